@@ -16,7 +16,7 @@ quick:
 
 # All tests.
 test:
-    {{python}} -m pytest -n 4
+    {{python}} -m pytest -n 3
 
 # Style, types, layers.
 check:

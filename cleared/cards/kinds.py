@@ -33,7 +33,7 @@ class CardKind:
     answers: Mapping[str, str] = field(default_factory=dict)
     """What ``cleared queue answer`` takes: answer → what it means. A question's answers are in the card itself."""
     actions: Mapping[str, str] = field(default_factory=dict)
-    """What else a person can do about it: verb (``tui.key_actions``) → label."""
+    """What else a person can do about it: verb (``review.card_actions``) → label."""
     person_only: bool = False
     """Whether such a card of a run is a person's to settle: one that is settled by nobody's decision is a violation."""
 

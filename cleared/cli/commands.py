@@ -42,6 +42,7 @@ SECTIONS: Final = {
         Entry("journal", "journal", "app", "Read, write, check, void and open entries"),
         Entry("split", "queue", "split_entry", "Split an entry over several accounts"),
         Entry("accounts", "accounts", "app", "List the chart of accounts, and change it"),
+        Entry("server", "server", "serve_pages", "Serve the page: decide and look into anything, in a browser"),
         Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),
         Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),
         Entry("teach", "teach", "teach_vendor", "Say where a vendor's lines always go"),

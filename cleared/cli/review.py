@@ -40,7 +40,7 @@ def _is_full_terminal() -> bool:
 
 def _run_prompts(workspace: Path | None) -> None:
     from cleared.changes.host_cache import HostCache
-    from cleared.tui.key_actions import ActionExecutor
+    from cleared.review.card_actions import ActionExecutor
     from cleared.tui.plain_prompts import PlainReview
 
     def ask(prompt: str) -> str | None:
@@ -59,8 +59,8 @@ def _run_prompts(workspace: Path | None) -> None:
 def _run_screen(workspace: Path | None) -> None:
     from cleared.approvals.passphrase import asking_with
     from cleared.changes.host_cache import HostCache
+    from cleared.review.card_actions import ActionExecutor
     from cleared.tui.dialogs import passphrase_dialog
-    from cleared.tui.key_actions import ActionExecutor
     from cleared.tui.screen import ReviewApp
 
     progress_messages: list[str] = []  # what is said while the screen is up would tear it: it is told there instead

@@ -29,6 +29,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.config.protected_settings import protected_settings_of
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.decisions.shown_cards import refuse_changed
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
@@ -131,6 +132,7 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
             outcome.append(ProposalOutcome(proposal, None))
             return None
         must_be_open(proposal)
+        refuse_changed(proposal.folder, proposal.title, proposal.digest_shown)
         _must_be_intact(proposal)
         with Gate(host, decision_context.repo) as gate:
             changes = _current_changes(gate, proposal)
@@ -172,6 +174,7 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     def stage_rejection(decision_context: DecisionContext) -> Decision:
         proposal = find_proposal(store.load_proposals(CommittedSource(decision_context.snapshot)), text)
         must_be_open(proposal)
+        refuse_changed(proposal.folder, proposal.title, proposal.digest_shown)
         rejected.append(proposal)
         reason_line = " ".join(to_utf8_text(reason).split())
         message = commit_messages.proposal_rejected(proposal.id, reason_line)

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, get_args
 from cleared.approvals.approval_record import digest_of
 from cleared.cards.card import card_id
 from cleared.cards.kinds import PROPOSAL
+from cleared.decisions.shown_cards import digest_shown
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.gate.candidate import Change, file_kind
 from cleared.gate.dry_run_inputs import DryRunPin
@@ -71,6 +72,11 @@ class Proposal:
     @property
     def digest(self) -> str:
         return str(self.data["digest"])
+
+    def digest_shown(self) -> str:
+        """The digest of all that a person is shown of it (see ``decisions.shown_cards``)."""
+        texts = {path: digest_of(text) if text is not None else None for path, text in self.texts.items()}
+        return digest_shown([self.folder, dict(self.data), texts])
 
     @property
     def fingerprint(self) -> str:

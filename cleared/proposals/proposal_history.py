@@ -96,10 +96,14 @@ def _proposal_number(proposal: str) -> int:
 
 def read_proposal(host: Host, text: str) -> dict[str, Any]:
     """A proposal as ``--json`` prints it. Raises ``UsageError``."""
+    return find_committed_proposal(host, text).to_dict()
+
+
+def find_committed_proposal(host: Host, text: str) -> store.Proposal:
+    """The proposal of that number or folder, as it is in the last commit. Raises ``UsageError``."""
     with host.open_for_reading() as repo:
-        return store.find_proposal(
-            store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head()))), text
-        ).to_dict()
+        proposals = store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head())))
+        return store.find_proposal(proposals, text)
 
 
 def read_proposals(host: Host) -> list[dict[str, Any]]:

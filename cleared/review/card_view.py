@@ -20,7 +20,7 @@ from cleared.terminal import count_noun
 
 @dataclass(frozen=True, slots=True)
 class CardChoice:
-    """Something that can be done about a card. ``verb`` is what ``cleared.tui.key_actions`` knows."""
+    """Something that can be done about a card. ``verb`` is what ``cleared.review.card_actions`` knows."""
 
     verb: str
     """confirm | correct | reject | agree | answer | approve | decline | retry"""

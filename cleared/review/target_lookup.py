@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import find_cards
 from cleared.decisions.decision_context import DecisionContext
+from cleared.decisions.shown_cards import digest_card, refuse_changed
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.entry import Entry
 
@@ -27,12 +29,14 @@ class Target:
 
 def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[Target]:
     """The cards and entries that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
-    for a card that somebody has settled already."""
+    for a card that somebody has settled already, or that is not as it was shown (``shown_cards``)."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
     targets: list[Target] = []
     for text in ids:
         target = _find_target(decision_context, text)
+        if (card := target.card) is not None:
+            refuse_changed(card.id, card.title, partial(digest_card, card, target.entry))
         if target.name not in [m.name for m in targets]:
             targets.append(target)
     return targets

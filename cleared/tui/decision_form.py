@@ -10,13 +10,13 @@ from rich.text import Text
 from textual.app import App
 
 from cleared.proposals.teaching import Lesson, describe_lines
+from cleared.review.card_actions import ActionRequest, approve_lesson, vendor_words
 from cleared.review.card_groups import CardGroup, possible_duplicates
 from cleared.review.card_view import CardChoice
 from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
 from cleared.tui import rendering
 from cleared.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
-from cleared.tui.key_actions import ActionRequest, approve_lesson, vendor_words
 
 _OUTCOMES: Final = {
     "d": ("duplicate", "duplicate: the same money was booked by another entry"),

@@ -10,6 +10,7 @@ from cleared.cards.kinds import ENTRY, INTRODUCTION
 from cleared.errors import ClearedError, UsageError
 from cleared.proposals.teaching import Lesson, describe_lines
 from cleared.review.account_choice import match_accounts, parse_split
+from cleared.review.card_actions import UNDO, ActionExecutor, ActionRequest, approve_lesson, card_code, vendor_words
 from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import CardChoice, CardView, cards_summary, show_card
 from cleared.review.entry_decisions import Correction, add_typed_details
@@ -17,7 +18,6 @@ from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
 from cleared.terminal import count_noun, escape_text
 from cleared.tui import key_bindings
-from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, approve_lesson, card_code, vendor_words
 
 Ask = Callable[[str], str | None]
 """Shows a prompt and gives the line that was typed; None at the end of the input."""

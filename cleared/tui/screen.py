@@ -21,6 +21,7 @@ from textual.widgets import Static
 
 from cleared.cards.kinds import INTRODUCTION
 from cleared.errors import ClearedError
+from cleared.review.card_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardChoice, cards_summary, show_card
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
@@ -29,7 +30,6 @@ from cleared.terminal import escape_text
 from cleared.tui import rendering
 from cleared.tui.decision_form import DecisionForm, ask_about_lesson, group_dialog
 from cleared.tui.dialogs import ChooseOption, Dialog, DialogReady, ViewText
-from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest, ActionResult, card_code
 from cleared.tui.key_bindings import KEYS, available_keys, choice_for_key, short_label
 from cleared.tui.screen_style import CALM, CSS
 

@@ -13,9 +13,9 @@ from cleared.app import open_workspace
 from cleared.approvals.approval_record import WORKSPACE
 from cleared.bridge.jsonrpc import Request
 from cleared.changes.host_cache import HostCache
+from cleared.review.card_actions import ActionExecutor
 from cleared.rpc.workspace_server import CurrentHandler
 from cleared.triggers.manual_runs import run_now
-from cleared.tui.key_actions import ActionExecutor
 
 POSTS = (
     'journal_add_double("2025-02-03", "rent", 5020, 1010, "100.00", status="pending-review")\n'

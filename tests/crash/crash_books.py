@@ -202,7 +202,7 @@ def check_all_or_nothing(root: Path, *, repaired_by_reading: bool = True, steps:
     interrupted = owes_files(root)
     if repaired_by_reading:
         entries, said = read(root)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not steps and owes_files(root) and time.monotonic() < deadline:
             # A git that the killed one had started still holds its lock; the next command repairs.
             assert said == []

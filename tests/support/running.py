@@ -12,7 +12,7 @@ from typing import Any
 
 from harness import Workspace
 
-SECONDS = 20.0
+SECONDS = 90.0
 
 
 def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: float = 0.02) -> Any:

@@ -525,7 +525,7 @@ class TestTogether:
         writer.start()
         try:
             look = looked.scan_files()
-            end = time.monotonic() + 20
+            end = time.monotonic() + 90
             while time.monotonic() < end and not seen:
                 hinted.wait(look.again_in if look.again_in is not None else end - time.monotonic())
                 hinted.clear()

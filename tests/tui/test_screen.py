@@ -18,8 +18,8 @@ from textual.pilot import Pilot
 
 from cleared.app import open_workspace
 from cleared.clock import clock_from
+from cleared.review.card_actions import ActionExecutor
 from cleared.tui.dialogs import AskAccount, ViewText
-from cleared.tui.key_actions import ActionExecutor
 from cleared.tui.screen import ReviewApp
 
 FEBRUARY = chase(
@@ -46,14 +46,14 @@ class Sitting:
         await self.settled()
 
     async def settled(self) -> None:
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while self.app.unsaved or self.app.progress_messages:
             assert time.monotonic() < end
             await self.pilot.pause(0.01)
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + 20
+        end = time.monotonic() + 90
         while not true():
             assert time.monotonic() < end, self.text
             await self.pilot.pause(0.02)

@@ -49,7 +49,7 @@ def wait_until_there(marker: str) -> None:
 
 
 def wait_until_gone(marker: str) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 90
     while processes_with(marker):
         assert time.monotonic() < end, "it is still there"
         time.sleep(0.02)

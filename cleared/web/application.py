@@ -1,0 +1,108 @@
+"""Which address shows which page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from cleared.errors import ClearedError
+from cleared.web import agent_pages, book_pages, queue_pages, run_pages, sign_in_pages, today_page, upload
+from cleared.web.access import Access
+from cleared.web.live_events import stream_changes
+from cleared.web.page import page
+from cleared.web.rendering import go_to, render_page
+from cleared.web.request_guard import Receive, RequestGuard, Scope, Send
+from cleared.web.site import Site
+
+ExplainFault = Callable[[BaseException], ClearedError | None]
+_STATIC: Final = Path(__file__).parent / "static"
+
+
+def make_application(
+    sites: Mapping[str, Site], access: Access, port: int, hosts: list[str], is_ending: Callable[[], bool],
+    explain_fault: ExplainFault,
+) -> RequestGuard:  # fmt: skip
+    """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
+    pages = _make_routes()
+    is_single = len(sites) == 1
+    routes = [
+        Route("/login", sign_in_pages.show_sign_in),
+        Route("/login", sign_in_pages.sign_in, methods=["POST"]),
+        Route("/healthz", _show_health),
+        Mount("/static", StaticFiles(directory=_STATIC)),
+        *(pages if is_single else [Route("/", _list_sites), Mount("/w/{workspace}", routes=pages)]),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(SessionFinder)],
+        exception_handlers={404: _show_missing, 405: _show_missing},
+    )
+    app.state.sites, app.state.access, app.state.port = dict(sites), access, port
+    app.state.is_secure, app.state.streams, app.state.is_ending = False, 0, is_ending
+    app.state.explain_fault = explain_fault
+    return RequestGuard(app, hosts)
+
+
+def _make_routes() -> list[Route]:
+    return [
+        Route("/", page(today_page.show_today)),
+        Route("/queue", page(queue_pages.show_queue)),
+        Route("/queue", page(queue_pages.decide), methods=["POST"]),
+        Route("/queue/undo", page(queue_pages.undo), methods=["POST"]),
+        Route("/queue/accounts", page(queue_pages.show_accounts)),
+        Route("/queue/{card}/group", page(queue_pages.show_group)),
+        Route("/queue/{card}/code", page(queue_pages.show_code)),
+        Route("/queue/{card}/file", page(queue_pages.show_file)),
+        Route("/agents", page(agent_pages.list_agents)),
+        Route("/agents/{name}", page(agent_pages.show_agent)),
+        Route("/agents/{name}", page(agent_pages.run_agent), methods=["POST"]),
+        Route("/runs", page(run_pages.list_runs)),
+        Route("/runs/{run}", page(run_pages.show_run)),
+        Route("/books", page(book_pages.show_books)),
+        Route("/books/entries", page(book_pages.search_entries)),
+        Route("/books/entries/{entry}", page(book_pages.show_entry)),
+        Route("/files", page(upload.take_files), methods=["POST"]),
+        Route("/live", stream_changes),
+        Route("/sign-out", sign_in_pages.sign_out, methods=["POST"]),
+    ]
+
+
+class SessionFinder:
+    """Puts the session that a request's cookie opens into its scope."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An ASGI application."""
+        if scope["type"] == "http":
+            state = scope["app"].state
+            cookie = HTTPConnection(scope).cookies.get(f"cleared-{state.port}", "")
+            scope["session"] = state.access.find_session(cookie) if cookie else None
+        await self._app(scope, receive, send)
+
+
+async def _list_sites(request: Request) -> Response:
+    """The workspaces that are served, where there are several."""
+    if request.scope.get("session") is None:
+        return go_to("/login")
+    return render_page(request, "workspaces.html", {})
+
+
+async def _show_health(request: Request) -> Response:
+    """For monitors: that the server answers. It says nothing of the books."""
+    return JSONResponse({"ok": True})
+
+
+async def _show_missing(request: Request, error: Exception) -> Response:
+    if request.scope.get("session") is None:
+        return go_to("/login")
+    return render_page(request, "missing.html", {}, status=404)

@@ -1,0 +1,48 @@
+"""Forms that come in: bounded, and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+
+from cleared.errors import UsageError
+
+MAX_FIELDS = 30_000
+"""A decision about a group sends two fields a card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a form."""
+
+    values: dict[str, list[str]]
+    files: list[UploadFile]
+
+    def get(self, name: str, default: str = "") -> str:
+        """A field's first value."""
+        return next(iter(self.values.get(name, ())), default)
+
+    def get_all(self, name: str) -> list[str]:
+        """All values of a field."""
+        return self.values.get(name, [])
+
+
+async def read_form(request: Request) -> Form:
+    """The request's form. Raises ``UsageError`` where it is none."""
+    from starlette.exceptions import HTTPException
+
+    try:
+        data: Any = await request.form(max_files=100, max_fields=MAX_FIELDS)
+    except HTTPException as error:
+        raise UsageError(f"the form cannot be read: {error.detail}", remedy="Send it from the page.") from None
+    values: dict[str, list[str]] = {}
+    files: list[UploadFile] = []
+    for name, value in data.multi_items():
+        if isinstance(value, str):
+            values.setdefault(name, []).append(value)
+        else:
+            files.append(value)
+    return Form(values, files)

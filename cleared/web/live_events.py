@@ -1,0 +1,50 @@
+"""Tells open pages that something has changed: a commit, or a run that began or ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from cleared.errors import ClearedError
+from cleared.web.page import find_site
+from cleared.web.site import Site
+
+POLL_SECONDS: Final = 1.0
+_MAX_STREAMS: Final = 20
+"""Open pages that are told; others go on without."""
+_KEEP_ALIVE_POLLS: Final = 15
+
+
+async def stream_changes(request: Request) -> Response:
+    """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace."""
+    site = find_site(request)
+    if request.scope.get("session") is None or site is None:
+        return Response(status_code=403)
+    if request.app.state.streams >= _MAX_STREAMS:
+        return Response(status_code=503)
+    return StreamingResponse(_watch(request, site), media_type="text/event-stream")
+
+
+async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
+    request.app.state.streams += 1
+    last, polls = "", 0
+    try:
+        while not request.app.state.is_ending():
+            stamp = last
+            with suppress(ClearedError, OSError):  # as while somebody repairs the workspace
+                stamp = await run_in_threadpool(site.read_stamp)
+            if stamp != last:
+                last = stamp
+                yield f"data: {stamp}\n\n"
+            elif polls % _KEEP_ALIVE_POLLS == 0:
+                yield ": still here\n\n"
+            polls += 1
+            await asyncio.sleep(POLL_SECONDS)
+    finally:
+        request.app.state.streams -= 1

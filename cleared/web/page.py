@@ -1,0 +1,87 @@
+"""What all pages have in common: a signed-in person, the workspace, the form with its token, errors in words."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from traceback import print_exception
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cleared.errors import CheckFailed, ClearedError, PolicyError, UsageError
+from cleared.web.access import Session
+from cleared.web.forms import Form, read_form
+from cleared.web.rendering import go_to, render_error, render_page
+from cleared.web.site import Site
+
+Handler = Callable[["PageRequest"], Response]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """One request of somebody who has signed in."""
+
+    request: Request
+    site: Site
+    session: Session
+    form: Form
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def asked(self, name: str, default: str = "") -> str:
+        """A value of the query."""
+        return str(self.request.query_params.get(name, default))
+
+    def render(self, template: str, **data: object) -> Response:
+        """The page of a template."""
+        return render_page(self.request, template, data, site=self.site)
+
+    def go_to(self, path: str, message: str = "", *, ok: bool = True) -> Response:
+        """Another page of this workspace, with something said on it."""
+        if message:
+            self.session.messages.append((message, ok))
+        return go_to(self.site.prefix + path)
+
+
+def page(handler: Handler) -> Endpoint:
+    """An endpoint that shows or takes something only from who has signed in; ``handler`` runs in a thread."""
+
+    async def answer(request: Request) -> Response:
+        session: Session | None = request.scope.get("session")
+        if session is None:
+            return go_to("/login")
+        site: Site | None = find_site(request)
+        if site is None:
+            return render_error(request, UsageError("there is no such page", remedy="Begin at the start."), status=404)
+        try:
+            form = Form({}, [])
+            if request.method == "POST":
+                form = await read_form(request)
+                if not hmac.compare_digest(form.get("token").encode(), session.token.encode()):
+                    raise PolicyError("this form is not of this session", remedy="Load the page again.")
+            return await run_in_threadpool(handler, PageRequest(request, site, session, form))
+        except ClearedError as error:
+            return render_error(request, error, site=site, status=404 if isinstance(error, UsageError) else 409)
+        except Exception as error:  # noqa: BLE001
+            refusal = request.app.state.explain_fault(error)
+            if refusal is None:
+                print_exception(error)
+                refusal = CheckFailed(
+                    "the program made a mistake, and did not do it", remedy="Its terminal says more: please report it."
+                )
+            return render_error(request, refusal, site=site, status=500)
+
+    return answer
+
+
+def find_site(request: Request) -> Site | None:
+    """The workspace that the path names, or the only one."""
+    sites: dict[str, Site] = request.app.state.sites
+    name = request.path_params.get("workspace")
+    return sites.get(name) if name is not None else next(iter(sites.values())) if len(sites) == 1 else None

@@ -1,0 +1,205 @@
+"""The queue: a card at a time, decided with a thumb, a key or a click."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from cleared.approvals.keys import is_passphrase_protected
+from cleared.cards.kinds import PROPOSAL
+from cleared.decisions.shown_cards import digest_card
+from cleared.errors import PolicyError, UsageError
+from cleared.review import card_actions, card_decisions
+from cleared.review.account_choice import match_accounts, parse_split
+from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
+from cleared.review.card_groups import card_group, possible_duplicates
+from cleared.review.card_view import CardChoice, CardView, cards_summary, proposal_folder, show_card
+from cleared.review.entry_decisions import Correction
+from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.source_files import FileView, bank_file
+from cleared.web.page import PageRequest
+from cleared.web.site import Decided
+
+_LIVE_VERB: Final = "approve"
+"""The verb that changes what runs: the passphrase of the key is asked for each time."""
+_REASONS: Final = {
+    "personal": "personal", "duplicate": "the same money was booked before", "suspense": "not clear",
+}  # fmt: skip
+"""Outcome of a bank line → the reason, where none was typed."""
+_ACCOUNTS_SHOWN: Final = 8
+_LIST_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCard:
+    """A card as the page shows it, with the digests that a decision about it sends back."""
+
+    view: CardView
+    digests: Mapping[str, str]
+    answers: tuple[CardChoice, ...]
+    actions: Mapping[str, CardChoice]
+    """Verb → choice."""
+    posts_line: bool
+    is_restricted: bool
+    """Whether approving it takes the passphrase of a key that has none."""
+
+
+def show_queue(page: PageRequest) -> Response:
+    """The card that was asked for, or the oldest, and a list of what comes then."""
+    queue = page.site.read_queue()
+    ids = list(queue.cards)
+    wanted = page.asked("card")
+    if not ids:
+        return page.render("queue.html", card=None, rows=[], total=0, queue=queue)
+    at = ids.index(wanted) if wanted in queue.cards else 0
+    rows = [queue.row_of(queue.cards[each]) for each in ids[at : at + _LIST_SHOWN]]
+    card = _describe(page, queue, ids[at])
+    return page.render(
+        "queue.html", card=card, rows=rows, total=len(ids), queue=queue,
+        accounts=match_accounts(queue, card.view.id, page.asked("q"), _ACCOUNTS_SHOWN) if "correct" in card.actions
+        else [],
+        typed=page.asked("q"), twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
+    )  # fmt: skip
+
+
+def show_accounts(page: PageRequest) -> Response:
+    """The accounts that fit what is typed so far, as a part of the card's form."""
+    queue = page.site.read_queue()
+    card_id = page.asked("card")
+    _require_open(queue, card_id)
+    found = match_accounts(queue, card_id, page.asked("q")[:100], _ACCOUNTS_SHOWN)
+    return page.render("accounts.html", accounts=found)
+
+
+def show_group(page: PageRequest) -> Response:
+    """The cards that one decision would cover, each with its row."""
+    queue = page.site.read_queue()
+    card_id = page.part("card")
+    _require_open(queue, card_id)
+    group = card_group(queue, card_id)
+    if group is None:
+        raise UsageError("this kind of card has no groups", remedy="Decide it by itself.")
+    digests = {each: _digests(page, queue, each)[each] for each in group.ids}
+    return page.render(
+        "group.html", group=group, digests=digests, card=_describe(page, queue, card_id),
+        accounts=match_accounts(queue, card_id, "", _ACCOUNTS_SHOWN),
+    )  # fmt: skip
+
+
+def show_code(page: PageRequest) -> Response:
+    """The code behind a card: what a proposal changes, or the script at the line that made the entry."""
+    queue = page.site.read_queue()
+    files = card_actions.card_code(page.site.open_host(), queue, page.part("card"))
+    return page.render("code.html", files=files, card_id=page.part("card"), is_change=_is_proposal(queue, page))
+
+
+def show_file(page: PageRequest) -> Response:
+    """The bank file behind a card, at its row."""
+    queue = page.site.read_queue()
+    _require_open(queue, page.part("card"))
+    view: FileView = bank_file(page.site.open_host(), queue, page.part("card"))
+    return page.render("code.html", files=[view], card_id=page.part("card"), is_change=False)
+
+
+def decide(page: PageRequest) -> Response:
+    """Take a decision about one card or a group."""
+    form = page.form
+    cards, digests = form.get_all("card"), form.get_all("digest")
+    if not cards or len(cards) != len(digests):
+        raise UsageError("the form names no card", remedy="Load the page again.")
+    queue = page.site.read_queue()
+    shown = dict(zip(cards, digests, strict=True))
+    if folder := form.get("proposal"):
+        shown[folder] = form.get("proposal_digest")
+    rows = [queue.row_of(queue.cards[each]) for each in cards if each in queue.cards]
+    about = cards_summary(rows) if rows else "the card"
+    verb, _, value = form.get("choice").partition(":")
+    if verb == "later":
+        decided = page.site.act(lambda: _put_off(page, cards), shown)
+    elif verb == _LIVE_VERB and not is_passphrase_protected():
+        raise PolicyError(
+            "approving what runs asks for the passphrase of your approval key, and the key has none",
+            remedy="Give it one: cleared key protect. Or approve in the terminal: cleared review.",
+        )
+    else:
+        request = ActionRequest(
+            CardChoice(verb, verb, value), tuple(cards), about,
+            correction=_read_correction(page, queue, cards[0]) if verb == "correct" else None,
+            reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
+            outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
+        )  # fmt: skip
+        decided = page.site.decide(request, shown, form.get("passphrase") or None, again=verb == _LIVE_VERB)
+    return _answer(page, decided, cards[0])
+
+
+def undo(page: PageRequest) -> Response:
+    """Take back the newest decision."""
+    decided = page.site.decide(UNDO, None, page.form.get("passphrase") or None)
+    cards = decided.result.cards
+    return _answer(page, decided, "", f"/queue?card={quote(cards[0])}" if cards else "/queue")
+
+
+def _answer(page: PageRequest, decided: Decided, card: str, then: str = "/queue") -> Response:
+    result = decided.result
+    if decided.needs_passphrase:
+        fields = [(name, value) for name, values in page.form.values.items() for value in values
+                  if name not in ("token", "passphrase")]  # fmt: skip
+        return page.render("passphrase.html", fields=fields, action=page.request.url.path)
+    if not result.ok:
+        return page.go_to(f"/queue?card={quote(card)}" if card else "/queue", f"Not done: {result.text}", ok=False)
+    return page.go_to(then, result.text)
+
+
+def _put_off(page: PageRequest, cards: list[str]) -> ActionResult:
+    card_decisions.skip_cards(page.site.open_host(), cards)
+    return ActionResult("Put behind the others", True)
+
+
+def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> Correction:
+    """The correction of the form: one account, or a split of several with amounts, and a note."""
+    form = page.form
+    note = form.get("note").strip() or None
+    typed = form.get("split").strip()
+    if typed:
+        split = parse_split(queue, card_id, typed)
+        if split.problem:
+            raise UsageError(f"the split cannot be taken: {split.problem}", remedy="Write it like 5060=30 5070=12.50.")
+        return Correction(lines=split.lines, note=note)
+    account = form.get("account").strip()
+    if not account.isdecimal() or len(account) > 10:
+        raise UsageError("choose an account", remedy="Tap one of the list.")
+    return Correction(int(account), note=note)
+
+
+def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCard:
+    view, card = show_card(queue, card_id), queue.cards[card_id]
+    actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
+    return ShownCard(
+        view, _digests(page, queue, card_id), tuple(c for c in view.choices if c.verb == "answer"), actions,
+        queue.posts_line(card), card.kind == PROPOSAL.name and not is_passphrase_protected(),
+    )  # fmt: skip
+
+
+def _digests(page: PageRequest, queue: QueueSnapshot, card_id: str) -> dict[str, str]:
+    card = queue.cards[card_id]
+    digests = {card_id: digest_card(card, queue.entry_of(card))}
+    if card.kind == PROPOSAL.name:
+        from cleared.proposals.proposal_history import find_committed_proposal
+
+        folder = proposal_folder(card)
+        digests[folder] = find_committed_proposal(page.site.open_host(), folder).digest_shown()
+    return digests
+
+
+def _is_proposal(queue: QueueSnapshot, page: PageRequest) -> bool:
+    card = queue.cards.get(page.part("card"))
+    return card is not None and card.kind == PROPOSAL.name
+
+
+def _require_open(queue: QueueSnapshot, card_id: str) -> None:
+    if card_id not in queue.cards:
+        raise UsageError("this card is decided, or there is none of that id", remedy="The queue shows what waits.")

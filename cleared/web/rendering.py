@@ -1,0 +1,61 @@
+"""From data to a page. Every text is escaped twice over: for HTML by the templates, and its control and direction
+characters as on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from cleared.cards.kinds import kind_named
+from cleared.errors import ClearedError
+from cleared.terminal import count_noun, escape_text
+from cleared.web.access import Session
+from cleared.web.site import Site
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+
+def _clean(value: object) -> object:
+    return escape_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_clean,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["count"] = count_noun
+    environment.filters["kind_label"] = lambda kind: kind_named(kind).label
+    return environment
+
+
+def render_page(
+    request: Request, template: str, data: Mapping[str, Any], *, site: Site | None = None, status: int = 200
+) -> Response:
+    """The page of a template. ``site``: the workspace it is about."""
+    session: Session | None = request.scope.get("session")
+    messages = []
+    if session is not None:
+        messages, session.messages = session.messages, []
+    text = _environment().get_template(template).render(
+        data, site=site, session=session, messages=messages, sites=request.app.state.sites, path=request.url.path,
+    )  # fmt: skip
+    return HTMLResponse(text, status)
+
+
+def render_error(request: Request, error: ClearedError, *, site: Site | None = None, status: int = 409) -> Response:
+    """A page that says what is wrong and what to do."""
+    return render_page(request, "error.html", {"error": error}, site=site, status=status)
+
+
+def go_to(path: str) -> Response:
+    """Send the browser to another page after a form."""
+    return RedirectResponse(path, 303)

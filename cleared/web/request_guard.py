@@ -1,0 +1,104 @@
+"""What is refused before a page is asked: other hosts, other origins, bodies that are too large; and the headers that
+every answer has."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY: Final = 64 << 20
+"""Bytes of a request: the largest bank file that is taken, and its form."""
+CONTENT_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = [
+    (b"content-security-policy", CONTENT_POLICY.encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"same-origin"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+]
+_SAFE_METHODS: Final = ("GET", "HEAD")
+
+
+class BodyTooLarge(Exception):
+    """A request went on after ``MAX_BODY``."""
+
+
+class RequestGuard:
+    """An ASGI application around another. ``hosts``: the values of ``Host`` that are answered, in lower case."""
+
+    def __init__(self, app: Any, hosts: list[str], scheme: str = "http") -> None:
+        self._app = app
+        self._hosts = {host.encode("ascii") for host in hosts}
+        self._origins = {f"{scheme}://{host}".encode("ascii") for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        problem = self._find_problem(scope)
+        if problem is not None:
+            await _refuse(send, *problem)
+            return
+        taken = 0
+        begun = False
+
+        async def receive_bounded() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MAX_BODY:
+                raise BodyTooLarge
+            return message
+
+        async def send_guarded(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                present = {name for name, _ in message["headers"]}
+                caching = [] if b"cache-control" in present else [(b"cache-control", b"no-store")]
+                message["headers"] = [*message["headers"], *caching, *_HEADERS]
+            await send(message)
+
+        try:
+            await self._app(scope, receive_bounded, send_guarded)
+        except BodyTooLarge:
+            if not begun:
+                await _refuse(send, 413, f"At most {MAX_BODY >> 20} MB are taken at once.")
+
+    def _find_problem(self, scope: Scope) -> tuple[int, str] | None:
+        """Status and text of a refusal."""
+        hosts, origins, lengths = _header_values(scope, b"host", b"origin", b"content-length")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return 400, "This server is not called that. Use the address that cleared server prints."
+        if any(origin.lower() not in self._origins for origin in origins):
+            return 403, "Pages of other origins are not answered."
+        if scope["method"] not in _SAFE_METHODS and not origins:
+            return 403, "The request does not say which page sent it (no Origin)."
+        if any(not length.isdigit() or int(length) > MAX_BODY for length in lengths):
+            return 413, f"At most {MAX_BODY >> 20} MB are taken at once."
+        return None
+
+
+def _header_values(scope: Scope, *wanted: bytes) -> list[list[bytes]]:
+    return [[value for name, value in scope["headers"] if name == each] for each in wanted]
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = f"{text}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"), (b"cache-control", b"no-store"), *_HEADERS,
+    ]  # fmt: skip
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

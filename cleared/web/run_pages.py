@@ -1,0 +1,47 @@
+"""Runs: each with its calls on a time line, beside the script's lines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from cleared import queries
+from cleared.web.page import PageRequest
+
+_LISTED: Final = 100
+_CALLS: Final = 500
+_TEXT: Final = 400
+"""Characters of an argument or result that are shown."""
+
+
+def list_runs(page: PageRequest) -> Response:
+    """The newest runs."""
+    return page.render("runs.html", runs=queries.read_runs(page.site.open_host(), _LISTED))
+
+
+def show_run(page: PageRequest) -> Response:
+    """One run."""
+    run = queries.read_run(page.site.open_host(), page.part("run"))
+    calls = [_describe_call(call) for call in run["calls"][:_CALLS]]
+    longest = max((call["ms"] for call in calls), default=0) or 1
+    error = run.get("error")
+    return page.render(
+        "run.html", run=run, calls=calls, longest=longest, more=max(0, len(run["calls"]) - _CALLS),
+        error=error if isinstance(error, dict) else {"message": error} if error else None,
+        result=None if run.get("result") is None else json.dumps(run["result"], ensure_ascii=False)[:_TEXT],
+    )  # fmt: skip
+
+
+def _describe_call(call: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "number": call["number"], "where": f"{call['file']}:{call['line']}", "depth": min(call["depth"], 8),
+        "name": call["name"], "arguments": _shorten(call["arguments"]),
+        "result": _shorten(call["error"] or call["result"] or ""), "failed": bool(call["error"]),
+        "ms": float(call["duration_ms"]),
+    }  # fmt: skip
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"

@@ -1,0 +1,103 @@
+// What a page does beyond its forms and links. Everything works without it, but for the keys, the swipes and being live.
+"use strict";
+
+function press(selector) {
+  const element = document.querySelector(selector);
+  if (!element) return false;
+  if (element.tagName === "SUMMARY") {
+    element.parentElement.open = true;
+    element.parentElement.scrollIntoView({block: "nearest"});
+    const field = element.parentElement.querySelector("input:not([type=hidden]), button");
+    if (field) field.focus();
+  } else {
+    element.click();
+  }
+  return true;
+}
+
+// A link that signs in carries its code behind the #, which no server and no log ever sees.
+function signIn() {
+  const form = document.getElementById("sign-in");
+  if (form && location.hash.length > 1) {
+    form.querySelector("#code").value = decodeURIComponent(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname);
+    form.submit();
+  }
+}
+
+// One key each, as in the terminal.
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, select, textarea");
+  if (typing && event.key === "Escape") typing.blur();
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  const key = /^[a-z0-9]$/.test(event.key) || event.key === "Escape" ? event.key : "";
+  if (key && press(`[data-key="${key}"]`)) event.preventDefault();
+});
+
+// A thumb: right approves, left opens the rejection, down puts off.
+const FAR = 90;
+let start = null;
+document.addEventListener("touchstart", (event) => {
+  const card = event.target.closest("#card");
+  const inTable = event.target.closest(".scroll, a");
+  start = card && !inTable && event.touches.length === 1
+    ? {card, x: event.touches[0].clientX, y: event.touches[0].clientY, top: window.scrollY === 0} : null;
+}, {passive: true});
+document.addEventListener("touchmove", (event) => {
+  if (!start) return;
+  const x = event.touches[0].clientX - start.x;
+  if (Math.abs(x) > Math.abs(event.touches[0].clientY - start.y)) {
+    start.card.classList.add("away");
+    start.card.style.setProperty("transform", `translateX(${x}px) rotate(${x / 40}deg)`);
+  }
+}, {passive: true});
+document.addEventListener("touchend", (event) => {
+  if (!start) return;
+  const x = event.changedTouches[0].clientX - start.x, y = event.changedTouches[0].clientY - start.y;
+  const {card, top} = start;
+  start = null;
+  card.classList.remove("away");
+  card.style.removeProperty("transform");
+  if (Math.abs(x) > FAR && Math.abs(x) > 2 * Math.abs(y)) press(`[data-swipe="${x > 0 ? "right" : "left"}"]`);
+  else if (top && y > 1.5 * FAR && y > 2 * Math.abs(x)) press('[data-swipe="down"]');
+});
+
+// A second tap on the way to the server decides nothing twice.
+document.addEventListener("submit", (event) => {
+  if (event.target.dataset.sent) event.preventDefault();
+  if (event.target.method === "post") event.target.dataset.sent = "yes";
+});
+window.addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
+// Bank files dropped anywhere on the page that takes them.
+const drop = document.getElementById("drop");
+if (drop) {
+  document.addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
+  document.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    if (!event.dataTransfer.files.length) return;
+    drop.querySelector("#files").files = event.dataTransfer.files;
+    drop.requestSubmit();
+  });
+}
+
+// Live: the page shows what has changed, unless somebody is in the middle of something.
+function watch() {
+  const main = document.getElementById("main");
+  if (!main || !main.dataset.live || !window.EventSource) return;
+  let first = true;
+  const events = new EventSource(main.dataset.live);
+  events.onmessage = () => {
+    const busy = document.querySelector("details[open], form[data-sent], input:focus, select:focus");
+    if (!first && !busy && !start) htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
+    first = false;
+  };
+  window.addEventListener("pagehide", () => events.close());
+}
+
+signIn();
+watch();

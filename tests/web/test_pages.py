@@ -1,0 +1,127 @@
+"""What can be looked at, handed in and run on the page, and how its process begins and ends."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from harness import JANUARY, Workspace, chase, copy_books
+from web_client import PATIENCE, Server, page_server
+
+
+def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
+    """Row C10: a run that is asked for on the page is the same as the command line's: one commit, one record."""
+    with page_server(ws) as server:
+        today = server.get("/")
+        assert today.status == 200 and "Nothing waits for you." in today.text
+        today = server.upload(today, {"january.csv": JANUARY.encode()})
+        assert "1 file handed in: january.csv" in today.text and (ws.root / "import/january.csv").exists()
+        refusal = server.upload(today, {"january.csv": JANUARY.encode(), "february.csv": b"x"})
+        assert "is waiting there already" in refusal.text and not (ws.root / "import/february.csv").exists()
+        refusal = server.upload(today, {"../../evil.csv": b"x", "evil.csv": b"x"})
+        assert "the same name" in refusal.text and not list(ws.root.glob("**/evil.csv"))
+        agent = server.get("/agents/ingest")
+        assert "starter" in agent.text and "import_" not in agent.text.split("The script")[0]
+        agent = server.submit(agent, "/agents/ingest", ("way", "dry-run"))
+        assert "Dry run: dry" in agent.text or "Nothing of it is kept" in agent.text
+        assert ws.entries() == [] and "4 entries" in agent.text
+        run = server.submit(agent, "/agents/ingest", ("way", "run"))
+        assert "succeeded" in run.text and "journal_add" in run.text and "agents/ingest.py:" in run.text
+        assert len(ws.entries()) == 4
+        assert ws.json("run", "list")[0]["agent"] == "ingest"
+        runs, books = server.get("/runs"), server.get("/books")
+        assert "ingest" in runs.text and "2025-01" in books.text and "1010" in books.text
+        entry = server.get("/books/entries/2025-01-001")
+        assert "The bank said" in entry.text and "january.csv" in entry.text and "journal_add" in entry.text
+        assert "COFFEE" in server.get("/books/entries?text=coffee").text
+        assert "No entry." in server.get("/books/entries?text=nothing+like+it").text
+        for path, status in (("/agents/none", 404), ("/runs/none", 404), ("/books/entries/2031-01-001", 404),
+                             ("/books/entries?account=x", 404), ("/books/entries?month=soon", 404), ("/x", 404),
+                             ("/queue/none/code", 404), ("/queue/none/group", 404)):  # fmt: skip
+            page = server.get(path)
+            assert page.status == status and "Traceback" not in page.body, (path, page)
+    ws.in_order()
+
+
+def test_a_page_tells_what_changed_meanwhile(posted: Workspace) -> None:
+    with page_server(posted) as server:
+        wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        wire.request("GET", "/live", headers={"Host": f"localhost:{server.port}", "Cookie": server.cookie})
+        stream = wire.getresponse()
+        first = stream.readline()
+        assert first.startswith(b"data: ") and posted.head().encode() in first
+        posted.ok("queue", "approve", "2025-01-002")
+        line = b""
+        while posted.head().encode() not in line:
+            line = stream.readline()
+        assert line.startswith(b"data: ")
+        code, _ = server.end()  # an open stream does not hold it up
+        wire.close()
+    assert code == 0
+
+
+def test_several_workspaces_are_apart(posted: Workspace, starting_point: Path, tmp_path: Path) -> None:
+    other = Workspace(copy_books(starting_point, tmp_path / "others"))
+    with page_server(posted, posted.root, other.root) as server:
+        assert "books" in server.get("/").text and "others" in server.get("/").text
+        assert "2 cards" in server.get("/w/books/queue").text
+        assert "Nothing waits" in server.get("/w/others/queue").text
+        assert server.get("/w/none/queue").status == 404
+        queue = server.get("/w/books/queue")
+        assert "Confirmed" in server.submit(queue, "/w/books/queue", ("choice", "confirm")).text
+    assert other.json("queue", "list") == []
+
+
+def test_what_cannot_be_served_is_said(ws: Workspace, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        refusal = ws.process("server", "--port", port)
+        assert refusal.code == 5 and f"port {port}" in refusal.err
+    refusal = ws.process("server", str(tmp_path / "nowhere"))
+    assert refusal.code == 4 and "Traceback" not in refusal.err
+    refusal = ws.process("server", str(ws.root), str(ws.root))
+    assert refusal.code == 2 and "two workspaces" in refusal.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_when_it_is_told_to(ws: Workspace, number: int) -> None:
+    with page_server(ws) as server:
+        code, errors = server.end(number)
+    assert code == 0 and "Traceback" not in errors
+
+
+def test_a_kill_in_the_middle_of_decisions_loses_and_doubles_nothing(ws: Workspace) -> None:
+    """Killed while it decides: each card is decided once, or waits."""
+    ws.drop("many.csv", chase(*((f"01/{n + 1:02}/2025", f"SHOP {chr(65 + n)}", f"-{n + 1}.00") for n in range(12))))
+    ws.run("ingest")
+    for after in (1, 3):
+        with page_server(ws) as server:
+            queue = server.get("/queue")
+            for _ in range(after):
+                queue = server.submit(queue, "/queue", ("choice", "confirm"))
+            wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+            _send_without_waiting(wire, server, queue.fields("token")[0], ws)
+            server.process.kill()
+            server.process.wait()
+            wire.close()
+    left = len(ws.cards())
+    confirmed = [entry for entry in ws.entries() if entry["status"] == "user-confirmed"]
+    assert len(confirmed) + left == 12 and len(confirmed) >= 4
+    ws.in_order()
+
+
+def _send_without_waiting(wire: http.client.HTTPConnection, server: Server, token: str, ws: Workspace) -> None:
+    from urllib.parse import urlencode
+
+    queue = server.get("/queue")
+    body = urlencode([("token", token), ("card", queue.fields("card")[0]), ("digest", queue.fields("digest")[0]),
+                      ("choice", "confirm")])  # fmt: skip
+    wire.request("POST", "/queue", body, {
+        "Host": f"localhost:{server.port}", "Cookie": server.cookie, "Origin": server.url,
+        "Content-Type": "application/x-www-form-urlencoded",
+    })  # fmt: skip

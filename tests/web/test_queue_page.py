@@ -1,0 +1,117 @@
+"""The queue on the page: decided as in the terminal, by the same one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from harness import Workspace, chase
+from web_client import Server, page_server
+
+
+@pytest.fixture
+def server(posted: Workspace) -> Iterator[Server]:
+    with page_server(posted) as server:
+        yield server
+
+
+def statuses(ws: Workspace) -> dict[str, str]:
+    return {entry["entry_id"]: entry["status"] for entry in ws.entries()}
+
+
+def test_a_card_is_approved_another_corrected_and_both_are_taken_back(server: Server, posted: Workspace) -> None:
+    queue = server.get("/queue")
+    assert queue.status == 200 and "2 cards to decide" in queue.text and "ACME INVOICE 12" in queue.text
+    queue = server.submit(queue, "/queue", ("choice", "confirm"))
+    assert "Confirmed: ACME INVOICE 12" in queue.text and "1 card to decide" in queue.text and "COFFEE" in queue.text
+    matches = server.get(f"/queue/accounts?card={queue.fields('card')[0]}&q=meals")
+    assert "5070" in matches.text and "5060" not in matches.text
+    queue = server.submit(queue, "/queue", ("choice", "correct"), ("account", "5070"))
+    assert "Corrected: COFFEE" in queue.text and "Nothing waits for you." in queue.text
+    assert statuses(posted)["2025-01-004"] == "user-corrected"
+    assert posted.git("log", "-2", "--format=%s").split("\n")[1] == "confirm: 2025-01-002 ACME INVOICE 12"
+    for _ in range(2):
+        queue = server.submit(queue, "/queue/undo")
+        assert "Taken back" in queue.text
+    assert "2 cards to decide" in queue.text
+    posted.in_order()
+
+
+def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) -> None:
+    """A page that is older than the card: refused, and said so."""
+    queue = server.get("/queue")
+    before = posted.head()
+    fields = [("token", queue.fields("token")[0]), ("card", queue.fields("card")[0]), ("digest", "0" * 64)]
+    answer = server.follow(server.send("POST", "/queue", [*fields, ("choice", "confirm")]))
+    assert "has changed since it was shown" in answer.text and posted.head() == before
+    posted.ok("queue", "approve", queue.fields("card")[0])
+    before = posted.head()
+    answer = server.submit(queue, "/queue", ("choice", "confirm"))
+    assert "Not done" in answer.text and "is settled" in answer.text and posted.head() == before
+
+
+def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Workspace) -> None:
+    queue = server.submit(server.get("/queue"), "/queue", ("choice", "correct"), ("split", "4010=-1000 4020="))
+    assert "Corrected: ACME" in queue.text or "there is no account" in queue.text
+    queue = server.submit(server.get("/queue"), "/queue", ("choice", "reject"), ("reason", "mine"))
+    assert "what is that line" in queue.text
+    card = queue.fields("card")[0]
+    queue = server.submit(queue, "/queue", ("choice", "reject"), ("outcome", "personal"))
+    assert "Rejected" in queue.text and card not in queue.fields("card")
+    posted.in_order()
+
+
+def test_a_group_is_decided_at_once(ws: Workspace) -> None:
+    rows = [(f"01/{day:02}/2025", f"SHELL OIL {day}00", f"-{day}.00") for day in range(6, 10)]
+    ws.drop("fuel.csv", chase(*rows))
+    ws.run("ingest")
+    with page_server(ws) as server:
+        queue = server.get("/queue")
+        assert "All 4 like it" in queue.text
+        group = server.get(f"/queue/{queue.fields('card')[0]}/group")
+        assert all(f"SHELL OIL {day}00" in group.text for day in range(6, 10))
+        pairs = [pair for each in zip(group.fields("card"), group.fields("digest"), strict=True)
+                 for pair in zip(("card", "digest"), each, strict=True)][:8]  # fmt: skip
+        token = ("token", group.fields("token")[0])
+        before = int(ws.git("rev-list", "--count", "HEAD"))
+        queue = server.follow(server.send("POST", "/queue", [token, *pairs, ("choice", "confirm")]))
+    assert "Confirmed: 4 cards" in queue.text and "Nothing waits" in queue.text
+    assert int(ws.git("rev-list", "--count", "HEAD")) == before + 1
+
+
+def test_put_off_a_card_comes_last(server: Server, posted: Workspace) -> None:
+    queue = server.submit(server.get("/queue"), "/queue", ("choice", "later"))
+    assert "Put behind the others" in queue.text
+    assert "COFFEE" in queue.text and "ACME INVOICE 12" in queue.text.split("Next")[1]
+
+
+def test_an_agent_is_not_approved_with_an_open_key(ws: Workspace) -> None:
+    """What changes what runs asks for the passphrase of the key each time; a key without one cannot be asked for."""
+    path = ws.put("agents/hello.py", '"""\nname: hello\n"""\nctx_log("hello")\n')
+    assert path.exists()
+    ws.ok("agent", "propose", "hello")
+    with page_server(ws) as server:
+        queue = server.get("/queue")
+        assert "cleared key protect" in queue.text and 'value="approve"' not in queue.body
+        code = server.get(f"/queue/{queue.fields('card')[0]}/code")
+        assert '+ctx_log("hello")' in code.text
+        before = ws.head()
+        answer = server.submit(queue, "/queue", ("choice", "approve"))
+        assert answer.status == 409 and "the key has none" in answer.text and ws.head() == before
+        queue = server.submit(server.get("/queue"), "/queue", ("choice", "decline"), ("reason", "not now"))
+        assert "is rejected" in queue.text
+
+
+def test_bank_texts_are_text(ws: Workspace) -> None:
+    """Markup, formulas, direction marks and long texts are shown, and do nothing."""
+    texts = ["<script>alert(1)</script>", "{{ 7 * 7 }}", "x\u202egpj", '"onload="', "a" * 3000]
+    ws.drop("evil.csv", chase(*((f"01/{6 + n:02}/2025", text, "-4.00") for n, text in enumerate(texts))))
+    ws.run("ingest")
+    with page_server(ws) as server:
+        listed = server.get("/books/entries?month=2025-01")
+        cards = [server.get(f"/queue?card={card['id']}") for card in ws.cards()]
+    assert len(cards) == len(texts)
+    for page in (listed, *cards):
+        assert page.status == 200 and "<script>alert" not in page.body and "\u202e" not in page.body
+        assert '"onload' not in page.body.replace("&#34;onload", "")
+    assert "<script>alert(1)</script>" in listed.text and "x\\u202egpj" in listed.text and "{{ 7 * 7 }}" in listed.text
