@@ -26,10 +26,10 @@ def serve_pages(
     It prints a link that signs in once. Ctrl-C ends it. --json: print address and code as one object.
     """
     from cleared.cli.machine_errors import as_refusal
-    from cleared.web import server_process
+    from cleared.web import page_server
     from cleared.workspace.location import find_workspace
 
-    server_process.require_packages()
+    page_server.require_packages()
     chosen: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = [find_workspace(each) for each in chosen]
 
@@ -38,7 +38,7 @@ def serve_pages(
             print_json(place)
             sys.stdout.flush()
 
-    server_process.serve_pages(
+    page_server.serve_pages(
         roots, lambda root: open_host(root, _say_nothing), as_refusal, port, print_place, type_code=code
     )
 

@@ -18,7 +18,7 @@ from cleared.web import agent_pages, book_pages, queue_pages, run_pages, sign_in
 from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
 from cleared.web.page import page
-from cleared.web.rendering import go_to, render_page
+from cleared.web.page_rendering import go_to, render_page
 from cleared.web.request_guard import Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
 

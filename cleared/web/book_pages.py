@@ -25,7 +25,11 @@ def show_books(page: PageRequest) -> Response:
 def search_entries(page: PageRequest) -> Response:
     """Entries of a month, an account or with a text."""
     host = page.site.open_host()
-    month, text, account = page.asked("month") or None, page.asked("text")[:200].strip() or None, page.asked("account")
+    month, text, account = (
+        page.read_query("month") or None,
+        page.read_query("text")[:200].strip() or None,
+        page.read_query("account"),
+    )
     if account and not account.isdecimal():
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
     entries = queries.read_journal(

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from cleared.errors import CheckFailed, ClearedError, PolicyError, UsageError
 from cleared.web.access import Session
 from cleared.web.forms import Form, read_form
-from cleared.web.rendering import go_to, render_error, render_page
+from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.site import Site
 
 Handler = Callable[["PageRequest"], Response]
@@ -34,7 +34,7 @@ class PageRequest:
         """A part of the path."""
         return str(self.request.path_params[name])
 
-    def asked(self, name: str, default: str = "") -> str:
+    def read_query(self, name: str, default: str = "") -> str:
         """A value of the query."""
         return str(self.request.query_params.get(name, default))
 

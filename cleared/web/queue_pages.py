@@ -52,7 +52,7 @@ def show_queue(page: PageRequest) -> Response:
     """The card that was asked for, or the oldest, and a list of what comes then."""
     queue = page.site.read_queue()
     ids = list(queue.cards)
-    wanted = page.asked("card")
+    wanted = page.read_query("card")
     if not ids:
         return page.render("queue.html", card=None, rows=[], total=0, queue=queue)
     at = ids.index(wanted) if wanted in queue.cards else 0
@@ -60,18 +60,18 @@ def show_queue(page: PageRequest) -> Response:
     card = _describe(page, queue, ids[at])
     return page.render(
         "queue.html", card=card, rows=rows, total=len(ids), queue=queue,
-        accounts=match_accounts(queue, card.view.id, page.asked("q"), _ACCOUNTS_SHOWN) if "correct" in card.actions
+        accounts=match_accounts(queue, card.view.id, page.read_query("q"), _ACCOUNTS_SHOWN) if "correct" in card.actions
         else [],
-        typed=page.asked("q"), twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
+        typed=page.read_query("q"), twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
     )  # fmt: skip
 
 
 def show_accounts(page: PageRequest) -> Response:
     """The accounts that fit what is typed so far, as a part of the card's form."""
     queue = page.site.read_queue()
-    card_id = page.asked("card")
+    card_id = page.read_query("card")
     _require_open(queue, card_id)
-    found = match_accounts(queue, card_id, page.asked("q")[:100], _ACCOUNTS_SHOWN)
+    found = match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN)
     return page.render("accounts.html", accounts=found)
 
 
@@ -119,7 +119,7 @@ def decide(page: PageRequest) -> Response:
     about = cards_summary(rows) if rows else "the card"
     verb, _, value = form.get("choice").partition(":")
     if verb == "later":
-        decided = page.site.act(lambda: _put_off(page, cards), shown)
+        decided = page.site.act_as_person(lambda: _put_off(page, cards), shown)
     elif verb == _LIVE_VERB and not is_passphrase_protected():
         raise PolicyError(
             "approving what runs asks for the passphrase of your approval key, and the key has none",

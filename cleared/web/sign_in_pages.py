@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from cleared.web.access import Access
 from cleared.web.forms import read_form
-from cleared.web.rendering import go_to, render_page
+from cleared.web.page_rendering import go_to, render_page
 
 
 def cookie_name(request: Request) -> str:

@@ -72,9 +72,9 @@ class Site:
         ``typed``: the passphrase of the approval key, where it was asked for. ``again``: ask for it even where it was
         typed a moment ago, as for what changes scripts.
         """
-        return self.act(lambda: self._executor.execute_request(request), shown, typed, again=again)
+        return self.act_as_person(lambda: self._executor.execute_request(request), shown, typed, again=again)
 
-    def act(
+    def act_as_person(
         self, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, typed: str | None = None,
         *, again: bool = False,
     ) -> Decided:  # fmt: skip

@@ -1,4 +1,4 @@
-"""Bank files that are dropped on a page: they go where ``cleared import`` puts them."""
+"""Bank files that are dropped on a page: recognised and put where ``cleared import`` puts them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from starlette.responses import Response
 
 from cleared.errors import UsageError
-from cleared.importing.drop_folder_copy import copy_to_drop_folder
+from cleared.importing.handed_files import copy_to_drop_folder, sort_files
 from cleared.safe_names import require_safe_name
 from cleared.terminal import count_noun
 from cleared.web.page import PageRequest
 
 
 def take_files(page: PageRequest) -> Response:
-    """Copy them into the drop folder, all or none."""
+    """Copy those that are bank files of known accounts into the drop folder; say why the others are left."""
     host = page.site.open_host()
     uploads = [each for each in page.form.files if each.filename]
     if not uploads:
@@ -32,5 +32,9 @@ def take_files(page: PageRequest) -> Response:
                 raise UsageError(f"{name} is larger than {limit} bytes", remedy="See import.max_bytes in the settings.")
             path.write_bytes(data)
             sources.append(path)
-        names = copy_to_drop_folder(host.root, host.layout.import_dir, sources, limit)
-    return page.go_to("/", f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}")
+        handed, left = sort_files(sources, host.config, host.decimal_places)
+        names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
+    for file in left:
+        page.session.messages.append((f"{file.source.name} was left: {file.error}", False))
+    done = f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}" if names else ""
+    return page.go_to("/", done)
