@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import sys
 from collections.abc import Callable
 
@@ -27,6 +28,8 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "seal": commits.seal_small,
     "help": startup.help_,
     "cold": startup.cold_run,
+    "bridge_start": startup.bridge_start,
+    "bridge_call": calls.bridge_call,
     "mcp_start": startup.mcp_start,
     "gate": gate.whole,
     "history": gate.history,
@@ -57,6 +60,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few repetitions: a hint, not a figure")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     options = parser.parse_args()
+    # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     gc.set_threshold(*GC_THRESHOLD)  # as in a command, for what is measured here and for its baselines
     results = []
     for name in options.only or FIGURES:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from bench.measure import Result, Side, compare
+from bench.measure import Result, Side, compare, interleave, seconds
+from bench.startup import opened_bridge
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
 from cleared.changes.trace import TraceStore
 from cleared.clock import SystemClock
@@ -107,6 +108,26 @@ def host_call(quick: bool) -> Result:
     finally:
         sandbox.close()
         worker.stop()
+
+
+def bridge_call(quick: bool) -> Result:
+    """A call from a script in ``cleared bridge`` to its host and back, against one that is answered in this process."""
+    loop = f"for i in range({CALLS}):\n    price(i)\n"
+    with opened_bridge() as ask, Sandbox() as sandbox:
+
+        def ours() -> Callable[[], object]:
+            return lambda: ask({"script": loop, "external_functions": ["price"], "limits": {"seconds": 600}})
+
+        def direct() -> Callable[[], object]:
+            return lambda: sandbox.run(
+                loop, file="bench.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench"
+            )
+
+        measured, baseline = interleave(ours, direct, 3 if quick else 9)
+    return Result(
+        "a call through cleared bridge / the same in one process", seconds(measured / CALLS), seconds(baseline / CALLS),
+        measured / baseline, "≤ 80 µs", measured / CALLS <= 80e-6,
+    )  # fmt: skip
 
 
 def bench_post_stub() -> None:

@@ -45,7 +45,7 @@ def listing(quick: bool) -> Result:
         return lambda: act
 
     return compare(f"cleared queue list, {CARDS:,} open cards / cleared --help", process("queue", "list"),
-                   process("--help"), 2, 5 if quick else 15)  # fmt: skip
+                   process("--help"), 1.5, 5 if quick else 15)  # fmt: skip
 
 
 def _booked(cards: int) -> Path:

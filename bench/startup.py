@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.measure import Result, Side, compare
@@ -32,7 +34,7 @@ def help_(quick: bool) -> Result:
     return compare(
         "cleared --help / import typer",
         _process(CLEARED, "--help", cwd=_nowhere), _process(sys.executable, "-c", "import typer", cwd=_nowhere),
-        1.5, 5 if quick else 25,
+        1.2, 5 if quick else 25,
     )  # fmt: skip
 
 
@@ -44,8 +46,42 @@ def cold_run(quick: bool) -> Result:
         "cleared agent run ingest, 6 rows, cold / import typer, pydantic_monty, git",
         _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)),
         _process(sys.executable, "-c", imports, cwd=_nowhere),
-        1.7, 5 if quick else 21,
+        1.3, 5 if quick else 21,
     )  # fmt: skip
+
+
+def bridge_start(quick: bool) -> Result:
+    """From the start of ``cleared bridge`` to the result of a first script."""
+    return compare(
+        "cleared bridge, start to first result / import pydantic_monty", lambda: _bridge_once,
+        _process(sys.executable, "-c", "import pydantic_monty", cwd=_nowhere), 2, 5 if quick else 25,
+    )  # fmt: skip
+
+
+def _bridge_once() -> None:
+    with opened_bridge() as ask:
+        assert ask({"script": "1"}) == 1
+
+
+@contextmanager
+def opened_bridge() -> Iterator[Callable[[dict[str, object]], object]]:
+    """A bridge process; what it is asked to run gets 1 for each of its calls."""
+    pipe, numbers = subprocess.PIPE, itertools.count(1)
+    with subprocess.Popen([CLEARED, "bridge"], stdin=pipe, stdout=pipe) as process:
+        source, sink = process.stdout, process.stdin
+        assert source is not None and sink is not None
+
+        def ask(params: dict[str, object]) -> object:
+            frame = {"jsonrpc": "2.0", "id": next(numbers), "method": "run", "params": params}
+            sink.write(json.dumps(frame).encode() + b"\n")
+            sink.flush()
+            while "method" in (message := json.loads(source.readline())):
+                sink.write(b'{"jsonrpc":"2.0","id":"%s","result":1}\n' % message["id"].encode())
+                sink.flush()
+            return message["result"]
+
+        yield ask
+        sink.close()
 
 
 def mcp_start(quick: bool) -> Result:

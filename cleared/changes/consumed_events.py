@@ -15,7 +15,7 @@ from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
 from cleared.errors import PolicyError
 from cleared.sandbox.trigger_kinds import EVENT, ON_DEMAND, SCHEDULE
-from cleared.vcs import Repository, Snapshot, history
+from cleared.vcs import Repository, Snapshot, history, read_recent_commits
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 
 ASKS: Final = "asks"
@@ -159,7 +159,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     db.execute("DELETE FROM cards")
                 _add_attestations(db, host, before, snapshot)
                 if not _create_views(db, signers, books):
-                    _add_commit_messages(db, host, commit)
+                    _add_commit_messages(db, repo, commit)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?)", (commit,))
         else:
@@ -192,10 +192,14 @@ def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | Non
             db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,?,?)", rows)
 
 
-def _add_commit_messages(db: sqlite3.Connection, host: Host, commit: str) -> None:
+def _add_commit_messages(db: sqlite3.Connection, repo: Repository, commit: str) -> None:
     """Add what commit messages say, for books in which nothing is attested by a trusted key."""
-    for each in history.read_log(host.root, None, grep="Agent: ", rev=commit) if commit else ():
-        _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
+    if not commit:
+        return
+    commits = read_recent_commits(repo, commit, None) or history.read_log(repo.root, None, grep="Agent: ", rev=commit)
+    for each in commits:
+        if "Agent" in each.trailers:
+            _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
 
 def _add_record(db: sqlite3.Connection, signer: str, workspace: str, trailers: Mapping[str, str], at: str) -> None:

@@ -21,7 +21,8 @@ def run(argv: Sequence[str]) -> int:
             # A terminal that cannot show a character gets it escaped.
             stream.reconfigure(errors="backslashreplace")
     try:
-        return _run_command(argv)
+        # Whoever starts a bridge waits for it, and typer takes longer to import than the bridge.
+        return _run_bridge() if list(argv) == ["bridge"] else _run_command(argv)
     except KeyboardInterrupt:  # while modules load, too
         print("cleared: interrupted", file=sys.stderr)  # noqa: T201
         return ExitCode.INTERRUPTED
@@ -33,6 +34,13 @@ def run(argv: Sequence[str]) -> int:
             traceback.print_exc()
         del error  # and with it what its frames hold of the memory
         return _print_refusal(refusal, "--json" in argv)
+
+
+def _run_bridge() -> int:
+    from cleared.bridge.server import serve_bridge
+
+    serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
+    return ExitCode.DONE
 
 
 def _run_command(argv: Sequence[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 _T = TypeVar("_T")
@@ -17,20 +17,43 @@ def reserved(*, default: _T) -> _T:
     return marked  # type: ignore[no-any-return]
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field, reserved))
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field, reserved))
 def config_section(cls: type[_T]) -> type[_T]:
-    """A frozen dataclass with slots, as everything here is.
+    """A frozen dataclass with slots, as everything here is. Made by keyword.
 
     What ``Section`` has once is not generated and compiled for each class: every command waits for that.
     """
     cls.__doc__ = cls.__doc__ or cls.__name__
-    return dataclass(frozen=True, slots=True, repr=False, eq=False)(cls)
+    return dataclass(slots=True, init=False, repr=False, eq=False)(cls)
 
 
 class Section:
     """What dataclasses have beside their fields."""
 
     __slots__ = ()
+
+    def __init__(self, **values: Any) -> None:
+        for name, declared in self.__dataclass_fields__.items():  # type: ignore[attr-defined]
+            if name in values:
+                value = values.pop(name)
+            elif declared.default is not MISSING:
+                value = declared.default
+            elif declared.default_factory is not MISSING:
+                value = declared.default_factory()
+            else:
+                raise TypeError(f"{type(self).__qualname__} needs {name!r}")
+            object.__setattr__(self, name, value)
+        if values:
+            raise TypeError(f"{type(self).__qualname__} has no {next(iter(values))!r}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _remake, (type(self), {f.name: getattr(self, f.name) for f in fields(self)})  # type: ignore[arg-type]
 
     def _field_values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
@@ -44,3 +67,8 @@ class Section:
 
     def __hash__(self) -> int:
         return hash(self._field_values())
+
+
+def _remake(kind: type[_T], values: dict[str, Any]) -> _T:
+    """For copies and pickles."""
+    return kind(**values)

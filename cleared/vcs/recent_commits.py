@@ -19,15 +19,17 @@ class RecentCommit:
     trailers: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_recent_commits(repo: Repository, commit: str, after: str, limit: int = 200) -> list[RecentCommit] | None:
-    """The commits after ``after`` up to ``commit``, newest first.
+def read_recent_commits(
+    repo: Repository, commit: str, after: str | None, limit: int = 200
+) -> list[RecentCommit] | None:
+    """The commits after ``after`` (None: all) up to ``commit``, newest first.
 
     None where that is not a straight line of at most ``limit`` commits (a merge, another history, a shallow clone's
     end): use ``history.read_log`` then.
     """
     commits: list[RecentCommit] = []
-    at = commit
-    while at != after:
+    at: str | None = commit
+    while at is not None and at != after:
         if len(commits) >= limit:
             return None
         try:
@@ -35,11 +37,11 @@ def read_recent_commits(repo: Repository, commit: str, after: str, limit: int = 
         except WorkspaceError:
             return None
         parents = parse_parents(data)
-        if kind != "commit" or len(parents) != 1:
+        if kind != "commit" or len(parents) > 1 or (not parents and after is not None):
             return None
         message = data.partition(b"\n\n")[2].decode("utf-8", "replace")
         commits.append(RecentCommit(at, message.partition("\n")[0], parse_trailers(message)))
-        at = parents[0]
+        at = parents[0] if parents else None
     return commits
 
 

@@ -1,0 +1,84 @@
+"""What a command imports before it is done: each package costs every call of it some milliseconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from harness import Workspace
+
+CODE = """
+import atexit, json, os, sys
+
+def report():
+    packages, parts = set(), set()
+    for name, module in list(sys.modules.items()):
+        if "site-packages" in (getattr(module, "__file__", None) or ""):
+            packages.add(name.split(".")[0])
+        if name.startswith("cleared."):
+            parts.add(name.split(".")[1])
+    standard = {"asyncio", "ssl", "sqlite3", "logging", "zoneinfo", "ctypes"} & set(sys.modules)
+    os.write(2, b"\\nimported " + json.dumps([sorted(packages), sorted(parts), sorted(standard)]).encode())
+
+atexit.register(report)
+from cleared.cli import main
+main()
+"""
+TYPER = {"typer", "annotated_doc", "shellingham"}
+OLDER_TYPER = {"click", "typing_extensions"}
+MONTY = {"pydantic_monty", "typing_extensions", "opentelemetry", "importlib_metadata", "zipp"}
+SIGNING = {"cryptography", "_cffi_backend", "cffi", "pycparser"}
+START = {"cli", "errors", "bounds", "terminal"}
+BRIDGE = {"bridge", "clock", "deadline", "registry", "sandbox", "schema"}
+NO_BOOKS = {
+    "cycles", "demo", "gate", "jobs", "loop", "mcp_server", "meta", "notify", "operations", "orchestrator",
+    "proposals", "review", "rpc", "service", "tasks", "tui",
+}  # fmt: skip
+
+
+def imports(*argv: str, root: str | None = None) -> tuple[set[str], set[str], set[str]]:
+    """Installed packages, parts of the program, and costly modules of the standard library."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", CODE, *argv], capture_output=True, stdin=subprocess.DEVNULL, text=True,
+        cwd=root, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    packages, parts, standard = json.loads(done.stderr.rpartition("\nimported ")[2])
+    return set(packages), set(parts), set(standard)
+
+
+def test_help_imports_typer_and_nothing_else() -> None:
+    packages, parts, standard = imports("--help")
+    assert packages <= TYPER | OLDER_TYPER
+    assert parts <= START
+    assert not standard
+
+
+def test_a_bridge_starts_without_typer() -> None:
+    packages, parts, standard = imports("bridge")
+    assert not packages, "the sandbox's client is imported by the first script"
+    assert parts <= START | BRIDGE
+    assert standard <= {"ctypes"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "installed", "library"),
+    [
+        (("journal", "balance"), {"yaml", "_yaml"}, {"sqlite3", "zoneinfo"}),
+        (
+            ("agent", "run", "ingest"), {"yaml", "_yaml"} | MONTY | SIGNING,
+            {"asyncio", "ssl", "sqlite3", "logging", "zoneinfo", "ctypes"},
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_imports_what_it_needs(
+    ws: Workspace, argv: tuple[str, ...], installed: set[str], library: set[str]
+) -> None:
+    """GitPython, rich, pydantic, jsonschema and httpx are not among it."""
+    ws.drop("january.csv")
+    packages, parts, standard = imports(*argv, root=str(ws.root))
+    assert packages <= TYPER | OLDER_TYPER | installed
+    assert not parts & NO_BOOKS
+    assert standard <= library
