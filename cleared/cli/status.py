@@ -5,13 +5,16 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
 
 
 def show_status(
@@ -24,7 +27,10 @@ def show_status(
     """Show what is up, what each agent did last and does next, and what waits."""
     from cleared.service.status_report import service_status as read
 
-    status = read(open_host(workspace))
+    host = open_host(workspace)
+    status = read(host)
+    if not check:
+        status["accounts"] = _read_accounts(host)
     if json:
         print_json(status)
     elif check:
@@ -34,6 +40,17 @@ def show_status(
         _print_status(status)
     if check and status["trouble"]:
         raise typer.Exit(1)
+
+
+def _read_accounts(host: Host) -> list[dict[str, Any]]:
+    """Through which day each bank account is complete; none where the books cannot be read, which others say."""
+    from cleared.errors import ClearedError
+    from cleared.review.bank_agreement import read_completeness
+
+    try:
+        return read_completeness(host)
+    except ClearedError:
+        return []
 
 
 def _print_status(status: dict[str, Any]) -> None:
@@ -58,6 +75,8 @@ def _print_status(status: dict[str, Any]) -> None:
         ]
     )
     print_line("")
+    for account in status["accounts"]:
+        print_line(f"{escape_text(account['name'])}: {_completeness_text(account)}")
     print_table(
         ["agent", "starts on", "state", "last run", "ended", "next"],
         (
@@ -73,6 +92,18 @@ def _print_status(status: dict[str, Any]) -> None:
         print_line("")
     for line in status["trouble"]:
         print_line(f"! {line}")
+
+
+def _completeness_text(account: dict[str, Any]) -> str:
+    """Through which day an account agrees with the bank, in words."""
+    if not account["imported"]:
+        return "nothing imported yet"
+    if not account["known"]:
+        return f"its files state no balance (cleared reconcile {account['account_id']} --date … --balance …)"
+    through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
+    if account["differs_on"] is None:
+        return through
+    return f"{through}; on {account['differs_on']} {account['difference']} is missing"
 
 
 def _notification_text(state: dict[str, Any]) -> str:

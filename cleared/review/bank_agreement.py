@@ -1,0 +1,107 @@
+"""Whether the books hold what the bank says: against a statement's balance, and through which day they are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from cleared.books_index.journal_index import EntryFilter, JournalIndex, open_index
+from cleared.changes.host import Host
+from cleared.errors import Place, UsageError
+from cleared.ledger.entry import Entry
+from cleared.ledger.reconciliation import (
+    OpenRow,
+    Reconciliation,
+    find_completeness,
+    read_account_facts,
+    reconcile_account,
+)
+from cleared.queries import open_committed_books
+from cleared.registry.json_values import to_json
+from cleared.schema import money
+
+
+def read_reconciliation(host: Host, account: int, day: date, balance: str) -> dict[str, Any]:
+    """The books against what a statement says; amounts as digits. ``difference`` is ``0`` where they agree.
+
+    Raises ``UsageError`` for an account that is no bank account's, and for what is no amount of money.
+    """
+    stated = _parse_balance(host, balance)
+    names = [bank.id for bank in host.config.bank_accounts if bank.ledger_account == account]
+    if not names:
+        known = ", ".join(sorted({str(bank.ledger_account) for bank in host.config.bank_accounts}))
+        raise UsageError(
+            f"{account} is no bank account", place=Place(field="account"),
+            remedy=f"Those of config.yaml (bank_accounts) are: {known or 'none yet'}.",
+        )  # fmt: skip
+    with open_committed_books(host) as (_, snapshot, books, bank):
+        info = books.chart.find_account(account)
+        index = open_index(host.layout, snapshot, host.decimal_places)
+        found = reconcile_account(read_account_facts(_iter_legs(index, account), bank, names), day, stated)
+    return {"account_id": account, "account_name": info.account_name if info else "", **_reconciliation_data(found)}
+
+
+def _iter_legs(index: JournalIndex, account: int) -> Iterator[tuple[str, Decimal, Entry]]:
+    for posting in index.iter_postings(EntryFilter(account=account)):
+        yield posting.leg_id, posting.debit - posting.credit, posting.entry
+
+
+def _parse_balance(host: Host, text: str) -> Decimal:
+    try:
+        amount = Decimal(text.replace(",", "") if "." in text else text)
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite() or abs(amount) > host.bounds.max_amount or amount != round(amount, host.bounds.places):
+        raise UsageError(
+            f"{text[:40]!r} is no amount of money", place=Place(field="balance"),
+            remedy=f"Write it like 48722.95, with at most {host.bounds.places} decimals.",
+        )  # fmt: skip
+    return amount.quantize(money.quantum(host.bounds.places))
+
+
+def _reconciliation_data(found: Reconciliation) -> dict[str, Any]:
+    return {
+        "date": found.day.isoformat(), "stated": to_json(found.stated), "booked": to_json(found.booked),
+        "difference": to_json(found.difference) if found.difference else "0",
+        "since": found.since.isoformat() if found.since else None,
+        "gaps": [
+            {"after": gap.after.isoformat(), "through": gap.through.isoformat(), "missing": to_json(gap.missing)}
+            for gap in found.breaks
+        ],
+        "explanations": [
+            {"reason": each.reason, "rows": [_row_data(row) for row in each.rows]} for each in found.explanations
+        ],
+        "gave_up": found.gave_up,
+    }  # fmt: skip
+
+
+def _row_data(row: OpenRow) -> dict[str, Any]:
+    return {
+        "id": row.id, "date": row.day.isoformat(), "amount": to_json(row.amount), "text": row.text, "fault": row.fault,
+    }  # fmt: skip
+
+
+def read_completeness(host: Host) -> list[dict[str, Any]]:
+    """Each bank account: through which day books and bank agree to the cent, and where they first do not.
+
+    ``through`` is None where they never did, or no file states a balance.
+    """
+    rows = []
+    with open_committed_books(host) as (_, snapshot, _books, bank):
+        index = open_index(host.layout, snapshot, host.decimal_places)
+        for account in host.config.bank_accounts:
+            facts = read_account_facts(_iter_legs(index, account.ledger_account), bank, [account.id])
+            found = find_completeness(facts)
+            rows.append(
+                {
+                    "account": account.id, "name": account.name or account.id,
+                    "account_id": account.ledger_account,
+                    "through": found.through.isoformat() if found.through else None,
+                    "differs_on": found.differs.day.isoformat() if found.differs else None,
+                    "difference": to_json(found.difference) if found.differs else None,
+                    "known": bool(facts.stated), "imported": facts.has_lines,
+                }
+            )  # fmt: skip
+    return rows

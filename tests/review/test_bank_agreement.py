@@ -1,0 +1,54 @@
+"""``cleared reconcile``, and through which day ``cleared status`` says an account is complete."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase, refused, unchanged
+
+OPENING = ("journal", "add", "2025-01-01", "Opening", "1010=1000.00", "3900=-1000.00")
+
+
+def test_the_books_agree_with_the_bank(posted: Workspace) -> None:
+    posted.ok(*OPENING)
+    done = posted.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "2,446.40")
+    assert done.out == "1010 Business checking agrees with the bank on 2025-01-31: 2446.40.\n"
+    (account,) = [a for a in posted.json("status")["accounts"] if a["account_id"] == 1010]
+    assert (account["through"], account["differs_on"]) == ("2025-01-10", None)
+    assert "complete to the cent through 2025-01-10" in posted.ok("status").out
+
+
+def test_a_doubled_entry_is_named(posted: Workspace) -> None:
+    posted.ok(*OPENING)
+    posted.ok("journal", "add", "2025-01-10", "Coffee, from the receipt", "5070=4.50", "1010=-4.50")
+    with unchanged(posted):
+        done = posted("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
+    assert done.code == 1 and "The difference is 4.50." in done.out
+    assert "the books have two of it" in done.out or "no line of the bank does" in done.out
+    assert "2025-01-006" in done.out
+    (account,) = [a for a in posted.json("status")["accounts"] if a["account_id"] == 1010]
+    assert (account["through"], account["differs_on"], account["difference"]) == ("2025-01-09", "2025-01-10", "4.50")
+
+
+def test_a_gap_of_the_running_balance_is_named_first(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00")))
+    ws.drop("b.csv", chase(("01/20/2025", "AWS EMEA", "-10.00", "940.00")))
+    ws.run("ingest")
+    ws.ok(*OPENING)
+    data = ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "940", "--json").json
+    assert data["gaps"] == [{"after": "2025-01-10", "through": "2025-01-20", "missing": "-46.00"}]
+    assert (data["since"], data["difference"]) == ("2025-01-10", "-46.00")
+
+
+def test_a_voided_line_is_missing_again(posted: Workspace) -> None:
+    posted.ok(*OPENING)
+    posted.ok("journal", "void", "2025-01-003", "--reason", "a test")
+    data = posted("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40", "--json").json
+    (answer,) = data["explanations"]
+    assert answer["reason"] == "the bank has it, the books do not"
+    assert [row["text"] for row in answer["rows"]] == ["AWS EMEA"]
+
+
+def test_what_is_no_account_or_amount(ws: Workspace) -> None:
+    refused(ws("reconcile", "5070", "--date", "2025-01-31", "--balance", "1"), 2, "is no bank account")
+    for amount in ("much", "nan", "1e400", "0.001"):
+        refused(ws("reconcile", "1010", "--date", "2025-01-31", "--balance", amount), 2, "no amount of money")
+    assert "nothing imported yet" in ws.ok("status").out
