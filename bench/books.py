@@ -3,7 +3,6 @@ accounting, where they are installed (``ledger`` and ``hledger``, as Debian pack
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -132,14 +131,23 @@ def _alone(
     )  # fmt: skip
 
 
+_STARTER = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+"""
+
+
 def _measure(argv: Sequence[str], root: Path) -> tuple[float, float]:
     """Processor seconds of a program and its children, and its peak memory in MB."""
-    process = subprocess.Popen(argv, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{argv} ended with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+    # A child's peak begins at its parent's, so a small program starts it.
+    starter = [sys.executable, "-S", "-c", _STARTER, *argv]
+    done = subprocess.run(starter, cwd=root, check=True, capture_output=True, text=True)
+    code, took, peak = done.stdout.split()
+    if code != "0":
+        raise RuntimeError(f"{argv} ended with {code}")
+    return float(took), int(peak) * (1 if sys.platform == "darwin" else 1024) / 1e6
 
 
 def _measure_peers(peers: dict[str, list[str]], took: float) -> str:
@@ -150,7 +158,11 @@ def _measure_peers(peers: dict[str, list[str]], took: float) -> str:
         if path is not None:
             file = _export(_FORMATS[program])
             argv = [path, *arguments, str(file)] if program == "bean-check" else [path, "-f", str(file), *arguments]
-            peer, memory = _measure(argv, file.parent)
+            try:
+                peer, memory = _measure(argv, file.parent)
+            except RuntimeError as error:
+                said.append(str(error))
+                continue
             said.append(f"{program} {peer:.2f} s, {memory:.0f} MB ({peer / took:.1f}×)")
     return f"others, for the same: {'; '.join(said)}" if said else ""
 
