@@ -25,8 +25,10 @@ MAX_LOG_LAST: Final = 1_000
 MAX_SHOWN_LINES: Final = 1_000
 """Lines of a run's log that are shown while it runs, and lines that it prints."""
 
-MAX_CALLS: Final = 100_000
-"""Calls of a run that are traced in ``runs.db``."""
+MAX_FIRST_CALLS: Final = 2_000
+"""Calls of a run, its first, that ``runs.db`` keeps whole; with those that failed, and the first of each primitive."""
+MAX_LAST_CALLS: Final = 1_000
+"""And its last. What lies between is summed up, by the line of the script."""
 MAX_TRACE_BYTES: Final = 16 << 20
 """Of one run's arguments, results and errors in ``runs.db``, and of what is held of results until it ends."""
 MAX_TRACES_BYTES: Final = 256 << 20
@@ -42,7 +44,8 @@ LIMIT_TEXTS: Final = (
     ("lines of a run's log that are shown", f"{MAX_SHOWN_LINES:,}, and `sandbox.max_output_kb`; the rest is not shown"),
     ("rows of a run in the agent log", f"{MAX_LOG_ROWS:,}, and {MAX_LOG_BYTES >> 20} MB; the first and the last "
      f"{MAX_LOG_LAST:,} stay, the rest is counted in one row"),
-    ("a run's trace", f"{MAX_CALLS:,} calls; {MAX_TRACE_BYTES >> 20} MB of arguments and results, no more of them"),
+    ("a run's trace", f"the first {MAX_FIRST_CALLS:,} calls, the last {MAX_LAST_CALLS:,} and those that failed, with "
+     f"{MAX_TRACE_BYTES >> 20} MB of arguments and results; the others are summed up by line"),
     ("all traces", f"{MAX_TRACES_BYTES >> 20} MB; the oldest go"),
 )  # fmt: skip
 """All of it in words, for the reference page."""

@@ -158,7 +158,7 @@ def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
 
 
 def read_run(host: Host, run_id: str) -> dict[str, Any]:
-    """One run with every call, by its id, or a beginning or the last part of it that no other run has.
+    """One run with its calls, by its id, or a beginning or the last part of it that no other run has.
 
     Raises ``UsageError`` where there is none, or several.
     """
@@ -177,7 +177,7 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
             del run["id"], run["pid"]
             return _with_commit_outcome({"run_id": identity, **run}, briefs.get(identity))
         note = "the trace of this run is not on this machine; its commit is"
-        return {**briefs[identity], "calls": [], "note": note}
+        return {**briefs[identity], "calls": [], "more_calls": [], "note": note}
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
 
 

@@ -11,10 +11,12 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
+from cleared.changes.traced_calls import CallSum
 from cleared.config.secrets import Redactor
 from cleared.dispatch import Call
 from cleared.registry.json_values import to_json
@@ -35,6 +37,8 @@ MAX_VALUE: Final = 2_000
 _MAX_LOG: Final = 1 << 20
 """Characters of a run's log that are kept here; the agent log has all of it."""
 _VERSION: Final = 1
+_NO_DEPTH: Final = -1
+"""Marks a row of ``calls`` as a sum: another table would set the traces of an earlier version aside."""
 
 
 class TraceStore:
@@ -103,8 +107,12 @@ class TraceStore:
             )  # fmt: skip
         self._of_run = db
 
-    def end_run(self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float) -> None:
-        """Record how a run ended, with its calls."""
+    def end_run(
+        self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float,
+        sums: Iterable[CallSum] = (),
+    ) -> None:  # fmt: skip
+        """Record how a run ended, with its calls, and the sums of those that are not kept. ``origin``: the instant of
+        the calls' clock at which it began."""
         db = self._connection_for_run()
         with nullcontext() if self._stays_open else closing(db), db:
             db.execute(
@@ -119,7 +127,7 @@ class TraceStore:
             )  # fmt: skip
             db.executemany(
                 "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                _call_rows(run_id, calls, origin, self._clean),
+                chain(_call_rows(run_id, calls, origin, self._clean), _sum_rows(run_id, sums, origin)),
             )
             _delete_old_runs(db)
         self._of_run = db if self._stays_open else None
@@ -166,7 +174,8 @@ class TraceStore:
             return [row[0] for row in db.execute(query, (len(text), text, len(ending), ending))]
 
     def find_run(self, run_id: str) -> dict[str, Any] | None:
-        """A run by its id, with its calls; ``None`` where there is none."""
+        """A run by its id, with its calls; ``None`` where there is none. ``more_calls``: the sums of those that are not
+        in ``calls``."""
         with self._open(create=False) as db:
             if db is None:
                 return None
@@ -174,7 +183,9 @@ class TraceStore:
             for row in rows:
                 run = _decode_run(rows, row)
                 calls = db.execute("SELECT * FROM calls WHERE run_id=? ORDER BY number", (run_id,))
-                run["calls"] = [_decode_call(calls, call) for call in calls]
+                rows_of_calls = [_decode_call(calls, call) for call in calls]
+                run["calls"] = [call for call in rows_of_calls if call["depth"] >= 0]
+                run["more_calls"] = [_decode_sum(call) for call in rows_of_calls if call["depth"] < 0]
                 return run
             return None
 
@@ -195,6 +206,25 @@ def _call_rows(
             c.place.file, c.place.line, c.place.column,
             (c.started - origin) * 1000, c.duration * 1000,
         )  # fmt: skip
+
+
+def _sum_rows(run_id: str, sums: Iterable[CallSum], origin: float) -> Iterator[tuple[Any, ...]]:
+    """A row for each sum, with the number of its first call and no depth."""
+    for s in sums:
+        yield (
+            run_id, s.first.number, _NO_DEPTH, s.first.name, _compact({"calls": s.calls, "last": s.last_number}), None,
+            None, s.first.place.file, s.first.place.line, s.first.place.column, (s.first.started - origin) * 1000,
+            s.duration * 1000,
+        )  # fmt: skip
+
+
+def _decode_sum(call: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = json.loads(call["arguments"])
+    return {
+        "name": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
+        "calls": arguments["calls"], "first_number": call["number"], "last_number": arguments["last"],
+        "duration_ms": call["duration_ms"],
+    }  # fmt: skip
 
 
 def _limit_rows(rows: Iterable[list[str]], most: int) -> list[list[str]]:

@@ -48,7 +48,8 @@ def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
         place = f", line {call['line']}, column {call['column']}" if call else ", which line is not known any more"
         rows.append(("script", f"{explanation['script']['file']}{place}"))
         if call:
-            rows.append(("called", f"{call['primitive']}({call['arguments']})"))
+            arguments = "…" if call["arguments"] is None else call["arguments"]
+            rows.append(("called", f"{call['primitive']}({arguments})"))
         rows.append(("approval", (explanation["approval"] or {}).get("why")))
     else:
         rows.append(("decided by", explanation["by"]))

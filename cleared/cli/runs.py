@@ -93,6 +93,11 @@ def show_past_run(
         wrap=["result", "call"],
         empty=run.get("note") or "It made no calls.",
     )  # fmt: skip
+    for s in run.get("more_calls", ()):
+        print_line(
+            f"and {s['calls']:,} more calls of {s['name']} at {s['file']}:{s['line']}, between "
+            f"#{s['first_number']} and #{s['last_number']}: {s['duration_ms']:,.0f} ms"
+        )
 
 
 def _preview(text: str, width: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cleared.bounds import MAX_ANSWER_BYTES, MAX_TRACE_BYTES, clip_text, data_size
+from cleared.bounds import MAX_ANSWER_BYTES, MAX_FIRST_CALLS, MAX_TRACE_BYTES, clip_text, data_size
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.registry.primitive import Effect, Registry
 from cleared.registry.vocabulary import DecodingContext
@@ -43,6 +43,8 @@ class Call:
     duration: float = 0.0
     result: Any = None
     error: str | None = None
+    held: int = 0
+    """Bytes of its arguments and results that are held for the trace, roughly."""
 
 
 class Dispatcher:
@@ -76,6 +78,10 @@ class Dispatcher:
         self.depth = 0
         self._room = MAX_TRACE_BYTES
         """For what is held of arguments and results until the run ends."""
+
+    def release_call(self, call: Call) -> None:
+        """What was held of a call is not needed any more."""
+        self._room += call.held
 
     def call_primitive(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place = _NO_PLACE
@@ -120,10 +126,10 @@ class Dispatcher:
             raise
         finally:
             if any(type(v) is list or (type(v) is str and len(v) > MAX_TRACED_TEXT) for v in (*args, *kwargs.values())):
-                call.args = tuple(self._clip_for_trace(v) for v in args)
-                call.kwargs = {k: self._clip_for_trace(v) for k, v in kwargs.items()}
+                call.args = tuple(self._clip_for_trace(v, call) for v in args)
+                call.kwargs = {k: self._clip_for_trace(v, call) for k, v in kwargs.items()}
         call.duration = self.monotonic() - call.started
-        call.result = self._clip_for_trace(result)
+        call.result = self._clip_for_trace(result, call)
         return result
 
     def _refuse_too_large(self, name: str, result: Any) -> None:
@@ -139,8 +145,9 @@ class Dispatcher:
             remedy="Ask for less at a time: a month, an account, a limit.",
         )
 
-    def _clip_for_trace(self, value: Any) -> Any:
-        """What is held of a value for the trace: of a list its beginning, and nothing once much is held."""
+    def _clip_for_trace(self, value: Any, call: Call) -> Any:
+        """What is held of a value for the trace: of a list its beginning, and nothing once much is held. The first
+        calls leave a part of the room to the last ones."""
         kind = type(value)
         if kind is str and len(value) > MAX_TRACED_TEXT:
             return (
@@ -150,10 +157,11 @@ class Dispatcher:
             return value
         kept = value[:MAX_TRACED_ITEMS] if kind is list else value
         weight = data_size(kept)
-        if weight > self._room:
+        if weight > self._room - (MAX_TRACE_BYTES // 4 if call.number <= MAX_FIRST_CALLS else 0):
             kept = [] if kind is list else "…"
         else:
             self._room -= weight
+            call.held += weight
         if kind is list and len(kept) < len(value):
             return [*kept, f"… and {len(value) - len(kept)} more"]
         return kept

@@ -84,6 +84,7 @@ RUN_SUMMARIES: Final = _list_of(
 )  # fmt: skip
 RUN: Final = _object_of(
     run_id=TEXT, agent=TEXT, status=TEXT, started_at=TEXT, message=MAYBE_TEXT, calls=_list_of(OBJECT),
+    more_calls=_list_of(OBJECT),
 )  # fmt: skip
 RUN_RESULT: Final = _object_of(
     run_id=TEXT, agent=TEXT, status={"enum": ["succeeded", "failed", "dry_run", "interrupted", "waiting"]},

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from cleared.approvals.reviewers import KEY
 from cleared.approvals.verification import Approvals
@@ -20,7 +21,7 @@ from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import UNDO_TRAILER
 from cleared.decisions.signatures import find_signing_reviewer
-from cleared.errors import ClearedError, UsageError
+from cleared.errors import ClearedError, Place, UsageError
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
@@ -30,6 +31,8 @@ from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.vcs import Repository, Snapshot, history
+
+_POSTING: Final = ("journal_add", "journal_add_double", "journal_add_many", "journal_void")
 
 
 def explain_entry(host: Host, name: str) -> dict[str, Any]:
@@ -134,21 +137,32 @@ def _call_by_replay(
             drop_folder=folder,
             say=lambda _: None,
         )
+        posting_calls: list[dict[str, Any]] = []
+
+        def look_at_call(
+            name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place, answer: Any
+        ) -> None:
+            index = _find_entry_index(answer, entry.entry_id) if not posting_calls else None
+            if index is not None:
+                posting_calls.append(
+                    {
+                        "primitive": name, "file": place.file, "line": place.line, "column": place.column,
+                        "from": "replay",
+                        "arguments": host.redactor.redact_data(to_json(_call_arguments(args, kwargs, index))),
+                    }
+                )  # fmt: skip
+
+        attempt.watch_answer = look_at_call
         with contextlib.suppress(ClearedError):
             attempt.execute_script()
-        for call in attempt.calls:
-            results = call.result if isinstance(call.result, list) else [call.result]
-            for place, result in enumerate(results):
-                if (
-                    isinstance(result, dict)
-                    and result.get("entry_id") == entry.entry_id
-                    and not result.get("duplicate")
-                ):
-                    return {
-                        "primitive": call.name, "file": call.place.file, "line": call.place.line,
-                        "column": call.place.column, "from": "replay",
-                        "arguments": host.redactor.redact_data(to_json(_call_arguments(call.args, call.kwargs, place))),
-                    }  # fmt: skip
+    return posting_calls[0] if posting_calls else None
+
+
+def _find_entry_index(answer: Any, entry_id: str) -> int | None:
+    """Where an answer says that an entry was posted: of a list the index, else 0; None where it does not say so."""
+    for index, result in enumerate(answer if isinstance(answer, list) else (answer,)):
+        if isinstance(result, dict) and result.get("entry_id") == entry_id and not result.get("duplicate"):
+            return index
     return None
 
 
@@ -159,17 +173,24 @@ def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
 
 
 def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
-    run_trace = TraceStore(host.layout.state_dir).find_run(run)
-    for call in (run_trace or {}).get("calls", ()):
+    run_trace = TraceStore(host.layout.state_dir).find_run(run) or {"calls": (), "more_calls": ()}
+    for call in run_trace["calls"]:
         if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
             try:
                 call_arguments = json.loads(call["arguments"])
-                arguments = _call_arguments(tuple(call_arguments["args"]), call_arguments["kwargs"], 0)
+                index = _find_entry_index(json.loads(call["result"]), entry.entry_id) or 0
+                arguments = _call_arguments(tuple(call_arguments["args"]), call_arguments["kwargs"], index)
             except (ValueError, KeyError, TypeError):  # cut off, where they were long
                 arguments = call["arguments"]
             return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
                     "arguments": arguments, "from": "trace"}  # fmt: skip
-    return None
+    # In no call that was kept whole: then in one of those that were summed up, where they are all of one line.
+    posting = [s for s in run_trace["more_calls"] if s["name"] in _POSTING]
+    if len(posting) != 1 or any(call["name"] == "journal_add_many" for call in run_trace["calls"]):
+        return None
+    return {key: posting[0][key] for key in ("file", "line", "column")} | {
+        "primitive": posting[0]["name"], "arguments": None, "from": "trace"
+    }  # fmt: skip
 
 
 def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:

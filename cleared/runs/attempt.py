@@ -13,9 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.bounds import MAX_CALLS, MAX_SHOWN_LINES
+from cleared.bounds import MAX_SHOWN_LINES
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
+from cleared.changes.traced_calls import TracedCalls
 from cleared.deadline import DeadlineExceeded, run_deadline
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from cleared.sandbox.executor import Executor
 
 MAX_DEPTH: Final = 8
+WatchAnswer = Callable[[str, tuple[Any, ...], Mapping[str, Any], Place, Any], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,10 @@ class Attempt:
         self.now = (now or host.clock.now()).replace(microsecond=0)
         self.run_id = run_id or new_run_id(self.now)
         self.limits = limits_of(host.config.sandbox, script.header)
-        self.calls: list[Call] = []
-        """For the trace: the first of them; ``counts`` has all."""
+        self.calls = TracedCalls()
+        """For the trace; ``counts`` has all."""
+        self.watch_answer: WatchAnswer | None = None
+        """Called with each call that was answered, whole."""
         self.counts: Counter[str] = Counter()
         self.printed: list[str] = []
         self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").to_record()
@@ -164,7 +168,11 @@ class Attempt:
         dispatch = self.dispatcher.call_primitive
 
         def call(name: str, args: tuple[object, ...], kwargs: dict[str, object], at: Position) -> object:
-            return dispatch(name, args, kwargs, Place(at.file, at.line, at.column))
+            place = Place(at.file, at.line, at.column)
+            answer = dispatch(name, args, kwargs, place)
+            if self.watch_answer is not None:
+                self.watch_answer(name, args, kwargs, place, answer)
+            return answer
 
         return self.sandbox.run(
             script.source, file=script.file, call=call, names=self.host.registry, limits=self.limits, now=self.now,
@@ -174,8 +182,9 @@ class Attempt:
 
     def _record_call(self, call: Call) -> None:
         self.counts[call.name] += 1
-        if len(self.calls) < MAX_CALLS:  # a script can make a million in its time, and they are held here
-            self.calls.append(call)
+        dropped = self.calls.add_call(call)
+        if dropped is not None:
+            self.dispatcher.release_call(dropped)
 
     def _show_log_line(self, text: str) -> None:
         """A line of the log, for whoever watches; of too many the first."""

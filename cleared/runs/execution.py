@@ -185,7 +185,7 @@ class _AgentRun:
         result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
         result.warnings += self.asker.warnings
         with _best_effort(self.host):
-            traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started)
+            traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started, attempt.calls.sums)
             if self.host.on_ended is not None:
                 self.host.on_ended(attempt, result)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.errors import UsageError
@@ -67,7 +68,7 @@ class SpanExporter:
         event = attempt.event
         about: dict[str, Any] = {
             "cleared.run": result.run_id, "cleared.agent": result.agent, "cleared.status": result.status,
-            "cleared.event.kind": event["kind"], "cleared.event.id": event["id"], "cleared.calls": len(attempt.calls),
+            "cleared.event.kind": event["kind"], "cleared.event.id": event["id"], "cleared.calls": attempt.calls.total,
             "cleared.script": f"{attempt.script.file}@{attempt.script.blob}",
         }  # fmt: skip
         if result.commits:
@@ -78,7 +79,7 @@ class SpanExporter:
         if result.error is not None:
             run.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(str(result.error))[:1_000])
         inside = trace.set_span_in_context(run)
-        for call in attempt.calls[:MAX_CALL_SPANS]:
+        for call in islice(attempt.calls, MAX_CALL_SPANS):
             span = self._tracer.start_span(
                 call.name, context=inside, start_time=to_nanoseconds(call.started),
                 attributes={"code.filepath": call.place.file or "", "code.lineno": call.place.line or 0,

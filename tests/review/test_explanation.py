@@ -120,6 +120,28 @@ def test_files_that_stay_on_the_machine(ws: Workspace) -> None:
     assert "which line is not known any more" in ws.ok("why", "2025-01-003").out
 
 
+POSTS = """
+for n in range(9):
+    journal_add_double(date="2025-01-31", description="n" + str(n), debit_account=5020, credit_account=1010, amount=4)
+git_commit("many")
+"""
+
+
+@pytest.mark.parametrize("here", ["replay", "trace"])
+def test_a_call_that_the_trace_sums_up(ws: Workspace, monkeypatch: pytest.MonkeyPatch, here: str) -> None:
+    """The script run again sees every call; of the trace alone the line is known, where only one can have posted."""
+    for name, most in (("MAX_FIRST_CALLS", 2), ("MAX_LAST_CALLS", 2), ("_FIRST_OF_NAME", 1)):
+        monkeypatch.setattr(f"cleared.changes.traced_calls.{name}", most)
+    ws.script(POSTS)
+    if here == "trace":
+        monkeypatch.setattr("cleared.review.explanation.find_past_run", lambda *_: None)
+    call = why(ws, "2025-01-006")["call"]
+    assert call["from"] == here and call["line"] == line_of(ws, "agents/probe.py", "journal_add_double(")
+    assert call["arguments"] is None if here == "trace" else call["arguments"]["description"] == "n5"
+    assert "journal_add_double" in ws.ok("why", "2025-01-006").out
+    assert "more calls of journal_add_double" in ws.ok("run", "show", ws.json("run", "list")[0]["run_id"]).out
+
+
 def test_an_entry_in_a_long_month(posted: Workspace) -> None:
     """Found among the commits that touched the journal since."""
     first = posted.head()
