@@ -12,17 +12,21 @@ from bench.workspaces import chase, copy, host, workspace
 from cleared import queries
 
 ROWS = 100_000
-SCRIPT = '''"""
+PAGE = 5_000
+SCRIPT = f'''"""
 name: Bulk
 trigger: on_demand
 """
 for f in importer_scan():
-    txns = importer_parse(f["name"])
-    for start in range(0, len(txns), 10000):
+    offset = 0
+    txns = importer_parse(f["name"], offset=0, limit={PAGE})
+    while txns:
         journal_add_many([
-            {"date": t["date"], "description": t["description"], "debit_account": 5020, "credit_account": 1010,
-             "amount": abs(t["amount"]), "reference": t["reference"], "confidence": 0.98, "status": "auto-confirmed"}
-            for t in txns[start:start + 10000]])
+            {{"date": t["date"], "description": t["description"], "debit_account": 5020, "credit_account": 1010,
+             "amount": abs(t["amount"]), "reference": t["reference"], "confidence": 0.98, "status": "auto-confirmed"}}
+            for t in txns])
+        offset = offset + len(txns)
+        txns = importer_parse(f["name"], offset=offset, limit={PAGE})
     importer_mark_processed(f["name"])
 git_commit("bulk")
 None

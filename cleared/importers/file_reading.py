@@ -220,6 +220,8 @@ def _check_row(row: BankRow, limits: Limits, places: int) -> tuple[str, str] | N
 
 
 def _check_amount(amount: Decimal, most: Decimal, places: int) -> str | None:
+    if type(amount) is Decimal and amount.same_quantum(money.quantum(places)) and amount.copy_abs() <= most:
+        return None
     try:
         exact = money.decode(amount, places)
     except ValueError as error:

@@ -44,6 +44,13 @@ class ImportFile:
     """(row, the line it repeats, note)"""
     is_in_run: bool = False
     processed_as: str | None = None
+    _moving: list[BankLine] | None = None
+
+    def moving_lines(self) -> list[BankLine]:
+        """The new lines that move money, once the file's rows are taken: a list that a script may ask for by parts."""
+        if self._moving is None:
+            self._moving = self.new if all(line.amount for line in self.new) else [x for x in self.new if x.amount]
+        return self._moving
 
 
 def find_first_and_last_row(all_rows: Sequence[BankRow]) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from cleared.config.model import Config
@@ -73,6 +74,15 @@ class ImportSession:
             refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card
         )
         return files
+
+    def count_waiting_bytes(self) -> int:
+        """How large the files together are that a scan would look at; of each no more than may be read."""
+        total = 0
+        for name in self._list_names():
+            if self.only is None or name in self.only:
+                with suppress(OSError):
+                    total += min((self.folder / name).lstat().st_size, self.config.import_.max_bytes)
+        return total
 
     def _list_names(self) -> Iterable[str]:
         root = self.folder
@@ -287,6 +297,7 @@ class ImportSession:
         self.bank.processed_line_ids |= {line.line_id for line in [*file.new, *file.pending, *file.held]}
         for row, line_id, note in file.duplicates:
             self.bank.new_duplicates.append((file.sha256, row, line_id, note))
+        file.rows, file.statements = (), ()  # the run's lines have all that is still needed
         return file
 
     def _choose_target(self, name: str) -> str:

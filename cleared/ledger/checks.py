@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
+from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
@@ -19,6 +20,9 @@ from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
 from cleared.schema import money
+
+_MAX_SHARED_MONTH: Final = 1 << 20
+"""Bytes of a month's journal, some 3,000 entries, that is held for the next reader."""
 
 
 def check_draft(books: Books, bank: BankBook) -> list[Violation]:
@@ -35,8 +39,9 @@ def _check_journal(books: Books) -> list[Violation]:
     by_path = {books.paths.journal_path(*key): key for key in books.list_months()}
     for path, data in changes.items():
         year, month = by_path[path]
-        # Cached: the next reader of this month does not parse it again.
-        after = parse_month_once(data, year, month, path, books.bounds.places)
+        # Cached: the next reader of this month does not parse it again. A large one would only take its memory.
+        parse = parse_month_once if len(data) <= _MAX_SHARED_MONTH else parse_month
+        after = parse(data, year, month, path, books.bounds.places)
         violations += after.damage
         violations += check_accounts([after], books.chart.accounts)
         violations += _check_unchanged(books.committed_month(year, month), after)

@@ -95,8 +95,9 @@ class Entry(NamedTuple):
         )  # fmt: skip
         out = []
         for i, leg in enumerate(self.legs):
-            debit = money.format_amount(leg.debit.quantize(quantum)) if leg.debit else ""
-            credit = money.format_amount(leg.credit.quantize(quantum)) if leg.credit else ""
+            amount = leg.debit or leg.credit
+            text = format(amount if amount.same_quantum(quantum) else amount.quantize(quantum), "f")
+            debit, credit = (text, "") if leg.debit else ("", text)
             out.append(f"{self.entry_id}{leg_suffix(i)},{day},{leg.account_id},{description},{debit},{credit},{tail}")
         return "".join(out)
 

@@ -56,7 +56,9 @@ def post_entry(
             f"the bank moved {line.amount} on {ledger_account} ({left} not yet posted), the entry moves {moved}",
             "Money in is a debit of the bank's account, money out a credit; the parts must sum to the line.",
         )
-    entry = books.add_entry(day, description, legs, field=field, reference=reference, **rest)
+    if description == line.description:  # one text in memory: a run posts very many
+        description = line.description
+    entry = books.add_entry(day, description, legs, field=field, reference=line.line_id, **rest)
     bank.match_entry(line, ledger_account, entry)
     return entry, False
 

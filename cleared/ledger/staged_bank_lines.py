@@ -31,7 +31,7 @@ from cleared.ledger.bank_lines import (
     parse_outcomes,
 )
 from cleared.ledger.csv_text import format_record
-from cleared.ledger.entry import Entry, leg_suffix
+from cleared.ledger.entry import ZERO, Entry, leg_suffix
 from cleared.ledger.source import BookPaths, Source
 from cleared.schema import money
 
@@ -172,7 +172,7 @@ class BankBook:
         """How much of the line is in the journal."""
         if self._matched is None:
             _ = self.matches
-        return self._sums.get(line_id, Decimal(0))
+        return self._sums.get(line_id, ZERO)
 
     def find_outcome(self, line_id: str) -> Outcome | None:
         if line_id in self.new_outcomes:
@@ -215,14 +215,18 @@ class BankBook:
         _ = self.matches
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
-                self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), leg.amount)
+                amount = leg.amount
+                if amount == line.amount and amount.same_quantum(line.amount):  # one number in memory
+                    amount = line.amount
+                self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
         if self.posted_amount(line.line_id) == line.amount:
             self.new_outcomes.pop(line.line_id, None)
 
     def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         self.new_matches.append((line_id, leg_id, amount))
         self.matches[line_id] = [*self.matches.get(line_id, ()), (leg_id, amount)]
-        self._sums[line_id] = self._sums.get(line_id, Decimal(0)) + amount
+        before = self._sums.get(line_id)
+        self._sums[line_id] = amount if before is None else before + amount
 
     def unmatch_entry(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
         """Open the lines of a voided entry again: match the reversal's legs to them, and set them aside as ``voided``.

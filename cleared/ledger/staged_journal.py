@@ -22,6 +22,7 @@ from cleared.ledger.source import BookPaths, Source
 from cleared.ledger.violations import Violation
 from cleared.schema import money
 
+_UNKNOWN: Final = ("", "")
 _JOURNAL: Final = re.compile(r"(?:.*/)?([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 
 
@@ -55,6 +56,8 @@ class Books:
         self.verdict: tuple[object, list[Violation]] | None = None
         """A draft's ``draft_key`` and violations, so that the commit does not repeat the checks of the script."""
         self._postable: dict[tuple[int, date], tuple[str, str] | None] = {}
+        self._open_days: set[date] = set()
+        """Days of which staging has shown that they are within bounds, and open."""
 
     # -- what is there ------------------------------------------------------------------------------------------
 
@@ -123,6 +126,10 @@ class Books:
             return None
         return self._with_status(entry)
 
+    def list_staged(self) -> list[Entry]:
+        """The staged entries with their staged statuses, by month in the order in which one was first staged in each."""
+        return [self._with_status(entry) for entries in self.staged.values() for entry in entries]
+
     def _with_status(self, entry: Entry) -> Entry:
         status = self.statuses.get(entry.entry_id)
         return entry._replace(status=status) if status else entry
@@ -179,15 +186,29 @@ class Books:
         Raises ``PrimitiveError`` naming the argument: unknown, closed or heading accounts, fewer than two legs,
         unbalanced, non-positive or oversized amounts, a date out of bounds or inside a closed period.
         """
-        faults = list(self.find_faults(day, legs, field))
-        if faults:
-            raise merge_faults(faults)
+        if not self._is_plain(day, legs):
+            faults = list(self.find_faults(day, legs, field))
+            if faults:
+                raise merge_faults(faults)
         key = (day.year, day.month)
+        self._open_days.add(day)
         number = self._next.get(key) or self.committed_month(*key).last_number + 1
         entry = Entry(format_entry_id(*key, number), day, description, tuple(legs), **rest)
         self._next[key] = number + 1
         self.staged.setdefault(key, []).append(entry)
         return entry
+
+    def _is_plain(self, day: date, legs: Sequence[Leg]) -> bool:
+        """Whether it moves one amount between two accounts, of which the day's other entries have shown that they may
+        be posted to: then ``find_faults`` would find none."""
+        if len(legs) != 2 or day not in self._open_days:
+            return False
+        (first, debit, no_credit), (second, no_debit, credit) = legs
+        return (
+            debit is credit and not no_credit and not no_debit and ZERO < debit <= self.bounds.max_amount
+            and self._postable.get((first, day), _UNKNOWN) is None
+            and self._postable.get((second, day), _UNKNOWN) is None
+        )  # fmt: skip
 
     def find_faults(self, day: date, legs: Sequence[Leg], field: str) -> Iterator[PrimitiveError]:
         """All that is wrong with an entry of these legs."""

@@ -10,7 +10,7 @@ from cleared.ledger.bank_lines import BankLine
 from cleared.primitives.context import Context
 from cleared.registry.dict_shapes import BankFile, Processed, Transaction
 from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Json, Line, Text
+from cleared.registry.vocabulary import Json, Line, Text, Whole
 
 
 @primitive(effect=Effect.STAGE, grant="importer.read")
@@ -33,17 +33,26 @@ def importer_scan(ctx: Context) -> list[BankFile]:
 
 
 @primitive(effect=Effect.STAGE, grant="importer.read")
-def importer_parse(ctx: Context, filename: Line, format: Line | None = None) -> list[Transaction]:
+def importer_parse(
+    ctx: Context, filename: Line, format: Line | None = None, offset: Whole = 0, limit: Whole | None = None
+) -> list[Transaction]:
     """The new transactions of a file, in file order.
 
     Rows that are in the books already are left out and recorded with the line they repeat; pending rows are
     recorded and left out. ``amount`` is negative for money out. Each dict's ``reference`` identifies the line: pass
     it on when posting; ``bank_id`` is the bank's own id, empty where the file has none. Every row given must be posted,
-    held or ignored before the file can be marked processed.
+    held or ignored before the file can be marked processed. Of a large file, ``offset`` and ``limit`` give a part at a
+    time, so that a script never holds all of it: ``limit`` of them after the first ``offset``; none are left where the
+    list is empty.
     """
+    for name, number in (("offset", offset), ("limit", limit or 0)):
+        if number < 0:
+            raise PrimitiveError(f"{name} is {number}", place=Place(field=name), remedy="Count from 0.")
     file = ctx.imports.take_new_rows(filename, format)
-    ctx.log_action("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
-    return [_to_transaction(file, line) for line in check_deadline(file.new) if line.amount != 0]
+    if not offset:
+        ctx.log_action("importer_parse", f"{filename}: {len(file.new)} new, {len(file.duplicates)} known")
+    lines = file.moving_lines()[offset : None if limit is None else offset + limit]
+    return [_to_transaction(file, line) for line in check_deadline(lines)]
 
 
 def _to_transaction(file: ImportFile, line: BankLine) -> Transaction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date as Day
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from cleared.approvals.decision_effects import entry_weight
@@ -157,8 +158,10 @@ def _post_entry(
     try:
         _require_two_accounts(legs, field)
         _require_script_status(status)
-        both = status == "auto-confirmed" and two_person_rule.needs_two_people(
-            ctx, two_person_rule.entry_amount(ctx, legs, reference or "")
+        both = (
+            status == "auto-confirmed"
+            and ctx.config.thresholds.two_person is not None
+            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference or ""))
         )
         if both:
             status = "pending-review"
@@ -234,6 +237,7 @@ def _read_legs(lines: Sequence[JournalLine]) -> list[Leg]:
     return legs
 
 
+@lru_cache(maxsize=1_000)
 def _format_confidence(value: Decimal) -> str:
     return format(value.quantize(_CENT) if value == value.quantize(_CENT) else value.normalize(), "f")[:12]
 

@@ -25,7 +25,7 @@ from cleared.primitives.context import Budget, Context, QuestionState
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
-from cleared.sandbox.effective_limits import limits_of
+from cleared.sandbox.effective_limits import add_reading_time, limits_of
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import (
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cleared.sandbox.executor import Executor
 
 MAX_DEPTH: Final = 8
+_READING: Final = ("importer_parse", "importer_scan")
 WatchAnswer = Callable[[str, tuple[Any, ...], Mapping[str, Any], Place, Any], None]
 
 
@@ -124,6 +125,9 @@ class Attempt:
             header = script.header
             self.context.permissions.budget = Budget(header.max_entries, header.max_total, header.accounts)
         allowed = _allowed_primitives(host, script)
+        if not allowed.isdisjoint(_READING):
+            waiting = self.context.imports.count_waiting_bytes()
+            self.limits = add_reading_time(self.limits, host.config.sandbox, script.header, waiting)
         self.context.permissions.enqueue_grants = granted_job_types(allowed)
         self.context.model_answers = ModelAnswers(model_answers or {}, granted_model_budgets(allowed))
         self.dispatcher = Dispatcher(
@@ -239,8 +243,9 @@ class Attempt:
                 "before sandbox.timeout in config.yaml, which cleared config approve puts in force."
             )
         key = "sandbox.timeout_cap" if requested else "sandbox.timeout"
+        usual = limits_of(self.host.config.sandbox, self.script.header).seconds
         return (
-            f"Do less at a time, or raise {key}: cleared config set {key} {min(2 * self.limits.seconds, 86_400):g} "
+            f"Do less at a time, or raise {key}: cleared config set {key} {min(2 * usual, 86_400):g} "
             "(or edit config.yaml, and then: cleared config approve)."
         )
 

@@ -257,9 +257,7 @@ class _AgentRun:
         if not self.dry_run:
             resolve_cards(self.host, self.repo, self.snapshot, context)
             self._stage_model_answers()
-        result.entries = [
-            context.books.find_entry(e.entry_id) or e for entries in context.books.staged.values() for e in entries
-        ]
+        result.entries = context.books.list_staged()
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)
         if self.dry_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from cleared.config.model import Sandbox
@@ -11,6 +12,8 @@ from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.header import Header
 from cleared.sandbox.limits import Limits
 
+BYTES_A_SECOND: Final = 50_000
+"""Bytes of bank files that give a run another second: several times what a slow machine needs for them."""
 CAPPED_KEYS: Final = ("timeout", "memory_mb", "max_calls")
 """Keys of headers, and of ``sandbox`` in the settings, where each has a cap too."""
 
@@ -62,6 +65,15 @@ def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
         seconds=limits["timeout"], memory_bytes=int(limits["memory_mb"]) << 20, max_calls=int(limits["max_calls"]),
         max_output_bytes=sandbox.max_output_kb << 10,
     )  # fmt: skip
+
+
+def add_reading_time(limits: Limits, sandbox: Sandbox, header: Header | None, waiting_bytes: int) -> Limits:
+    """The limits of a run that reads bank files, ``waiting_bytes`` of which wait: each 50 kB (some 800 rows) give it a
+    second more, up to the cap on headers. A header that asks for a time has just that."""
+    if header is not None and header.timeout is not None:
+        return limits
+    more = min(waiting_bytes // BYTES_A_SECOND, max(cap_of("timeout", sandbox) - limits.seconds, 0))
+    return replace(limits, seconds=limits.seconds + more)
 
 
 def _is_set(key: str, sandbox: Sandbox) -> bool:

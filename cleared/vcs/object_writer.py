@@ -53,7 +53,8 @@ class LooseObjects:
     def __init__(self, repo: Repository) -> None:
         self._hash_name = repo.hash_name
         self._objects = repo.common_dir / "objects"
-        self._contents: dict[Path, bytes] = {}
+        self._contents: dict[Path, tuple[bytes, bytes]] = {}
+        """Path → kind and content, which is the caller's own: files can be large."""
         self._temporaries: dict[Path, Path] = {}
         self._present: list[Path] = []
 
@@ -62,7 +63,7 @@ class LooseObjects:
         oid = _hash_object(kind.encode(), content, self._hash_name)
         path = self._objects / oid[:2] / oid[2:]
         if path not in self._contents:
-            self._contents[path] = b"%s %d\0" % (kind.encode(), len(content)) + content
+            self._contents[path] = kind.encode(), content
             with suppress(OSError):
                 if path.stat().st_size > 0:  # an empty one is what a power cut leaves
                     os.utime(path)
@@ -102,7 +103,11 @@ class LooseObjects:
             try:
                 path.parent.mkdir(exist_ok=True)
                 with temporary.open("xb") as file:
-                    file.write(zlib.compress(self._contents[path], 1))
+                    kind, content = self._contents[path]
+                    packer = zlib.compressobj(1)
+                    file.write(packer.compress(b"%s %d\0" % (kind, len(content))))
+                    file.write(packer.compress(content))
+                    file.write(packer.flush())
                 return
             except FileNotFoundError:
                 if last:
