@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measure import Result, seconds
@@ -34,46 +35,70 @@ None
 
 
 def many(quick: bool) -> Result:
-    """100,000 rows of a year in ten calls, one commit: the whole command, with the default limits.
-
-    Ten calls and not one, because a script has 512 MB, and a list of so many dicts beside the rows is more.
-    """
+    """100,000 rows of a year by parts, one commit: the whole command, with the default limits; in processor seconds, as
+    the machine may be busy."""
     template = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
-    found = [fill_books(copy(template)) for _ in range(1 if quick else 3)]
-    took, peak, worker = sorted(found)[len(found) // 2]
+    runs = [run_command(copy(template), "agent", "run", "bulk") for _ in range(1 if quick else 3)]
+    best = min(runs, key=lambda usage: usage.host + usage.others)
+    took = best.host + best.others
     return Result(
-        "100,000 rows by journal_add_many, one commit", f"{took:.1f} s, {peak:.0f} MB", "—", None, "10 s, 500 MB",
-        took <= 10 and peak <= 500, f"that is the host; the worker with the script's data peaked at {worker:.0f} MB",
+        "100,000 rows by journal_add_many, one commit", f"{took:.1f} s, {best.host_peak:.0f} MB", "—", None,
+        "10 s, 350 MB", took <= 10 and best.host_peak <= 350,
+        f"that is the host; the worker with a part of the rows peaked at {best.worker_peak:.0f} MB; "
+        f"{best.others:.1f} s are the worker and git",
     )  # fmt: skip
 
 
 _CHILD = """
-import atexit, resource, sys
+import atexit, os, resource, sys, threading, time
 from pathlib import Path
+peak = 0
+def watch():  # RUSAGE_CHILDREN would count what a git inherits of this process before it starts
+    global peak
+    while True:
+        for task in Path("/proc/self/task").glob("*/children"):
+            for child in task.read_text().split():
+                try:
+                    if "monty" in os.readlink(f"/proc/{child}/exe"):
+                        fields = dict(x.split(":", 1) for x in Path(f"/proc/{child}/status").read_text().splitlines())
+                        peak = max(peak, int(fields["VmHWM"].split()[0]))
+                except OSError:
+                    pass
+        time.sleep(0.1)
 def tell():
-    peaks = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    Path(".cleared/peaks").write_text(" ".join(map(str, peaks)))
+    own, all_ = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = [own.ru_utime + own.ru_stime, all_.ru_utime + all_.ru_stime]
+    Path(".cleared/peaks").write_text(" ".join(map(str, (own.ru_maxrss, peak, *spent))))
+if sys.platform == "linux":
+    threading.Thread(target=watch, daemon=True).start()
 atexit.register(tell)
 from cleared.cli import main
 main()
 """
 
 
-def fill_books(root: Path) -> tuple[float, float, float]:
-    """``cleared agent run bulk``: its seconds, its peak memory and its largest child's, in MB."""
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", _CHILD, "agent", "run", "bulk"], cwd=root, check=True, capture_output=True)
-    took = time.perf_counter() - began
-    unit = 1 if sys.platform == "darwin" else 1024
-    host, worker = (int(peak) * unit / 1e6 for peak in (root / ".cleared/peaks").read_text().split())
-    return took, host, worker
+@dataclass(frozen=True)
+class Usage:
+    """What a command took: processor seconds of the host and of its worker and git, peaks in MB."""
+
+    host: float
+    others: float
+    host_peak: float
+    worker_peak: float
+
+
+def run_command(root: Path, *args: str) -> Usage:
+    """One command in a process of its own. Fails where the command does."""
+    subprocess.run([sys.executable, "-c", _CHILD, *args], cwd=root, check=True, capture_output=True)
+    host_kb, worker_kb, host_seconds, others = (float(n) for n in (root / ".cleared/peaks").read_text().split())
+    return Usage(host_seconds, others, host_kb * 1024 / 1e6, worker_kb * 1024 / 1e6)
 
 
 def month_query(quick: bool) -> Result:
     """A month of books that hold 100,000 legs, asked for again in the same process."""
     rows = ROWS // 2
     template = workspace(files={"bank.csv": chase(rows, days=365)}, agents={"bulk": SCRIPT})
-    fill_books(template)
+    run_command(template, "agent", "run", "bulk")
     times = []
     opened = host(template)
     for _ in range(3 if quick else 9):

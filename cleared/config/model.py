@@ -93,8 +93,8 @@ class Limits(Section):
 class Sandbox(Section):
     transport: Literal["direct", "bridge"] = "direct"
     timeout: float = 30.0
-    """Wall-clock seconds for a whole run, host time included. An agent that reads bank files has one more for each 50 kB
-    of those that wait, up to ``timeout_cap``; one that has ``timeout:`` in its header has just that."""
+    """Wall-clock seconds for a whole run, host time included. An agent that reads bank files has one more for each
+    50 kB of those that wait, up to ``timeout_cap``; one that has ``timeout:`` in its header has just that."""
     memory_mb: int = 512
     max_calls: int = 1_000_000
     timeout_cap: float = 3600.0

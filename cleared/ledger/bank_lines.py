@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cleared.deadline import check_deadline
@@ -40,6 +41,7 @@ IMPORT_OPTIONAL: Final = ("format",)
 """Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
 LINE_ID_PREFIX: Final = "f1:"
+_ROWS_AT_ONCE: Final = 1_000
 
 
 class BankLine(NamedTuple):
@@ -210,8 +212,13 @@ def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
     return out
 
 
-def append_rows(data: bytes | None, header: tuple[str, ...], rows: str) -> bytes:
-    return (data if data is not None else format_record(header).encode()) + rows.encode("utf-8")
+def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:
+    """The file with these rows at its end. They are encoded some at a time: there can be very many."""
+    parts = [data if data is not None else format_record(header).encode()]
+    waiting = iter(rows)
+    while some := "".join(islice(waiting, _ROWS_AT_ONCE)):
+        parts.append(some.encode("utf-8"))
+    return b"".join(parts)
 
 
 def has_import_formats(data: bytes | None) -> bool:

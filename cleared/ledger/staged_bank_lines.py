@@ -67,6 +67,8 @@ class BankBook:
         self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
+        self._shown_matches = 0
+        """How many of them are in ``_matched``."""
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
         self.new_duplicates: list[tuple[str, int, str, str]] = []
@@ -163,6 +165,14 @@ class BankBook:
     @property
     def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
         """line_id → [(leg_id, amount)], staged ones included."""
+        matched = self._load_matches()
+        for line_id, leg_id, amount in self.new_matches[self._shown_matches :]:
+            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
+        self._shown_matches = len(self.new_matches)
+        return matched
+
+    def _load_matches(self) -> dict[str, list[tuple[str, Decimal]]]:
+        """The committed matches, with the staged ones that ``matches`` has shown so far: most runs need none."""
         if self._matched is None:
             matched, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
             self._matched, self._sums = dict(matched), dict(sums)
@@ -171,7 +181,7 @@ class BankBook:
     def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
         if self._matched is None:
-            _ = self.matches
+            self._load_matches()
         return self._sums.get(line_id, ZERO)
 
     def find_outcome(self, line_id: str) -> Outcome | None:
@@ -212,7 +222,7 @@ class BankBook:
 
     def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
         """Match the entry's legs on ``ledger_account`` to the line; ``post_entry`` checked that they fit."""
-        _ = self.matches
+        self._load_matches()
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
                 amount = leg.amount
@@ -224,7 +234,6 @@ class BankBook:
 
     def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
         self.new_matches.append((line_id, leg_id, amount))
-        self.matches[line_id] = [*self.matches.get(line_id, ()), (leg_id, amount)]
         before = self._sums.get(line_id)
         self._sums[line_id] = amount if before is None else before + amount
 
@@ -272,39 +281,30 @@ class BankBook:
     def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
-        by_file: dict[tuple[str, int, int], list[str]] = {}
+        by_file: dict[tuple[str, int, int], list[BankLine]] = {}
         to_record = self.processed_line_ids | self.staged_line_ids()
         for line_id, (account, line) in self.new_lines.items():
             if line_id in to_record:
                 month = account, line.posted_date.year, line.posted_date.month
-                by_file.setdefault(month, []).append(line.to_csv())
-        for (account, year, number), rows in by_file.items():
+                by_file.setdefault(month, []).append(line)
+
+        def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
+            out[path] = append_rows(self.source.read(path), header, rows)
+
+        for (account, year, number), lines in by_file.items():
             path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
-            out[path] = append_rows(self.source.read(path), LINE_COLUMNS, "".join(rows))
-
-        def add(path: str, header: tuple[str, ...], rows: list[str]) -> None:
-            if rows:
-                out[path] = append_rows(self.source.read(path), header, "".join(rows))
-
-        add(
-            self.paths.matches,
-            MATCH_COLUMNS,
-            [format_record((a, b, money.format_amount(c))) for a, b, c in self.new_matches],
-        )
-        add(
-            self.paths.outcomes,
-            OUTCOME_COLUMNS,
-            [format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items()],
-        )
-        with_format = has_import_formats(self.source.read(self.paths.imports))
-        add(
-            self.paths.imports,
-            (*IMPORT_COLUMNS, *IMPORT_OPTIONAL),
-            [r.to_csv(with_format=with_format) for r in self.new_imports],
-        )
-        add(
-            self.paths.duplicates,
-            DUPLICATE_COLUMNS,
-            [format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates],
-        )
+            add(path, LINE_COLUMNS, (line.to_csv() for line in lines))
+        if self.new_matches:
+            rows = (format_record((a, b, money.format_amount(c))) for a, b, c in self.new_matches)
+            add(self.paths.matches, MATCH_COLUMNS, rows)
+        if self.new_outcomes:
+            rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
+            add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
+        if self.new_imports:
+            with_format = has_import_formats(self.source.read(self.paths.imports))
+            rows = (r.to_csv(with_format=with_format) for r in self.new_imports)
+            add(self.paths.imports, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), rows)
+        if self.new_duplicates:
+            rows = (format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates)
+            add(self.paths.duplicates, DUPLICATE_COLUMNS, rows)
         return out

@@ -127,7 +127,7 @@ class Books:
         return self._with_status(entry)
 
     def list_staged(self) -> list[Entry]:
-        """The staged entries with their staged statuses, by month in the order in which one was first staged in each."""
+        """The staged entries with their staged statuses, by month; months as they were first staged in."""
         return [self._with_status(entry) for entries in self.staged.values() for entry in entries]
 
     def _with_status(self, entry: Entry) -> Entry:
