@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import books, bulk, calls, commits, gate, loop, review, service, sessions, startup, steady, tasks
+from bench import books, bulk, calls, commits, gate, growth, loop, review, service, sessions, startup, steady, tasks
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -17,6 +17,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "ingest": calls.ingest_rows,
     "linear": calls.linear,
     "many": bulk.many,
+    "document": bulk.document,
     "query": bulk.month_query,
     "balance": books.balance,
     "month_list": books.month_list,
@@ -51,7 +52,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "memory": steady.memory,
     "memory_commits": steady.memory_commits,
 }
-COLUMNS = ("figure", "measured", "baseline", "ratio", "target", "")
+COLUMNS = ("figure", "ours", "the peer or floor", "ratio", "target", "")
 
 
 def main() -> int:
@@ -59,10 +60,15 @@ def main() -> int:
     parser.add_argument("--only", metavar="NAME", action="append", choices=FIGURES, help=", ".join(FIGURES))
     parser.add_argument("--quick", action="store_true", help="few repetitions: a hint, not a figure")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
+    parser.add_argument("--write", action="store_true", help="the table into docs/benchmarks.md, with every figure")
+    parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
+    parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     gc.set_threshold(*GC_THRESHOLD)  # as in a command, for what is measured here and for its baselines
+    if options.growth:
+        return growth.write_growth(options.million, options.quick)
     results = []
     for name in options.only or FIGURES:
         print(f"{name} …", file=sys.stderr, flush=True)
@@ -78,9 +84,11 @@ def main() -> int:
         )
         for r in results
     ]
+    table = "".join("| " + " | ".join(row) + " |\n" for row in (COLUMNS, ("---",) * len(COLUMNS), *rows))
+    if options.write and not options.only and not options.quick:
+        growth.replace_section(growth.DOCS / "benchmarks.md", "figures", table)
     if options.markdown:
-        for row in (COLUMNS, ("---",) * len(COLUMNS), *rows):
-            print("| " + " | ".join(row) + " |")
+        print(table, end="")
     else:
         widths = [max(len(row[i]) for row in (COLUMNS, *rows)) for i in range(len(COLUMNS))]
         for row in (COLUMNS, *rows):

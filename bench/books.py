@@ -12,7 +12,7 @@ from datetime import date
 from functools import cache
 from pathlib import Path
 
-from bench.bulk import SCRIPT, fill_books
+from bench.bulk import SCRIPT, run_command
 from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
@@ -98,7 +98,7 @@ def _books() -> Path:
 @cache
 def _make_books() -> Path:
     root = workspace(files={"bank.csv": chase(ROWS, days=365)}, agents={"bulk": SCRIPT})
-    fill_books(root)
+    run_command(root, "agent", "run", "bulk")
     return root
 
 

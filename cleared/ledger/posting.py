@@ -35,7 +35,8 @@ def post_entry(
     if resolved is None:
         return books.add_entry(day, description, legs, field=field, reference=reference, **rest), False
     account, line = resolved
-    if line.amount and bank.posted_amount(line.line_id) == line.amount:
+    posted = bank.posted_amount(line.line_id)
+    if line.amount and posted == line.amount:
         return _find_posting_entry(books, bank, line), True
     ledger_account = ledger_accounts.get(account)
     if ledger_account is None:
@@ -44,7 +45,7 @@ def post_entry(
             f"Put it back under bank_accounts (id: {account}).",
         )
     moved = money.total([leg.amount for leg in legs if leg.account_id == ledger_account])
-    left = money.total([line.amount, -bank.posted_amount(line.line_id)])
+    left = money.total([line.amount, -posted]) if posted else line.amount
     if moved == 0:
         on = ", ".join(str(leg.account_id) for leg in legs)
         raise _reference_error(

@@ -46,15 +46,14 @@ class Budget:
         """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
         self.entries += 1
         self.total = money.total([self.total, entry.amount])
-        outside = [
-            leg.account_id for leg in entry.legs if self.accounts is not None and leg.account_id not in self.accounts
-        ]
+        allowed = self.accounts
+        outside = [] if allowed is None else [leg.account_id for leg in entry.legs if leg.account_id not in allowed]
         if self.max_entries is not None and self.entries > self.max_entries:
             raise self._budget_error("max_entries", f"{self.entries} entries", str(self.max_entries))
         if self.max_total is not None and self.total > self.max_total:
             raise self._budget_error("max_total", f"a total of {self.total}", str(self.max_total))
         if outside:
-            raise self._budget_error("accounts", f"account {outside[0]}", ", ".join(map(str, self.accounts or ())))
+            raise self._budget_error("accounts", f"account {outside[0]}", ", ".join(map(str, allowed or ())))
 
     def _budget_error(self, key: str, what: str, allowed: str) -> PrimitiveError:
         return PrimitiveError(

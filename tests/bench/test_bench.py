@@ -7,11 +7,13 @@ Nor are those that start the command again and again, as ``whole_list`` does.
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from bench import __main__ as bench
-from bench import books, bulk, calls, commits, gate, loop, measure, review
+from bench import books, bulk, calls, commits, gate, growth, loop, measure, review
 
 SIZES = (
     (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3), (commits, "FILES", 300), (gate, "RUNS", 2),
@@ -45,3 +47,19 @@ def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", sorted(bench.FIGURES.keys() - WAITING))
 def test_each_figure_can_be_taken(name: str, smallest: None) -> None:
     assert bench.FIGURES[name](True).measured
+
+
+def test_the_growth_is_a_table_and_a_drawing(tmp_path: Path) -> None:
+    curves = [
+        growth.Curve("import", {1_000: (0.5, 60.0), 10_000: (2.0, 100.0), 100_000: (15.0, 330.0)}),
+        growth.Curve("balance", {1_000: (0.1, 30.0), 10_000: (0.1, 31.0)}),
+    ]
+    table, drawing = growth.render_table(curves), growth.render_drawing(curves)
+    assert "| import | 500.0 ms, 60 MB | 2.00 s, 100 MB | 15.00 s, 330 MB | 7.5× |" in table
+    assert "| balance | 100.0 ms, 30 MB | 100.0 ms, 31 MB | — | 1.0× |" in table
+    root = ElementTree.fromstring(drawing)
+    assert root.tag.endswith("svg") and drawing.count("<circle") == 5
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- growth: begin -->\nold\n<!-- growth: end -->\nafter\n")
+    growth.replace_section(page, "growth", table)
+    assert "old" not in page.read_text() and page.read_text().startswith("before") and "after" in page.read_text()
