@@ -111,7 +111,7 @@ def check_answers(files: Files, index: JournalIndex) -> None:
 
 
 @given(journals())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_an_index_answers_as_the_books_do(files: Files) -> None:
     with tempfile.TemporaryDirectory() as folder:
         check_answers(files, index_of(files, None))
@@ -166,7 +166,7 @@ DAMAGES: tuple[Callable[[Path], object], ...] = (
 
 
 @given(journals(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_damaged_index_changes_no_answer(files: Files, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / ".cleared"
