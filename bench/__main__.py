@@ -8,7 +8,22 @@ import os
 import sys
 from collections.abc import Callable
 
-from bench import books, bulk, calls, commits, gate, growth, loop, review, service, sessions, startup, steady, tasks
+from bench import (
+    bank_formats,
+    books,
+    bulk,
+    calls,
+    commits,
+    gate,
+    growth,
+    loop,
+    review,
+    service,
+    sessions,
+    startup,
+    steady,
+    tasks,
+)
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
 
@@ -19,6 +34,9 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "many": bulk.many,
     "document": bulk.document,
     "query": bulk.month_query,
+    "ofx": bank_formats.ofx_lines,
+    "camt": bank_formats.camt_lines,
+    "mt940": bank_formats.mt940_lines,
     "balance": books.balance,
     "month_list": books.month_list,
     "whole_list": books.whole_list,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
+from xml.sax.saxutils import escape
 from zoneinfo import ZoneInfo
 
 from cleared.config.bank_section import BankAccount, CsvProfile
 from cleared.config.model import Config
 from cleared.importers.csv_presets import find_profile
-from cleared.importers.plugins import BUILT_IN
+from cleared.importers.plugins import BUILT_IN, STATEMENT_FORMATS
 from cleared.schema import money
 
 
@@ -96,6 +97,8 @@ def _render_file(account: BankAccount, rows: list[SampleRow], config: Config, pl
     described = None if account.format in BUILT_IN else find_profile(config.import_.profiles, account.format or "")
     if described is not None:
         return _render_profile(*described, account, rows, config)
+    if account.format in STATEMENT_FORMATS:
+        return _render_ofx(account, rows, config)
     render_sample = getattr(BUILT_IN.get(account.format or ""), "render_sample", None)
     if render_sample is None:
         return None
@@ -137,6 +140,24 @@ def _render_profile(
     head = [] if profile.headers else [columns]
     text = "\n" * profile.skip_lines + _render_csv([*head, *table], profile.delimiter)
     return text.encode(profile.encoding, "replace")
+
+
+def _render_ofx(account: BankAccount, rows: list[SampleRow], config: Config) -> bytes | None:
+    """A statement as OFX, which fits an account of any format by its number; None where it has none."""
+    number = account.match.account or account.match.iban or (account.match.last4 if account.format == "ofx" else "")
+    if not number and account.format != "ofx":
+        return None
+    bank, _, number = (number or "0000").rpartition("/")
+    entries = [
+        f"<STMTTRN><TRNTYPE>{row.type}<DTPOSTED>{row.day:%Y%m%d}<TRNAMT>{money.format_amount(row.amount)}"
+        f"<FITID>SYN{number_:04d}<NAME>{escape(row.text)}</STMTTRN>"
+        for number_, row in enumerate(rows)
+    ]
+    currency = account.currency or config.business.currency
+    return (
+        f"OFXHEADER:100\nENCODING:UTF-8\n\n<OFX><STMTRS><CURDEF>{currency}<BANKACCTFROM><BANKID>{escape(bank)}"
+        f"<ACCTID>{escape(number)}</BANKACCTFROM><BANKTRANLIST>{''.join(entries)}</BANKTRANLIST></STMTRS></OFX>\n"
+    ).encode()
 
 
 def _format_number(amount: Decimal, profile: CsvProfile) -> str:

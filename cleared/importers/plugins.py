@@ -18,6 +18,8 @@ from cleared.importers.qif import Qif, QifDayFirst, QifMonthFirst
 GROUP = "cleared.importers"
 _KINDS: tuple[Any, ...] = (ChaseChecking, ChaseCard, Ofx, Camt, Mt940, Qif, QifMonthFirst, QifDayFirst)
 BUILT_IN: dict[str, Any] = {kind.name: kind for kind in _KINDS}
+STATEMENT_FORMATS = ("ofx", "camt", "mt940", "qif", "qif_mdy", "qif_dmy")
+"""Built-in formats that no bank owns; most state the account's number."""
 NAME_READERS = (find_last4_in_name,)
 """``(file name, format) → last four digits`` for banks that name their files after the account."""
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from import_samples import CARD, CHECKING, config, profile
 
-from cleared.config.bank_section import BankAccount
+from cleared.config.bank_section import BankAccount, Match
 from cleared.config.model import Config
 from cleared.gate.sample_data import make_sample_files
 from cleared.importers import ImportFileError, Sample, detect_format, read_file, resolve_accounts
@@ -141,3 +141,12 @@ def test_sample_data_is_of_the_accounts_format(name: str) -> None:
     parsed = read_file(file, data, settings, 2)
     assert len(parsed.rows) == 9 and parsed.rows[0].amount == Decimal(2500)
     assert [found.id for found, _ in resolve_accounts(file, parsed, settings)] == ["bank"]
+
+
+@pytest.mark.parametrize("format", ["ofx", "camt", "mt940"])
+def test_sample_data_of_statement_formats_has_the_accounts_number(format: str) -> None:
+    account = BankAccount("bank", format=format, match=Match(account="121000248/42"))
+    settings = Config(bank_accounts=(account,))
+    ((file, data),) = make_sample_files(settings, date(2025, 3, 1)).items()
+    parsed = read_file(file, data, settings, 2)
+    assert len(parsed.rows) == 9 and [found.id for found, _ in resolve_accounts(file, parsed, settings)] == ["bank"]
