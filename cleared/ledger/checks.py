@@ -137,12 +137,9 @@ def _format_legs(entry: Entry) -> str:
 def _check_lines_accounted(bank: BankBook) -> list[Violation]:
     """Invariant 7, over the lines of the files marked processed and every line that the draft posts or sets aside."""
     violations = []
-    for line_id in check_deadline([*bank.new_lines, *sorted(bank.staged_line_ids() - set(bank.new_lines))]):
-        if (
-            line_id in bank.new_lines
-            and line_id not in bank.processed_line_ids
-            and line_id not in bank.staged_line_ids()
-        ):
+    staged = bank.staged_line_ids()
+    for line_id in check_deadline([*bank.new_lines, *sorted(staged - bank.new_lines.keys())]):
+        if line_id in bank.new_lines and line_id not in bank.processed_line_ids and line_id not in staged:
             continue
         resolved = bank.find_line(line_id)
         if resolved is None or bank.is_accounted(resolved[1]):

@@ -270,3 +270,13 @@ def test_a_changed_posting_is_shown_before_and_after() -> None:
     before, after = (books({JOURNAL: journal(*pair(amount=amount))}) for amount in ("4.00", "5.00"))
     (violation,) = check_against_commit(after, before.source, [(2025, 1)])
     assert violation.message == "the posting was 5030:4.00 1010:-4.00, now 5030:5.00 1010:-5.00"
+
+
+def test_lines_of_a_large_file_that_is_not_done_are_passed_over_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is staged is gathered once, not for each of the file's lines."""
+    facts = bank()
+    facts.new_lines = {f"f1:{n}": ("checking", make_line(f"f1:{n}")) for n in range(50)}
+    gathered: list[int] = []
+    gather = facts.staged_line_ids
+    monkeypatch.setattr(facts, "staged_line_ids", lambda: gathered.append(1) or gather())
+    assert check_draft(books(), facts) == [] and len(gathered) == 1
