@@ -134,7 +134,7 @@ def test_the_workspaces_own_description_comes_first() -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_sample_data_is_of_the_accounts_format(name: str) -> None:
     """What the gate's dry runs see is recognised as such a file, and as the account's."""
-    account = BankAccount("bank", format=name)
+    account = BankAccount(id="bank", format=name)
     settings = Config(bank_accounts=(account,), business=config().business)
     ((file, data),) = make_sample_files(settings, date(2025, 3, 1)).items()
     assert load_presets()[name].identify(Sample(file, data))
@@ -145,7 +145,7 @@ def test_sample_data_is_of_the_accounts_format(name: str) -> None:
 
 @pytest.mark.parametrize("format", ["ofx", "camt", "mt940"])
 def test_sample_data_of_statement_formats_has_the_accounts_number(format: str) -> None:
-    account = BankAccount("bank", format=format, match=Match(account="121000248/42"))
+    account = BankAccount(id="bank", format=format, match=Match(account="121000248/42"))
     settings = Config(bank_accounts=(account,))
     ((file, data),) = make_sample_files(settings, date(2025, 3, 1)).items()
     parsed = read_file(file, data, settings, 2)

@@ -132,8 +132,8 @@ def test_qif_dates_are_read_in_the_one_way_that_fits_them_all() -> None:
     day_first = write_qif(MONTH).replace("D01/31'25", "D31/01'25")
     assert [str(r.posted_date) for r in only(day_first).rows][-1] == "2025-01-31"
     text = write_qif(replace(MONTH, lines=LINES[:3]))
-    assert read(text, BankAccount("x", format="qif_dmy")).rows[0].posted_date == date(2025, 3, 1)
-    assert read(text, BankAccount("x", format="qif_mdy")).rows[0].posted_date == date(2025, 1, 3)
+    assert read(text, BankAccount(id="x", format="qif_dmy")).rows[0].posted_date == date(2025, 3, 1)
+    assert read(text, BankAccount(id="x", format="qif_mdy")).rows[0].posted_date == date(2025, 1, 3)
     european = replace(MONTH, lines=[replace(x, amount=x.amount.replace(".", ",")) for x in LINES if x.id != "F2"])
     assert only(write_qif(european)).rows[1].amount == Decimal("-45.10")
 
