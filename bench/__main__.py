@@ -60,6 +60,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "cron": service.cron,
     "load": service.load,
     "idle": service.idle,
+    "status": service.status,
     "job": loop.overhead,
     "enqueued": loop.enqueued,
     "tree": loop.export,

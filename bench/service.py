@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from bench.calls import LIMITS
-from bench.measure import Result, seconds
+from bench.measure import Result, Side, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
 from cleared.proposals.setting_changes import set_setting
@@ -119,6 +119,21 @@ def idle(quick: bool) -> Result:
     return Result(
         f"an idle service over {span:g} s, {AGENTS:,} scheduled agents, one watched folder", f"{share:.2%} CPU", "—",
         None, "≤ 0.5%", share <= 0.005,
+    )  # fmt: skip
+
+
+def status(quick: bool) -> Result:
+    """``cleared status`` of so many approved agents, not the first time; what it prints is read."""
+    root = _fleet(AGENTS)
+
+    def process(*argv: str) -> Side:
+        return lambda: lambda: subprocess.run([CLEARED, *argv], cwd=root, check=True, capture_output=True)
+
+    process("status")()()
+    took, base = interleave(process("status"), process("--help"), 3 if quick else 15)
+    return Result(
+        f"cleared status, {AGENTS:,} scheduled agents / cleared --help", seconds(took), seconds(base), took / base,
+        "≤ 300 ms", took <= 0.3,
     )  # fmt: skip
 
 

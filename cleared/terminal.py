@@ -122,8 +122,9 @@ def print_table(
     names = list(columns)
     widths = [max(text_width(row[n]) for row in ((names, *cells) if heading else cells)) for n in range(len(names))]
     if not terminal:
-        layout = _Layout(names, widths, {n for n, name in enumerate(names) if name in right})
-        out.writelines(line + "\n" for row in ((names, *cells) if heading else cells) for line in layout.lines(row))
+        shown = (names, *cells) if heading else cells
+        padded = [_pad_column([row[n] for row in shown], widths[n], name in right) for n, name in enumerate(names)]
+        out.writelines([f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)])
         return
     layout = _fit_layout(names, widths, right, wrap, _terminal_width(out), airy=heading)
     if heading:

@@ -17,6 +17,7 @@ from cleared.clock import format_iso
 from cleared.errors import UsageError
 from cleared.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.runs.approved_scripts import Scripts
+from cleared.service.agent_summaries import AgentSummary, list_summaries
 from cleared.service.process_lock import find_running_service, read_service_status
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
@@ -105,21 +106,32 @@ class _AgentState:
         return self.state in ("approved", "starter")
 
 
-def _read_agent_states(host: Host) -> list[_AgentState]:
+def _read_agent_states(host: Host, snapshot: Snapshot) -> list[_AgentState]:
     """All of them, by name, each as it stands now."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
-        triggers = TriggerIndex()
-        triggers.read_agents(host, snapshot)
-        source = PreloadedSource(snapshot, host.layout.agents_dir)
-        approvals = replace(Scripts(host, snapshot).approvals, source=source)
-        states = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
-        for name, listener in triggers.listeners.items():
-            file = host.layout.agent_path(name)
-            data = source.read(file) or b""
-            standing = approvals.verify_version(file, data)
-            states.append(_AgentState(name, listener, standing.state, standing.reason))
+    triggers = TriggerIndex()
+    triggers.read_agents(host, snapshot)
+    source = PreloadedSource(snapshot, host.layout.agents_dir)
+    approvals = replace(Scripts(host, snapshot).approvals, source=source)
+    states = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
+    for name, listener in triggers.listeners.items():
+        file = host.layout.agent_path(name)
+        data = source.read(file) or b""
+        standing = approvals.verify_version(file, data)
+        states.append(_AgentState(name, listener, standing.state, standing.reason))
     return sorted(states, key=lambda agent_state: agent_state.name)
+
+
+def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
+    summaries = []
+    for each in _read_agent_states(host, snapshot):
+        header = each.listener.header if each.listener else None
+        times = each.listener.schedule if each.listener and each.can_run else None
+        on = [x for x in (header.schedule, *header.watch, *header.event) if x] if header else []
+        summary = AgentSummary(each.name, list(header.triggers) if header else [], on, each.state, each.why)
+        if times is not None:
+            summary = replace(summary, schedule=times.expression, timezone=times.timezone)
+        summaries.append(summary)
+    return summaries
 
 
 def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
@@ -128,17 +140,13 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
         if not run["dry_run"]:
             last.setdefault(run["agent"], run)
     rows = []
-    for agent_state in _read_agent_states(host):
-        header = agent_state.listener.header if agent_state.listener else None
-        schedule = agent_state.listener.schedule if agent_state.listener and agent_state.can_run else None
-        due = schedule.next_after(now) if schedule else None
-        latest = last.get(agent_state.name)
+    for agent in list_summaries(host, now, lambda snapshot: _summarise_agents(host, snapshot)):
+        latest = last.get(agent.name)
         error = latest["error"] if latest else None
         rows.append(
             {
-                "name": agent_state.name, "trigger": list(header.triggers) if header else [],
-                "on": [x for x in (header.schedule, *header.watch, *header.event) if x] if header else [],
-                "state": agent_state.state, "why": agent_state.why, "next_due": format_iso(due) if due else None,
+                "name": agent.name, "trigger": list(agent.triggers), "on": list(agent.starts_on),
+                "state": agent.state, "why": agent.why, "next_due": agent.next_due,
                 "last_run": {
                     "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
                     "error": error["message"] if isinstance(error, dict) else error,
@@ -156,9 +164,9 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
     """
     now = host.clock.now()
     end, rows = now + timedelta(days=days), []
-    scheduled = {
-        k.name: (k, k.listener.schedule) for k in _read_agent_states(host) if k.listener and k.listener.schedule
-    }
+    with host.open_for_reading() as repo:
+        states = _read_agent_states(host, Snapshot(repo, repo.read_head()))
+    scheduled = {k.name: (k, k.listener.schedule) for k in states if k.listener and k.listener.schedule}
     if agent is not None and agent not in scheduled:
         raise UsageError(
             f"no schedule starts an agent {agent!r}", remedy=f"Known: {', '.join(scheduled) or 'none yet'}."

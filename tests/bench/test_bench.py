@@ -20,8 +20,8 @@ SIZES = (
     (gate, "ROWS", 3), (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
 )  # fmt: skip
 WAITING = {
-    "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "job", "enqueued", "idle_loop", "memory",
-    "memory_commits", "balance", "month_list", "check_again", "check_whole",
+    "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start", "job",
+    "enqueued", "idle_loop", "memory", "memory_commits", "balance", "month_list", "check_again", "check_whole",
 }  # fmt: skip
 
 
