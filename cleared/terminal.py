@@ -147,37 +147,43 @@ def print_batches(
     ``read_batches`` gives some rows at a time, each time column by column. It is called twice: to measure and to print.
     """
     out = file or sys.stdout
-    widths: list[int] | None = None
+    widths: list[int] = []
+    measured: list[Sequence[Sequence[str]]] = []
     for batch in read_batches():
-        measured = [max(map(text_width, _escape_all(column).values()), default=0) for column in batch]
-        widths = [max(pair) for pair in zip(widths or measured, measured, strict=True)]
-    if widths is None:
+        widths = [max(pair) for pair in zip(widths or [0] * len(columns), map(_measure_column, batch), strict=True)]
+        measured = [*measured, batch][:2]
+    if not measured:
         out.write(escape_lines(empty) + "\n")
         return
     aligned = {n for n, name in enumerate(columns) if name in right}
-    if out.isatty():
-        layout = _fit_layout(columns, widths, right, wrap, _terminal_width(out), airy=False)
-        for batch in read_batches():
+    layout = _fit_layout(columns, widths, right, wrap, _terminal_width(out), airy=False) if out.isatty() else None
+    for batch in measured if len(measured) == 1 else read_batches():
+        if layout is not None:
             for row in zip(*batch, strict=True):
                 out.writelines(line + "\n" for line in layout.lines([escape_text(text) for text in row]))
-        return
-    for batch in read_batches():
+            continue
         padded = [_pad_column(column, widths[n], n in aligned) for n, column in enumerate(batch)]
         out.writelines([f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)])
 
 
-def _escape_all(texts: Iterable[str]) -> dict[str, str]:
-    """Each different text → what is shown of it."""
-    distinct = set(texts)
-    joined = "".join(distinct)
-    if joined.isascii() and joined.isprintable():
-        return {text: text for text in distinct}
-    return {text: escape_text(text) for text in distinct}
+def _is_plain(texts: Sequence[str]) -> bool:
+    """Whether nothing of these is escaped, and each character takes one cell."""
+    joined = "".join(texts)
+    return joined.isascii() and joined.isprintable()
+
+
+def _measure_column(texts: Sequence[str]) -> int:
+    if _is_plain(texts):
+        return max(map(len, texts), default=0)
+    return max(text_width(escape_text(text)) for text in set(texts))
 
 
 def _pad_column(texts: Sequence[str], width: int, to_right: bool) -> list[str]:
+    if _is_plain(texts):
+        return [text.rjust(width) for text in texts] if to_right else [text.ljust(width) for text in texts]
     padded = {}
-    for text, shown in _escape_all(texts).items():
+    for text in set(texts):
+        shown = escape_text(text)
         space = " " * (width - text_width(shown))
         padded[text] = space + shown if to_right else shown + space
     return [padded[text] for text in texts]

@@ -123,9 +123,12 @@ def digest_sources(*folders: str) -> bytes:
     digest, count = hashlib.sha256(), 0
     try:
         for folder in folders:
-            for path in sorted((_PACKAGE / folder).glob("**/*.py")):
-                digest.update(b"%s\0%s" % (path.name.encode(), hashlib.sha256(path.read_bytes()).digest()))
-                count += 1
+            for inner, below, names in os.walk(os.path.join(_PACKAGE, folder)):  # noqa: PTH118  (a third of the time)
+                below.sort()
+                for name in sorted(name for name in names if name.endswith(".py")):
+                    with open(f"{inner}/{name}", "rb") as file:  # noqa: PTH123
+                        digest.update(b"%s\0%s" % (name.encode(), hashlib.sha256(file.read()).digest()))
+                    count += 1
     except OSError:
         return b""
     return digest.hexdigest().encode() if count else b""
