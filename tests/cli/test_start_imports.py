@@ -82,3 +82,14 @@ def test_a_command_imports_what_it_needs(
     assert packages <= TYPER | OLDER_TYPER | installed
     assert not parts & NO_BOOKS
     assert standard <= library
+
+
+@pytest.mark.parametrize("argv", [("journal", "balance"), ("journal", "list", "--month", "2025-01")])
+def test_books_that_are_indexed_are_read_without_opening_the_workspace(
+    posted: Workspace, argv: tuple[str, ...]
+) -> None:  # fmt: skip
+    assert posted(*argv).code == 0
+    packages, parts, standard = imports(*argv, root=str(posted.root))
+    assert packages <= TYPER | OLDER_TYPER
+    assert parts <= START | {"books_index", "deadline", "ledger", "schema", "workspace"}
+    assert not standard

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.terminal import escape_text, field_text, fold_text, print_table, text_width
+from cleared.terminal import escape_text, field_text, fold_text, print_batches, print_table, text_width
 
 COLUMNS = ["run", "status", "entries", "message"]
 LONG = "nothing of it was committed: " + "the bank's file says one thing and the books another, " * 4
@@ -107,3 +108,25 @@ def test_folding_loses_no_character(text: str, width: int) -> None:
 )
 def test_plain_data_is_shown_without_python(value: object, text: str) -> None:
     assert field_text(value) == text
+
+
+@given(
+    st.lists(st.tuples(*[st.text(st.sampled_from("ab1 é漢\x1b\n←"), max_size=9)] * 3), min_size=1, max_size=12),
+    st.integers(1, 12), st.sampled_from([None, 20, 40, 200]),
+)  # fmt: skip
+def test_rows_in_batches_are_printed_as_a_whole_table(
+    rows: list[tuple[str, ...]], size: int, width: int | None
+) -> None:
+    """However many are taken at a time, to a pipe and to terminals of any width."""
+    columns = ["id", "amount", "text"]
+    style: dict[str, Any] = {"right": ["amount"], "wrap": ["text"], "empty": "none"}
+    whole, parts = (io.StringIO(), io.StringIO()) if width is None else (Screen(), Screen())
+    batches = [list(map(list, zip(*rows[n : n + size], strict=True))) for n in range(0, len(rows), size)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", str(width or 80))
+        print_table(columns, rows, heading=False, file=whole, **style)
+        print_batches(columns, lambda: batches, file=parts, **style)
+    assert parts.getvalue() == whole.getvalue()
+    nothing = io.StringIO()
+    print_batches(columns, list, file=nothing, **style)
+    assert nothing.getvalue() == "none\n"
