@@ -225,7 +225,9 @@ def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> N
             wrap=["description"], empty="It has no rows.", file=sys.stderr,
         )  # fmt: skip
     for entry in setup.new:
-        print_message("new bank account: " + ", ".join(f"{key} {value}" for key, value in entry.items()))
+        told = {**entry, **{f"match {key}": value for key, value in entry.get("match", {}).items()}}
+        told.pop("match", None)
+        print_message("new bank account: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     for key, value in setup.changes.items():
         print_message(f"{key}: {value}")
 

@@ -195,7 +195,7 @@ def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]],
     base = re.sub(r"[^a-z0-9_-]+", "_", parsed.format.lower()).strip("_") or "bank"
     ids = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     account = next(i for i in ids if i not in taken)
-    kind = find_account_type(parsed.format)
+    kind = hints.get("type", [find_account_type(parsed.format)])[0]
     number = suggest_ledger_account(kind, config)
     keys = [
         f"id: {_format_yaml_text(account)}",

@@ -42,7 +42,9 @@ def test_the_first_file_makes_the_starters_account_the_banks(ws: Workspace, file
 def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, file: Path) -> None:
     card = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),))
     file.write_text(write_ofx(MONTH, card, replace(MONTH, account="55", lines=())))
-    ws.ok("bank", "add", str(file))
+    with unchanged(ws):
+        refused(ws("import", str(file)), 1, "no bank account fits", "cleared bank add FILE")
+    assert "new bank account: id card, type credit_card" in ws.ok("bank", "add", str(file)).err
     accounts = load_config(ws.read("config.yaml")).bank_accounts
     assert [(a.id, a.type, a.ledger_account, a.match.account) for a in accounts] == [
         ("checking", "checking", 1010, "1234567890"), ("card", "credit_card", 2010, "4111XXXXXXXX1234"),
