@@ -94,7 +94,7 @@ def read_line(stream: BinaryIO) -> bytes | None:
 def parse_line(line: bytes) -> Message | list[Message]:
     """The message of a line, or the messages of a batch. Never raises: what is wrong is an ``Invalid``."""
     try:
-        value = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_parse_float)
+        value = _DECODER.decode(line.decode("utf-8"))
     except (ValueError, RecursionError) as e:
         return Invalid(RpcError(PARSE_ERROR, data=str(e)[:200]))
     if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_too_deep(value):
@@ -157,7 +157,7 @@ def request_frame(method: str, params: Any, identity: Id = None) -> Frame:
 def encode_frame(frame: Frame | list[Frame]) -> bytes:
     """The line. Raises ``ValueError`` for what JSON cannot hold, or where it would be too long."""
     try:
-        text = json.dumps(frame, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(frame)
     except (TypeError, RecursionError) as e:
         raise ValueError(str(e)) from None
     if len(text) >= MAX_LINE:
@@ -209,6 +209,11 @@ def _parse_float(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text[:40]} is too large")
     return number
+
+
+# Made once: the functions of ``json`` make one at each call that has options.
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_float)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def _is_too_deep(value: Any) -> bool:
