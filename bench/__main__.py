@@ -22,6 +22,7 @@ from bench import (
     sessions,
     startup,
     steady,
+    suggestions,
     tasks,
 )
 from bench.measure import Result
@@ -66,6 +67,9 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "tree": loop.export,
     "idle_loop": loop.idle,
     "session_turn": sessions.session_turn,
+    "learn": suggestions.train,
+    "suggest": suggestions.suggest,
+    "calibration": suggestions.calibration,
     "task_ledger": tasks.task_ledger,
     "throughput": steady.throughput,
     "memory": steady.memory,

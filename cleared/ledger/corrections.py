@@ -22,6 +22,17 @@ def find_corrections(books: Books, entry: Entry) -> list[Entry]:
     return [e for e in books.iter_entries() if e.status != "voided" and mark in e.tags.split(";")]
 
 
+def find_all_corrections(books: Books) -> dict[str, list[Entry]]:
+    """Entry id → the corrections of it that stand, oldest first; for who asks about many entries."""
+    corrections: dict[str, list[Entry]] = {}
+    for entry in books.iter_entries():
+        if CORRECTS in entry.tags and entry.status != "voided":
+            for tag in entry.tags.split(";"):
+                if tag.startswith(CORRECTS):
+                    corrections.setdefault(tag.removeprefix(CORRECTS), []).append(entry)
+    return corrections
+
+
 def effective_legs(books: Books, entry: Entry) -> tuple[Leg, ...]:
     """The entry's legs after all corrections of it that stand."""
     corrections = find_corrections(books, entry)

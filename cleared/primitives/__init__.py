@@ -24,11 +24,12 @@ def primitive_registry() -> Registry:
         notify,
         queue,
         script,
+        suggest,
         task,
     )
 
     return collect_primitives(
-        importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, llm, task
+        importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, llm, task, suggest
     )  # fmt: skip
 
 

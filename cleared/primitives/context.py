@@ -16,6 +16,7 @@ from cleared.clock import format_iso
 from cleared.config.model import Config
 from cleared.errors import Place, PrimitiveError
 from cleared.importing.drop_folder import ImportSession
+from cleared.ledger.categoriser import Categoriser
 from cleared.ledger.entry import Entry
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
@@ -137,6 +138,8 @@ class Context:
     model_answers: ModelAnswers = field(default_factory=ModelAnswers)
     last_entry: LastEntry = field(default_factory=LastEntry)
     log: RunLog = field(default_factory=RunLog)
+    categoriser: Categoriser | None = None
+    """What was learned from persons' decisions; None until it is asked."""
     events: list[dict[str, Any]] = field(default_factory=list)
     commit_messages: list[str] = field(default_factory=list)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -14,8 +14,8 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.errors import Place, UsageError
 from cleared.ledger.bank_lines import normalise_description
-from cleared.ledger.corrections import effective_legs
-from cleared.ledger.entry import parse_entry_id
+from cleared.ledger.corrections import find_all_corrections
+from cleared.ledger.entry import ZERO, Entry, parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.proposals.proposal import Proposal
@@ -157,6 +157,7 @@ def _find_script(host: Host, scripts: Scripts, agent: str) -> tuple[str, str, bo
 def _find_lines(host: Host, books: Books, bank: BankBook, words: str) -> list[MatchedLine]:
     lines = []
     bank_accounts = set(host.ledger_accounts.values())
+    corrected = find_all_corrections(books)
     for account in bank.list_accounts():
         for line in bank.scan_account_lines(account):
             if contains_words(line.description, words):
@@ -164,11 +165,18 @@ def _find_lines(host: Host, books: Books, bank: BankBook, words: str) -> list[Ma
                 for leg_id, _ in bank.matches.get(line.line_id, ()):
                     entry = books.find_entry(leg_id) if parse_entry_id(leg_id) else None
                     if entry is not None and entry.status != "voided":
-                        legs = effective_legs(books, entry)
-                        numbers |= {leg.account_id: None for leg in legs if leg.account_id not in bank_accounts}
+                        numbers |= _accounts_of(entry, corrected.get(entry.entry_id, ()), bank_accounts)
                 booked = "+".join(map(str, numbers)) or "not posted"
                 lines.append(MatchedLine(line.posted_date, line.amount, line.description, booked))
     return sorted(lines, key=lambda each: each.day)
+
+
+def _accounts_of(entry: Entry, corrections: Sequence[Entry], bank_accounts: set[int]) -> dict[int, None]:
+    """The accounts of an entry with its corrections, but the bank's."""
+    totals: dict[int, Decimal] = {}
+    for leg in (leg for each in (entry, *corrections) for leg in each.legs):
+        totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
+    return {account: None for account, amount in totals.items() if amount and account not in bank_accounts}
 
 
 def _find_doubts(host: Host, row: VendorRow, history: Mapping[str, Any]) -> list[str]:

@@ -88,6 +88,15 @@ class AccountInfo(TypedDict):
     status: str
 
 
+class AccountSuggestion(TypedDict):
+    """Where a line probably goes. ``confidence`` is from 0 to 1; ``evidence`` says what it rests on."""
+
+    account_id: int
+    counterparty: str | None
+    confidence: Decimal
+    evidence: str
+
+
 class BankFile(TypedDict):
     """A file in the drop folder. ``path`` is relative to the workspace, ``size`` in bytes."""
 

@@ -93,6 +93,9 @@ class ActionExecutor:
             result = correct_and_record(host, ids, request.correction or Correction())
             verb_done = "Posted" if result.posted and not result.entries else "Corrected"
             return self._decision_result(verb_done, request, result)
+        if verb == "suggested":
+            result = correct_and_record(host, ids, Correction(int(request.choice.value)))
+            return self._decision_result("Posted" if not result.entries else "Corrected", request, result)
         if verb == "always":
             return self._teach_vendor(host, request)
         if verb == "reject":

@@ -23,10 +23,10 @@ class CardChoice:
     """Something that can be done about a card. ``verb`` is what ``cleared.review.card_actions`` knows."""
 
     verb: str
-    """confirm | correct | reject | agree | answer | approve | decline | retry"""
+    """confirm | correct | suggested | always | reject | agree | answer | approve | decline | retry"""
     label: str
     value: str = ""
-    """The answer, where the verb is answer."""
+    """The answer, where the verb is answer; the account, where it is suggested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
     row, group = queue.row_of(card), card_group(queue, card_id)
     return CardView(
         card.id, card.kind, kind_named(card.kind).title, row.text, row.amount, tuple(_card_sections(queue, card)),
-        card_choices(card, is_held=card_id in queue.held), len(group.rows) if group else 1,
+        (*card_choices(card, is_held=card_id in queue.held), *_suggested_choices(queue, card)),
+        len(group.rows) if group else 1,
         has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
         has_file="file" in card.details or queue.line_of(card) is not None,
     )  # fmt: skip
@@ -70,6 +71,14 @@ def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]
     answers = [CardChoice("answer", f"{k}: {v}" if v else k, k) for k, v in answer_choices(card).items()]
     agree = [CardChoice("agree", f"Agree with {each.get('by')}") for each in card.agreed[-1:] if "correct" in actions]
     return (*actions.values(), *answers, *agree, *retry)
+
+
+def _suggested_choices(queue: QueueSnapshot, card: Card) -> Iterator[CardChoice]:
+    """What earlier decisions suggest, where it is another account than the card's entry has."""
+    found, entry = queue.suggestion_of(card), queue.entry_of(card)
+    booked = [leg.account_id for leg in queue.changeable_legs(entry)] if entry is not None else []
+    if found is not None and found.account not in booked:
+        yield CardChoice("suggested", f"Take {queue.account_label(found.account)}", str(found.account))
 
 
 def proposal_folder(card: Card) -> str:
@@ -131,6 +140,9 @@ def _bookkeeping_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSect
         yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],))
     else:
         yield from _detail_sections(card)
+    if found := queue.suggestion_of(card):
+        sure = f"{queue.account_label(found.account)}   {confidence_text(str(found.confidence))}"
+        yield CardSection("Suggested", (sure, found.evidence))
     past = tuple(
         (e.date.isoformat(), money.format_amount(e.amount), queue.account_summary(e), e.status, e.description)
         for e in similar_entries(queue, card)

@@ -9,7 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
@@ -21,6 +21,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise_description
+from cleared.ledger.categoriser import Categoriser, Suggestion
 from cleared.ledger.chart import Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
@@ -191,6 +192,30 @@ class QueueSnapshot:
         alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
         alike.pop(card.entry_id or "", None)
         return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
+
+    @cached_property
+    def categoriser(self) -> Categoriser:
+        """What persons' decisions teach; learned when the first card is shown."""
+        return Categoriser.learn(self.entries.values(), self.banks.values())
+
+    def suggestion_of(self, card: Card) -> Suggestion | None:
+        """The account that earlier decisions suggest for a card that waits, if it can take one."""
+        entry, line = self.entry_of(card), self.line_of(card)
+        if entry is not None and (entry.status != "pending-review" or len(self.changeable_legs(entry)) != 1):
+            return None
+        if card.kind not in (ENTRY.name, LINE.name) or (entry is None and line is None):
+            return None
+        description = line[1].description if line is not None else entry.description if entry is not None else ""
+        amount = line[1].amount if line is not None else self._bank_amount(entry)
+        found = self.categoriser.suggest(description, amount, line[1].line_id if line is not None else "")
+        day = line[1].posted_date if line is not None else entry.date if entry is not None else date.min
+        return found if found is not None and self.chart.why_not_postable(found.account, day) is None else None
+
+    def _bank_amount(self, entry: Entry | None) -> Decimal:
+        """What an entry moves on the bank's account."""
+        banks = set(self.banks.values())
+        legs = entry.legs if entry is not None else ()
+        return money.total([leg.amount for leg in legs if leg.account_id in banks])
 
     # -- groups of cards ------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from cleared.review.card_view import CardChoice, CardView
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
     ("c", "correct", "Correct: another account, or several; posts a bank line that is on hold"),
+    ("y", "yes", "Yes: take the account that is suggested"),
     ("v", "always", "Always: this account for this card and, from now on, for all lines of the vendor"),
     ("r", "reject", "Reject, with a reason; of a bank line it is asked what it is then"),
     ("s", "skip", "Skip: the card goes to the end of the list"),
@@ -29,6 +30,7 @@ ALWAYS: Final = CardChoice("always", "Always: teach the vendor")
 
 _VERBS: Final = {
     "a": ("confirm", "approve"), "c": ("correct",), "r": ("reject", "decline"), "t": ("retry",), "w": ("agree",),
+    "y": ("suggested",),
 }  # fmt: skip
 
 
@@ -52,7 +54,7 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
 def available_keys(card: CardView) -> list[tuple[str, str]]:
     """The keys that do something for this card, each with its label, in the order in which they are shown."""
     keys: list[tuple[str, str]] = []
-    for key in "acvrwt":
+    for key in "acyvrwt":
         choice = choice_for_key(card, key)
         if choice is not None:
             keys.append((key, choice.label))

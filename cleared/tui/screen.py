@@ -47,7 +47,7 @@ class ReviewApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012
     CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(k, f"choose('{k}')") for k in "acvrtw123456789"),
+        *(Binding(k, f"choose('{k}')") for k in "acyvrtw123456789"),
         Binding("s", "skip"), Binding("g", "group"), Binding("o", "code"), Binding("f", "file"), Binding("u", "undo"),
         Binding("equals_sign", "same"), Binding("question_mark", "help"), Binding("q", "leave"),
         Binding("down,j", "move(1)"), Binding("up,k", "move(-1)"), Binding("home", "move(-1000000)"),

@@ -13,11 +13,12 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import __main__ as bench
-from bench import books, bulk, calls, commits, gate, growth, loop, measure, review
+from bench import books, bulk, calls, commits, gate, growth, loop, measure, review, suggestions
 
 SIZES = (
     (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3), (commits, "FILES", 300), (gate, "RUNS", 2),
     (gate, "ROWS", 3), (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
+    (suggestions, "ENTRIES", 200),
 )  # fmt: skip
 WAITING = {
     "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start", "job",

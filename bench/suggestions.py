@@ -1,0 +1,95 @@
+"""What suggestions cost, and how often those that are sure are right: on generated books, predicted, then learned."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from datetime import date, timedelta
+from decimal import Decimal
+
+from bench.measure import Result, seconds
+from cleared.ledger.categoriser import Categoriser, learn_examples
+from cleared.ledger.entry import ZERO, Entry, Leg
+
+ENTRIES = 10_000
+WRONG = 0.065
+"""Share of decisions that are wrong."""
+SURE = Decimal("0.95")
+
+
+def _books(count: int, wrong: float) -> list[tuple[Entry, int]]:
+    """Decided entries with the account that would be right: 300 vendors, of which a tenth go to one of two accounts."""
+    numbers = random.Random(14)
+    syllables = ["BA", "CO", "DU", "FEL", "GRI", "HAN", "KLE", "LOM", "MIR", "NOR", "PAX", "QUI", "ROS", "SOL", "TAN"]
+    names = sorted({" ".join("".join(numbers.choices(syllables, k=2)) for _ in range(2)) for _ in range(300)})
+    homes = {name: numbers.sample(range(5010, 5200, 10), 2) for name in names}
+    two = set(names[::10])
+    made = []
+    for n in range(count):
+        name = numbers.choices(names, weights=[1 / (1 + k % 60) for k in range(len(names))])[0]
+        right = homes[name][numbers.random() < 0.3] if name in two else homes[name][0]
+        account = numbers.randrange(5010, 5200, 10) if numbers.random() < wrong else right
+        amount = Decimal(numbers.randrange(100, 90_000)) / 100
+        legs = (Leg(account, amount, ZERO), Leg(1010, ZERO, amount))
+        day = date(2024, 1, 1) + timedelta(days=n * 700 // count)
+        text = f"{name} #{numbers.randrange(10_000):04d}"
+        made.append((Entry(f"{day:%Y-%m}-{n + 1:05d}", day, text, legs, "user-confirmed"), right))
+    return made
+
+
+def train(quick: bool) -> Result:
+    """Learning 10,000 entries, in seconds of this machine; the target is one."""
+    entries = [entry for entry, _ in _books(ENTRIES, 0.0)]
+    return _timed(f"learn {ENTRIES:,} decisions", lambda: Categoriser.learn(entries, [1010]), 1.0, 1, quick)
+
+
+def suggest(quick: bool) -> Result:
+    """One suggestion after 10,000 decisions, over all their texts; the target is a millisecond."""
+    entries = [entry for entry, _ in _books(ENTRIES, 0.0)]
+    learned = Categoriser.learn(entries, [1010])
+    asked = [f"{entry.description} {'NEW' if n % 4 == 0 else ''}" for n, entry in enumerate(entries[:1_000])]
+
+    def ask() -> None:
+        for text in asked:
+            learned.suggest(text, Decimal(-5))
+
+    return _timed("one suggestion", ask, 0.001, len(asked), quick)
+
+
+def _timed(name: str, act: Callable[[], object], most: float, parts: int, quick: bool) -> Result:
+    import time
+
+    best = math.inf
+    for _ in range(2 if quick else 7):
+        start = time.process_time()
+        act()
+        best = min(best, (time.process_time() - start) / parts)
+    return Result(name, seconds(best), "—", None, f"≤ {seconds(most)}", best <= most)
+
+
+def calibration(quick: bool) -> Result:
+    """Of suggestions with 0.95 or more, how many were right: held out, with 6.5 % of the decisions wrong.
+
+    The lower bound of Wilson's interval (95 %) must reach 0.95, over at least 300 suggestions.
+    """
+    learned, sure, right = Categoriser(), 0, 0
+    for entry, truth in _books(ENTRIES // 2 if quick else ENTRIES, WRONG):
+        found = learned.suggest(entry.description, Decimal(-1))
+        if found is not None and found.confidence >= SURE:
+            sure, right = sure + 1, right + (found.account == truth)
+        for example in learn_examples([entry], [1010]):
+            learned.add_example(example)
+    low = wilson_lower_bound(right, sure)
+    measured = f"{right} of {sure} right, at least {low:.3f}"
+    return Result("suggestions with ≥ 0.95", measured, "—", None, "≥ 0.950, 300 or more", low >= 0.95 and sure >= 300)
+
+
+def wilson_lower_bound(right: int, count: int, z: float = 1.96) -> float:
+    """The lower end of Wilson's interval of a share."""
+    if not count:
+        return 0.0
+    share = right / count
+    middle = share + z * z / (2 * count)
+    spread = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return (middle - spread) / (1 + z * z / count)

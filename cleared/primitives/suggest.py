@@ -1,0 +1,31 @@
+"""``suggest_*``: what persons have decided before, as a suggestion; no language model is asked."""
+
+from __future__ import annotations
+
+from cleared.ledger.categoriser import Categoriser
+from cleared.primitives.context import Context
+from cleared.registry.dict_shapes import AccountSuggestion
+from cleared.registry.primitive import Effect, primitive
+from cleared.registry.vocabulary import Amount, Line, Text
+
+
+@primitive(effect=Effect.READ, grant="journal.read")
+def suggest_account(
+    ctx: Context, description: Text, amount: Amount, reference: Line | None = None
+) -> AccountSuggestion | None:
+    """The account that persons' decisions suggest for a bank line, or None where nothing like it was decided.
+
+    ``amount`` as the bank has it: negative is money out. ``reference`` of a transaction: its own entry is not counted.
+    ``confidence`` is cautious: 0.95 takes nine equal decisions. Post what you are not sure of as pending-review.
+    """
+    if ctx.categoriser is None:
+        ctx.categoriser = Categoriser.learn(ctx.books.iter_entries(), ctx.ledger_accounts.values())
+    found = ctx.categoriser.suggest(description, amount, reference or "")
+    if found is None:
+        return None
+    return {
+        "account_id": found.account,
+        "counterparty": found.counterparty or None,
+        "confidence": found.confidence,
+        "evidence": found.evidence,
+    }
