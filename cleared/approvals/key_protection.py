@@ -64,7 +64,13 @@ def _open_with_typed(data: bytes, path: Path) -> bytes:
 
 
 def _ask_new_passphrase() -> str:
-    new = passphrase.ask_passphrase("New passphrase: ")
+    try:
+        new = passphrase.ask_passphrase("New passphrase: ")
+    except PolicyError:
+        raise PolicyError(
+            "no passphrase was typed; nothing was changed",
+            remedy="Run the command in a terminal of your own: the passphrase is taken from nothing else.",
+        ) from None
     if len(new) < MIN_LENGTH:
         raise UsageError(
             f"the passphrase has fewer than {MIN_LENGTH} characters; nothing was changed",

@@ -21,7 +21,7 @@ _HELP: Final = """\
 Say what you want, or ask a question, in your own words.
 /new    begin anew: the model forgets what was said
 /cost   what this session has cost
-/quit   end (Ctrl-D does, too); go on later with: cleared chat --resume
+/quit   end (Ctrl-D does, too); go on later with: cleared chat --resume SESSION
 Ctrl-C ends what the model is doing, and keeps the session."""
 
 

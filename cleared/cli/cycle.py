@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -256,6 +257,8 @@ def reset_consensus(
     from cleared.cycles.cycle_control import reset_consensus
 
     host = open_host(workspace)
+    if not yes and not sys.stdin.isatty():
+        raise typer.BadParameter("there is no terminal to ask on: pass --yes")
     if not yes and not typer.confirm("Replace memories/consensus.md by the initial one?", err=True):
         raise typer.Exit(1)
     kept = reset_consensus(host)

@@ -81,10 +81,11 @@ def resume(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Go on with a session that was interrupted, killed, or stopped by a limit. No step is done twice."""
-    from cleared.meta.model_session import resume_session
+    from cleared.meta.model_session import refuse_ended_session, resume_session
 
     host = open_host(workspace)
     with resume_session(host, session, _make_options(jsonl, max_cost)) as resumed:
+        refuse_ended_session(host, resumed.id)
         _finish(host, resumed, resumed.run(None), jsonl)
 
 

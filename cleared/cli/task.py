@@ -137,7 +137,7 @@ def show_next(json: JsonOption = False, workspace: WorkspaceOption = None) -> No
         print_json({"state": found.state, "id": found.task_id, "reasons": list(found.reasons)})
     elif found.task_id is not None:
         print_line(found.task_id)
-    elif found.state == "done":
+    elif found.state == "done" and not found.reasons:
         print_message("Every task is completed.")
     for reason in () if found.task_id or json else found.reasons:
         print_message(reason)

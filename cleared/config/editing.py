@@ -76,7 +76,9 @@ def _resolve_key(config: Config, dotted: str) -> _Target:
         if setting.entries and parts:
             entry = _find_entry(data, parts.pop(0))
             if entry is None:
-                raise UsageError(f"{dotted!r}: there is no such entry in {part}", remedy="Add it by hand.")
+                raise UsageError(
+                    f"{dotted!r}: there is no such entry in {part}", remedy="Add it in config.yaml, with a text editor."
+                )
             keys.append(entry)
             data = data[entry]
     names = ", ".join(list(setting_fields(section))[:4])

@@ -21,8 +21,8 @@ PROTECTED_KEYS: Final = (
     "import.plugins", "loop.plugins", "loop.ai", "git.auto_commit", "llm", "mcp", "tasks",
 )  # fmt: skip
 """Sections and keys that are protected, but for those below."""
-_UNPROTECTED: Final = ("notifications.smtp_password", "llm.prices")
-"""A secret cannot be protected: what is approved is kept in the repository. Prices only count where none is known."""
+_UNPROTECTED: Final = ("notifications.smtp_password",)
+"""A secret cannot be protected: what is approved is kept in the repository."""
 _TAKEN_WHOLE: Final = "llm.prices"
 """Its names have dots in them."""
 

@@ -169,6 +169,8 @@ class CycleLoop:
             if self._is_last():
                 return self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
             if (self.host.root / cycle_state.PAUSE_FILE).exists():
+                if self._state["status"] != "paused":
+                    self._say("paused; it goes on after: cleared cycle resume")
                 self._wait(_Next("paused", None, self.settings.interval_seconds or 1.0))
                 continue
             result = self._run_one()

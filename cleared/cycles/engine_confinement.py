@@ -7,6 +7,7 @@ may be read and run. Elsewhere than on Linux, or without Landlock, nothing holds
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,14 @@ _VARIABLES: Final = ("HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "SHELL",
                      "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
                      "XDG_CACHE_HOME", "XDG_STATE_HOME")  # fmt: skip
 """Environment variables that every engine gets, where they are set; beside them those that it names itself."""
+
+
+_GIT_VARIABLES: Final = {
+    "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "engine", "GIT_AUTHOR_EMAIL": "engine@localhost",
+    "GIT_COMMITTER_NAME": "engine", "GIT_COMMITTER_EMAIL": "engine@localhost",
+}  # fmt: skip
+"""The user's own settings of git cannot be read in there, and git fails where it may not read them."""
 
 
 def find_binary(settings: CycleSettings, root: Path, environment: Mapping[str, str]) -> Path:
@@ -80,7 +89,7 @@ def engine_environment(engine: Engine, environment: Mapping[str, str], root: Pat
     chosen = {name: value for name, value in environment.items() if name in names}
     return {
         **chosen, "PATH": search_path(environment.get("PATH"), outside=root), "TMPDIR": str(scratch), "CI": "true",
-        "GIT_TERMINAL_PROMPT": "0", FOLDER_VARIABLE: str(scratch),
+        FOLDER_VARIABLE: str(scratch), **_GIT_VARIABLES,
     }  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def explain_failure(error: BaseException, choice: ModelChoice, redactor: Redacto
             f"the certificate of {server} cannot be verified",
             "Look whether this is the right address. A proxy of your own needs its certificate in SSL_CERT_FILE.",
         ),
-        "unreadable": (f"what {server} answered cannot be read", "Try again; ask for less at once."),
+        "unreadable": (f"what {server} answered cannot be read", "Look at llm.base_url, or ask for less at once."),
         "garbage": (f"what {server} answered makes no sense", "Look whether this is the right address and provider."),
         "rejected": (f"{server} refuses the call", "Look at llm.provider, llm.model and llm.base_url."),
         "wrong_setting": (f"{model!r} cannot be asked so", "Look at llm.provider and llm.model: cleared llm check."),

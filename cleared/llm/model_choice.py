@@ -79,9 +79,10 @@ def read_model_choice(llm: Llm) -> ModelChoice:
     not read for another one: its key would be sent there. Raises ``WorkspaceError`` where none is named."""
     for key in ("provider", "model"):
         if getattr(llm, key) is None:
+            first = "cleared config set llm.provider anthropic, then " if llm.provider is None else ""
             raise WorkspaceError(
                 "no language model is set up", place=Place("config.yaml", field=f"llm.{key}"),
-                remedy="Name one: cleared config set llm.provider anthropic, then cleared config set llm.model NAME.",
+                remedy=f"Name one: {first}cleared config set llm.model NAME.",
             )  # fmt: skip
     assert llm.provider is not None and llm.model is not None
     variable = llm.api_key_env or (KEY_VARIABLES[llm.provider] if llm.base_url is None else None)

@@ -27,8 +27,8 @@ _CAPS: Final[dict[Reason, str]] = {
 }
 _REMEDIES: Final[dict[Reason, str]] = {
     "max_cost": "Allow more for it (--max-cost, or the dollars in the agent's grant).",
-    "session_budget": "Begin a new session, or raise it: cleared config set llm.session_budget 2.",
-    "daily_budget": "Go on tomorrow, or raise it: cleared config set llm.daily_budget 10.",
+    "session_budget": "Begin a new session, or raise it: cleared config set llm.session_budget AMOUNT.",
+    "daily_budget": "Go on tomorrow, or raise it: cleared config set llm.daily_budget AMOUNT.",
 }
 
 
@@ -37,8 +37,9 @@ class SpendingStopped(ClearedError):
 
     exit_code = ExitCode.FAILED
 
-    def __init__(self, reason: Reason, spent: Decimal, cap: Decimal) -> None:
-        text = f"{_CAPS[reason]} is used up: {format_dollars(spent)} of {format_dollars(cap)}"
+    def __init__(self, reason: Reason, spent: Decimal, cap: Decimal, least: Decimal) -> None:
+        text = f"{_CAPS[reason]} does not hold another call: {format_dollars(spent)} of {format_dollars(cap)} is spent"
+        text += f", and what is to be sent alone costs about {format_dollars(least)}" if least else ""
         super().__init__(text[0].upper() + text[1:], remedy=_REMEDIES[reason])
         self.reason: Reason = reason
 
@@ -118,4 +119,4 @@ class Spending:
             caps.append(("max_cost", spent.session - self._before, self.max_cost))
         reason, used, cap = min(caps, key=lambda each: each[2] - each[1])
         if used >= cap or used + least > cap:
-            raise SpendingStopped(reason, used, cap)
+            raise SpendingStopped(reason, used, cap, least)

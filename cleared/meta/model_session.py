@@ -125,6 +125,16 @@ def resume_session(host: Host, session_id: str | None, options: SessionOptions) 
     return Session(host, open_session(host.layout.state_dir, session_id), options)
 
 
+def refuse_ended_session(host: Host, session_id: str) -> None:
+    """Raises ``UsageError`` where a session has come to its end: without another message nothing is to be done."""
+    status = describe_session(open_session(host.layout.state_dir, session_id))["status"]
+    if status in ("answered", "completed"):
+        raise UsageError(
+            f"the session {session_id} is {status}: there is nothing to go on with",
+            remedy=f'Begin another, cleared meta "…", or speak on in it: cleared chat --resume {session_id}.',
+        )
+
+
 def describe_sessions(host: Host) -> list[dict[str, Any]]:
     """Every session, newest first: what was asked, and how it ended last (``open`` where it did not)."""
     return [describe_session(store) for store in reversed(list_sessions(host.layout.state_dir))]

@@ -42,6 +42,7 @@ from cleared.proposals.submission import (
     mark_examined,
     settle_proposal,
     to_utf8_text,
+    took_its_place,
     was_examined_here,
     write_proposal,
 )
@@ -254,7 +255,9 @@ def _must_describe_the_same(
 ) -> None:
     """What came from elsewhere may say anything of itself. Raises ``Stale`` where this machine would say otherwise."""
     data, message = proposal.data, str(proposal.data["message"])
-    mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, str(data["created_at"]))
+    at, reason = str(data["created_at"]), took_its_place(proposal)
+    replaced = [p for p in proposals if p.decision is not None and p.decision.reason == reason]
+    mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, at, replaced)
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
         raise StaleProposal("examined on this machine, its effects on past runs are others")
     for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):

@@ -94,20 +94,34 @@ def propose_changes(
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
-            new, files = write_proposal(host, decision_context, gate, report, proposals, author, message)
+            paths = {c.path for c in candidate.changes}
+            replaced = [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
+            new, files = write_proposal(host, decision_context, gate, report, proposals, author, message, replaced)
         made.append((new, True))
-        for old in proposals:
-            # One change at a time is asked about: the newer takes the older's place; a program's never a person's.
-            replaces = set(old.paths) <= set(new.paths) and (author.is_human or not old.by_human)
-            replaces |= old.folder == instead_of and not old.by_human and old.data["author"]["name"] == author.name
-            if old.status == "open" and replaces:
-                files |= settle_proposal(decision_context, old, "superseded", f"{new.id} took its place")
+        for old in replaced:
+            files |= settle_proposal(decision_context, old, "superseded", took_its_place(new))
         return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
 
     commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
     if commit is not None:
         mark_examined(host, made[0][0])
     return made[0]
+
+
+def _takes_place(paths: set[str], author: Author, old: Proposal, instead_of: str | None) -> bool:
+    """Whether a change of these paths replaces an open proposal, so that one change at a time is asked about.
+
+    A person's newer change replaces what it covers; a program's only what this program proposed.
+    """
+    is_own = not old.by_human and old.data["author"]["name"] == author.name
+    if old.folder == instead_of and is_own:
+        return True
+    return set(old.paths) <= paths and (author.is_human or is_own)
+
+
+def took_its_place(new: Proposal) -> str:
+    """The reason that stands in what ``new`` replaced."""
+    return f"{new.id} took its place"
 
 
 def to_utf8_text(text: str) -> str:
@@ -134,10 +148,11 @@ def write_proposal(
     proposals: list[Proposal],
     author: Author,
     message: str,
+    replaced: Sequence[Proposal] = (),
 ) -> tuple[Proposal, dict[str, bytes | None]]:
-    """A proposal from a passed report, its files, and its card (staged)."""
+    """A proposal from a passed report, its files, and its card (staged). ``replaced``: what it takes the place of."""
     context = decision_context.context
-    data = describe_proposal(host, gate, report, proposals, author, message, format_iso(context.now))
+    data = describe_proposal(host, gate, report, proposals, author, message, format_iso(context.now), replaced)
     name = f"P{next_number(proposals)}-{report.digest.removeprefix('sha256:')[:8]}"
     texts = {c.path: c.new for c in report.candidate.changes}
     proposal = Proposal(name, data, None, texts)
@@ -153,8 +168,9 @@ def write_proposal(
 
 
 def describe_proposal(
-    host: Host, gate: Gate, report: Report, proposals: list[Proposal], author: Author, message: str, at: str
-) -> dict[str, Any]:
+    host: Host, gate: Gate, report: Report, proposals: list[Proposal], author: Author, message: str, at: str,
+    replaced: Sequence[Proposal] = (),
+) -> dict[str, Any]:  # fmt: skip
     """The content of ``proposal.json``: author, files, card, checks, effects."""
     approvals = gate.scripts.approvals
     old_grants: dict[str, list[str]] = {}
@@ -169,6 +185,9 @@ def describe_proposal(
         decision = refused[-1].decision
         before = {"id": refused[-1].id, "by": decision.by, "at": decision.at, "reason": decision.reason}
     again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
+    again += [
+        f"It takes the place of {old.id} by {old.data['author']['name']}, which waited: {old.title}" for old in replaced
+    ]
     for change in report.candidate.changes:
         if change.kind in ("agent", "script") and change.new is not None:
             standing = approvals.verify_version(change.path, change.new)

@@ -60,6 +60,8 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
 
     ``states``: id → newest state; a task that has none is not in the ledger and is passed over.
     """
+    if not tasks:
+        return NextTask("done", None, ("There are no tasks yet: cleared task plan FILE.",))
     reasons = []
     for task_id, task in sorted(tasks.items(), key=lambda item: sort_key(item[0])):
         state = states.get(task_id)

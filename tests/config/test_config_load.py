@@ -271,13 +271,16 @@ def test_settings_of_models_that_look_like_secrets_are_none() -> None:
     assert config.llm.prices["openai/gpt-4.1"].output == Decimal("8.5")
 
 
-def test_what_decides_where_books_go_is_protected_and_prices_are_not() -> None:
+def test_what_decides_where_books_go_and_what_it_may_cost_is_protected() -> None:
     pushed = load_config(
         "llm: {provider: openai, base_url: 'https://evil.example', shell: true, prices: {a.b: {input: 1, output: 2}}}"
     )
     assert protected_settings_of(pushed) == {
         "llm.provider": "openai", "llm.base_url": "https://evil.example", "llm.shell": True,
+        "llm.prices": {"a.b": {"input": "1", "output": "2", "cached_input": None}},
     }  # fmt: skip
     in_force = with_protected_settings(pushed, {"llm.provider": "anthropic"})
     assert (in_force.llm.provider, in_force.llm.base_url, in_force.llm.shell) == ("anthropic", None, False)
-    assert in_force.llm.prices == pushed.llm.prices
+    assert in_force.llm.prices == {}
+    priced = with_protected_settings(pushed, protected_settings_of(pushed))
+    assert priced.llm.prices == pushed.llm.prices

@@ -208,7 +208,9 @@ def test_h12_the_budget_of_a_session(ws: Workspace, provider: FakeProvider) -> N
     assert ask(door_of(open_host(ws.root), session="S1")) == "a"
     again = door_of(open_host(ws.root), session="S1")
     assert ask(again) == "b" and again.spent == Decimal("0.1206")
-    with pytest.raises(SpendingStopped, match=r"budget of this session is used up: \$0.1206 of \$0.10") as stop:
+    with pytest.raises(
+        SpendingStopped, match=r"budget of this session does not hold another call: \$0.1206 of \$0.10"
+    ) as stop:
         ask(again)
     assert (stop.value.reason, stop.value.exit_code) == ("session_budget", 1) and len(provider.requests) == 2
     provider.script("another")
@@ -276,6 +278,9 @@ def test_a_model_without_a_price_is_not_asked(ws: Workspace, provider: FakeProvi
     assert "llm.prices" in str(refusal.value) and provider.requests == []
     path = ws.root / "config.yaml"
     path.write_text(path.read_text() + "  prices: {llama3.2: {input: 1, output: 2}}\n")
+    with pytest.raises(WorkspaceError):
+        door_of(open_host(ws.root))  # nobody has approved that price
+    ws.ok("config", "approve")
     provider.script(Reply("a", input_tokens=1000, output_tokens=1000))
     door = door_of(open_host(ws.root))
     ask(door)

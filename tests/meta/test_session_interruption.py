@@ -116,7 +116,7 @@ def test_a_cap_on_spending_stops_it(tmp_path: Path) -> None:
 
     def answer(messages: Any, info: Any) -> Any:
         if len(door.requests) == 2:
-            raise SpendingStopped("daily_budget", Decimal(5), Decimal(5))
+            raise SpendingStopped("daily_budget", Decimal(5), Decimal(5), Decimal(0))
         return WORK[0]
 
     store = new_store(tmp_path)
@@ -124,7 +124,7 @@ def test_a_cap_on_spending_stops_it(tmp_path: Path) -> None:
     with open_loop(store, door, tools) as loop:
         outcome = loop.run(None)
         assert (outcome.status, outcome.reason, outcome.exit_code) == ("stopped", "daily_budget", ExitCode.FAILED)
-        assert "is used up" in outcome.message and outcome.cost == Decimal("0.02")
+        assert "does not hold another call" in outcome.message and outcome.cost == Decimal("0.02")
         door.answer = play(*WORK[1:])
         assert loop.run(None).proposal == "P1"
     assert tools.state == {"writes": ["a.py"], "proposals": [1]}

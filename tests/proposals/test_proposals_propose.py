@@ -228,6 +228,7 @@ def test_a_newer_change_takes_the_place_of_an_open_one(ws: Workspace) -> None:
     assert propose(ws, "probe")["id"] == "P2"
     assert proposal(ws, "P1")["decision"]["status"] == "superseded"
     assert [c["title"] for c in ws.cards()] == ["P2: New agent probe"]
+    assert "It takes the place of P1" in " ".join(proposal(ws, "P2")["card"])
     with unchanged(ws):
         refused(ws("agent", "approve", "P1"), 3, "superseded", "P2 took its place")
 
@@ -240,6 +241,9 @@ def test_a_program_does_not_take_the_place_of_a_persons_change(ws: Workspace) ->
         write(ws, number)
         propose(ws, "probe", "--author", "a model")
         assert [c["title"].split(":")[0] for c in ws.cards()] == waiting
+    write(ws, "4")
+    propose(ws, "probe", "--author", "another model")
+    assert [c["title"].split(":")[0] for c in ws.cards()] == ["P1", "P3", "P4"], "nor of another program's"
     ws.ok("agent", "approve", "P3")
     write(ws, "1")
     refused(ws("agent", "approve", "P1"), 3, "stale", "another approved version")

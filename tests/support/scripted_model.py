@@ -19,6 +19,7 @@ def use_provider(ws: Workspace, provider: FakeProvider, protocol: str = "anthrop
     )  # fmt: skip
     text = ws.read("config.yaml")
     ws.put("config.yaml", text.replace("llm:\n", "llm:\n  prices: {test-model: {input: 1, output: 5}}\n", 1))
+    ws.ok("config", "approve")
 
 
 def write_file(path: str, content: str) -> Call:
