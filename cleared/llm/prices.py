@@ -79,7 +79,8 @@ def find_price(choice: ModelChoice, configured: Mapping[str, ModelPrice]) -> Pri
             f"what {choice.model} costs is not known, so no budget could hold it",
             place=Place("config.yaml", field="llm.prices"),
             remedy=f'Look whether the name is right, or say it in US dollars per million tokens: llm: {{prices: '
-            f'{{"{choice.model}": {{input: 0, output: 0}}}}}}. 0 is for a model of your own. Then: cleared config approve.',
+            f'{{"{choice.model}": {{input: 0, output: 0}}}}}}. 0 is for a model of your own. '
+            "Then: cleared config approve.",
         )  # fmt: skip
     return price
 

@@ -86,15 +86,14 @@ def propose_changes(
             if same:
                 made.append((same[-1], False))
                 return None
+            paths = [c.path for c in candidate.changes]
             if not author.is_human:
-                paths = [c.path for c in candidate.changes]
                 rate_limit.check_rate_limit(
                     host, proposals, gate.scripts.approvals, paths, decision_context.context.now
                 )
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
-            paths = {c.path for c in candidate.changes}
             replaced = [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
             new, files = write_proposal(host, decision_context, gate, report, proposals, author, message, replaced)
         made.append((new, True))
@@ -108,7 +107,7 @@ def propose_changes(
     return made[0]
 
 
-def _takes_place(paths: set[str], author: Author, old: Proposal, instead_of: str | None) -> bool:
+def _takes_place(paths: Sequence[str], author: Author, old: Proposal, instead_of: str | None) -> bool:
     """Whether a change of these paths replaces an open proposal, so that one change at a time is asked about.
 
     A person's newer change replaces what it covers; a program's only what this program proposed.
@@ -116,7 +115,7 @@ def _takes_place(paths: set[str], author: Author, old: Proposal, instead_of: str
     is_own = not old.by_human and old.data["author"]["name"] == author.name
     if old.folder == instead_of and is_own:
         return True
-    return set(old.paths) <= paths and (author.is_human or is_own)
+    return set(old.paths) <= set(paths) and (author.is_human or is_own)
 
 
 def took_its_place(new: Proposal) -> str:
