@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hmac
 import socket
 from collections.abc import Callable, Iterator, MutableMapping
@@ -13,33 +12,15 @@ import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
-from cleared.errors import BusyError, ClearedError, UsageError
 from cleared.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
-from cleared.safe_files import describe_os_error
+from cleared.workspace.loopback_listener import ADDRESS
 
-ADDRESS: Final = "127.0.0.1"
 PATH: Final = "/mcp"
-_MAX_CONNECTIONS: Final = 64
+MAX_CONNECTIONS: Final = 64
 _MAX_SESSIONS: Final = 1_000
 _GRACE_SECONDS: Final = 2
 
 Scope = MutableMapping[str, Any]
-
-
-def open_listener(port: int) -> socket.socket:
-    """A listening socket on loopback; ``port`` 0: a free one. Raises ``BusyError`` where it is taken."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((ADDRESS, port))
-        listener.listen(_MAX_CONNECTIONS)
-    except OSError as error:
-        listener.close()
-        kind: type[ClearedError] = BusyError if error.errno == errno.EADDRINUSE else UsageError
-        raise kind(
-            f"port {port} of {ADDRESS} cannot be used: {describe_os_error(error)}", remedy="Choose another: --port N."
-        ) from None
-    return listener
 
 
 def serve_http(server: Server[Any], listener: socket.socket, token: str, on_ready: Callable[[], None]) -> None:
@@ -57,7 +38,7 @@ def serve_http(server: Server[Any], listener: socket.socket, token: str, on_read
         RequestGuard(app, token, hosts, origins),
         http="h11", loop="asyncio", log_config=None, access_log=False,
         server_header=False, date_header=False, proxy_headers=False,
-        limit_concurrency=_MAX_CONNECTIONS, timeout_graceful_shutdown=_GRACE_SECONDS, ws="none", lifespan="on",
+        limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=_GRACE_SECONDS, ws="none", lifespan="on",
     )  # fmt: skip
     _HttpServer(config, on_ready).run(sockets=[listener])
 

@@ -15,6 +15,7 @@ from cleared.errors import ExitCode, UsageError
 from cleared.mcp_server.client_calls import ExplainFault, WorkspaceTools
 from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.terminal import escape_text, print_message
+from cleared.workspace.loopback_listener import ADDRESS, open_listener
 
 INSTALL: Final = "pip install '.[mcp]'"
 _LOGGERS: Final = ("mcp", "uvicorn", "sse_starlette", "asyncio")
@@ -49,10 +50,10 @@ def serve_on_http(
     """
     current = CurrentHost(open_workspace)
     from cleared.mcp_server.access_token import load_token
-    from cleared.mcp_server.http_transport import ADDRESS, PATH, open_listener, serve_http
+    from cleared.mcp_server.http_transport import MAX_CONNECTIONS, PATH, serve_http
     from cleared.mcp_server.protocol_server import make_server
 
-    with open_listener(port) as listener:
+    with open_listener(port, MAX_CONNECTIONS) as listener:
         token, file, is_new = load_token(current.open_host())
         _end_on_signals()
         _log_to_stderr()

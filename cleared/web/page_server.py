@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 import socket
@@ -15,17 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.changes.host import Host
-from cleared.errors import BusyError, ClearedError, UsageError
-from cleared.safe_files import describe_os_error
+from cleared.errors import ClearedError, UsageError
 from cleared.terminal import print_message
+from cleared.workspace.loopback_listener import ADDRESS, open_listener
 
 if TYPE_CHECKING:
     from cleared.web.access import Access
 
-ADDRESS: Final = "127.0.0.1"
 INSTALL: Final = "pip install '.[web]'"
 _PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart")
 _MAX_CONNECTIONS: Final = 512
+_MAX_WAITING: Final = 128
 _GRACE_SECONDS: Final = 2
 
 
@@ -56,7 +55,7 @@ def serve_pages(
         for name, root in names.items()
     }
     access = Access()
-    with _open_listener(port) as listener:
+    with open_listener(port, _MAX_WAITING) as listener:
         bound = listener.getsockname()[1]
         address = f"http://localhost:{bound}"
         hosts = [f"localhost:{bound}", f"{ADDRESS}:{bound}"]
@@ -92,21 +91,6 @@ def _print_more(access: Access, address: str, type_code: bool) -> None:
     for _ in sys.stdin:
         code = access.make_typed_code() if type_code else access.make_link_code()
         print_message(f"Code: {code}" if type_code else f"{address}/login#{code}")
-
-
-def _open_listener(port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((ADDRESS, port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        kind: type[ClearedError] = BusyError if error.errno == errno.EADDRINUSE else UsageError
-        raise kind(
-            f"port {port} of {ADDRESS} cannot be used: {describe_os_error(error)}", remedy="Choose another: --port N."
-        ) from None
-    return listener
 
 
 class PageServer:

@@ -1,0 +1,31 @@
+"""A listening socket that only programs of this machine reach."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from typing import Final
+
+from cleared.errors import BusyError, ClearedError, UsageError
+from cleared.safe_files import describe_os_error
+
+ADDRESS: Final = "127.0.0.1"
+
+
+def open_listener(port: int, waiting: int) -> socket.socket:
+    """A socket that listens on loopback; ``port`` 0: a free one. ``waiting``: connections that may wait to be taken.
+
+    Raises ``BusyError`` where the port is taken, ``UsageError`` where this user may not have it.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((ADDRESS, port))
+        listener.listen(waiting)
+    except OSError as error:
+        listener.close()
+        kind: type[ClearedError] = BusyError if error.errno == errno.EADDRINUSE else UsageError
+        raise kind(
+            f"port {port} of {ADDRESS} cannot be used: {describe_os_error(error)}", remedy="Choose another: --port N."
+        ) from None
+    return listener
