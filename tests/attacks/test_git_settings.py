@@ -183,7 +183,7 @@ def test_git_is_started_in_one_place() -> None:
     assert found == {
         "vcs/git_process.py", "workspace/processes.py", "cli/service_manager.py", "loop/tmux_session.py",
         "loop/supervisor.py", "service/process_lock.py", "workspace/outside_command.py", "bridge/client.py",
-        "cycles/engine_process.py", "cycles/keep_awake.py", "meta/tools/bounded_search.py",
+        "cycles/engine_keeper.py", "cycles/keep_awake.py", "meta/tools/bounded_search.py",
         "meta/tools/confined_processes.py", "meta/tools/process_keeper.py", "orchestrator/fenced_command.py",
         "orchestrator/fenced_process.py",
     }  # fmt: skip

@@ -22,7 +22,8 @@ SIZES = (
 )  # fmt: skip
 WAITING = {
     "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start", "job",
-    "enqueued", "idle_loop", "memory", "memory_commits", "balance", "month_list", "check_again", "check_whole",
+    "enqueued", "idle_loop", "memory", "memory_commits", "balance", "whole_list", "month_list", "check_again",
+    "check_whole",
 }  # fmt: skip
 
 
