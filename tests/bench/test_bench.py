@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import __main__ as bench
-from bench import books, bulk, calls, commits, gate, growth, loop, measure, review, suggestions
+from bench import books, bulk, calls, commits, gate, growth, loop, measure, review, suggestions, workspaces
 
 SIZES = (
     (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3), (commits, "FILES", 300), (gate, "RUNS", 2),
@@ -44,6 +44,7 @@ def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     for variable in ("CLEARED_HOME", "PYTHONPATH"):
         monkeypatch.setenv(variable, "")
+    workspaces.use_own_home()  # the same for all figures of this process: they share their workspaces
 
 
 @pytest.mark.parametrize("name", sorted(bench.FIGURES.keys() - WAITING))
