@@ -11,15 +11,16 @@ from harness import Workspace
 
 CODE = """
 import atexit, json, os, sys
+before = set(sys.modules)  # a virtual environment may import of its own: setuptools' _distutils_hack
 
 def report():
     packages, parts = set(), set()
-    for name, module in list(sys.modules.items()):
+    for name, module in [pair for pair in sys.modules.items() if pair[0] not in before]:
         if "site-packages" in (getattr(module, "__file__", None) or ""):
             packages.add(name.split(".")[0])
         if name.startswith("cleared."):
             parts.add(name.split(".")[1])
-    standard = {"asyncio", "ssl", "sqlite3", "logging", "zoneinfo", "ctypes"} & set(sys.modules)
+    standard = {"asyncio", "ssl", "sqlite3", "logging", "zoneinfo", "ctypes"} & (set(sys.modules) - before)
     os.write(2, b"\\nimported " + json.dumps([sorted(packages), sorted(parts), sorted(standard)]).encode())
 
 atexit.register(report)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine, begin_hanging, good, is_gone
-from harness import Workspace, unchanged
+from harness import Workspace, refused, unchanged
+from terminals import run_on_terminal
 
 from cleared.cycles.cycle_state import read_state
 from cleared.cycles.engines import ENGINE_MODULES, load_engine
@@ -99,10 +100,12 @@ def test_f28_looking_at_an_empty_and_a_stopped_loop(cyc: Workspace, engine: Fake
 def test_f35_the_consensus_is_reset_after_a_question(cyc: Workspace, engine: FakeEngine) -> None:
     """F35: it asks, keeps a backup, and refuses where nobody answers."""
     cyc.put("memories/consensus.md", "mine")
+    command, question = ["cycle", "reset-consensus"], "memories/consensus.md by the initial one?"
     with unchanged(cyc):
-        assert cyc.process("cycle", "reset-consensus", stdin=b"n\n").code == 1
-        assert cyc.process("cycle", "reset-consensus", stdin=b"").code in (1, 130)
-    assert cyc.process("cycle", "reset-consensus", stdin=b"y\n").code == 0
+        assert run_on_terminal(cyc.root, command, [(question, "n")])[0] == 1
+        refused(cyc.process(*command, stdin=b"y\n"), 2, "there is no terminal to ask on: pass --yes")
+    code, shown = run_on_terminal(cyc.root, command, [(question, "y")])
+    assert code == 0, shown
     assert "Nothing has been done yet" in cyc.read("memories/consensus.md")
     assert [path.read_text() for path in (cyc.root / "memories").glob("consensus.md.2*.bak")] == ["mine"]
 

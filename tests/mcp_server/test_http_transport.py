@@ -35,6 +35,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> It
     """One server for the tests that leave it as it is."""
     home = tmp_path_factory.mktemp("http")
     with pytest.MonkeyPatch.context() as patch:
+        # A folder of its own: this user must not have seen settings approved in another copy of these books.
+        patch.setenv("CLEARED_HOME", str(home / "cleared-home"))
         for key, value in environment(home).items():
             patch.setenv(key, value)
         ws = Workspace(copy_books(starting_point, home / "books"))
