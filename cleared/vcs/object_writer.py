@@ -16,12 +16,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from cleared.clock import SystemClock
 from cleared.safe_files import sync_folder
 from cleared.vcs.object_reader import HashName
 from cleared.vcs.repository import Repository
 
 #: How many files are made durable at the same time.
 _AT_ONCE = 8
+
+#: What makes one durable in less than this is not worth a thread for the next one.
+_SLOW_SECONDS = 0.0005
 
 #: How often an object that a ``git gc`` took away is written again.
 _RETRIES = 9
@@ -132,9 +136,10 @@ def _is_there(path: Path) -> bool:
 
 
 def sync_files(paths: Sequence[Path]) -> None:
-    """Make the contents of files and the names in folders durable, several at a time, as file systems do it together.
+    """Make the contents of files and the names in folders durable. Raises the first ``OSError``.
 
-    Raises the first ``OSError``.
+    Where the disk takes its time, several at once, as file systems do it together. On a fast one a thread costs more
+    than it saves.
     """
     waiting = iter(paths)  # shared: each takes the next one
     failed: list[OSError] = []
@@ -146,14 +151,19 @@ def sync_files(paths: Sequence[Path]) -> None:
         except OSError as error:
             failed.append(error)
 
-    helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths), _AT_ONCE) - 1)]
-    for helper in helpers:
-        helper.start()
-    try:
-        sync_next()
-    finally:
-        for helper in helpers:
-            helper.join()
+    clock = SystemClock()
+    for count, path in enumerate(waiting, 1):
+        began = clock.monotonic()
+        _sync_file(path)
+        if clock.monotonic() - began > _SLOW_SECONDS:
+            helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths) - count, _AT_ONCE) - 1)]
+            for helper in helpers:
+                helper.start()
+            try:
+                sync_next()
+            finally:
+                for helper in helpers:
+                    helper.join()
     if failed:
         raise failed[0]
 

@@ -9,6 +9,7 @@ from typing import Final, Self, cast
 
 from cleared.errors import WorkspaceError
 from cleared.vcs.branch import Branch, current_branch_name
+from cleared.vcs.commit_text import parse_parents
 from cleared.vcs.git_process import Git, GitFailed
 from cleared.vcs.object_reader import HashName, ObjectReader
 from cleared.vcs.open_errors import open_error
@@ -21,6 +22,9 @@ _UNFINISHED: Final = (
     ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue", "git cherry-pick --abort"),
     ("REVERT_HEAD", "a revert", "git revert --continue", "git revert --abort"),
 )
+_RECENT: Final = 8
+"""How many commits back an ancestor is looked for before git is asked."""
+
 _LOCATE: Final = (
     "rev-parse", "--show-object-format", "--is-bare-repository", "--absolute-git-dir", "--git-common-dir",
     "--show-toplevel",
@@ -169,11 +173,26 @@ class Repository:
         head = self.find_head()
         if head is None or head == commit:
             return head is not None
+        if self._is_recent_ancestor(commit, head):
+            return True
         try:
             self.git.run("merge-base", "--is-ancestor", commit, head)
         except GitFailed:
             return False
         return True
+
+    def _is_recent_ancestor(self, commit: str, head: str) -> bool:
+        """Whether it is among the newest first parents: found without starting a git, after each decision."""
+        at = head
+        for _ in range(_RECENT):
+            try:
+                parents = parse_parents(self.objects.read_object(at)[1])
+            except WorkspaceError:  # git says what is wrong with the history
+                return False
+            if not parents or parents[0] == commit:
+                return bool(parents)
+            at = parents[0]
+        return False
 
     def find_common_ancestor(self, one: str, other: str) -> str | None:
         """The newest commit that is in the history of both, or ``None``."""
