@@ -93,6 +93,13 @@ def period_reopened(start: date, reason: str) -> CommitSubject:
     return _subject("close", f"reopened from {start}: {_one_line(reason)}")
 
 
+def import_undone(names: Sequence[str], entries: int, reason: str) -> CommitSubject:
+    """A person took back the import of these files; ``entries``: how many were voided."""
+    files = f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
+    why = f": {_one_line(reason)}" if reason else ""
+    return _subject("void", f"import of {_one_line(files)[:80]}, {count_noun(entries, 'entry', 'entries')}{why}")
+
+
 def account_added(account_id: int, name: str) -> CommitSubject:
     return _subject("accounts", f"add {account_id} {name}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from cleared.schema.bank_row import ParsedFile
 
 
+class ImportGroup(DefaultingGroup):
+    """``cleared import FILE…`` is ``cleared import files FILE…``."""
+
+    default = "files"
+
+
+app = typer.Typer(cls=ImportGroup, rich_markup_mode=None)
+
+
+@app.command("files")
 def import_bank_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Bank files, recognised by their content.")],
     preview: Annotated[
@@ -28,6 +39,8 @@ def import_bank_files(
     json: JsonOption = False,
 ) -> None:
     """Import bank files: copy those that are recognised into import/, and run the agents that watch it.
+
+    The word files may be left out: cleared import FILE….
 
     What is no bank file, or of no known account, stays where it is, and is named. --preview --json prints
     {format, statements: [{account, bank, currency, opening, closing, rows}]}; it exits with 1 for a refused file.
@@ -155,3 +168,32 @@ def _print_outcome(result: Any, *, json: bool) -> bool:
     except typer.Exit:
         return True
     return False
+
+
+@app.command("undo")
+def undo_bank_import(
+    name: Annotated[str, typer.Argument(metavar="RUN|FILE", help="The run, or the file's name or path.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it stays on record.")] = "",
+    despite: Annotated[
+        str, typer.Option("--despite", metavar="REASON", help="Why to take back what somebody has decided, too.")
+    ] = "",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take back a whole import, in one commit: void its entries and release its lines, so that the file can come again.
+
+    Lines that another imported file has, too, stay. Refused where a day of it is closed, and where somebody has
+    confirmed, corrected or reconciled what it brought.
+    """
+    from dataclasses import asdict
+
+    from cleared.decisions.import_undoing import undo_import
+
+    done = undo_import(open_host(workspace), name, reason=reason, despite=despite)
+    if json:
+        print_json(asdict(done))
+        return
+    entries, lines = count_noun(len(done.entries), "entry", "entries"), count_noun(len(done.lines), "bank line")
+    print_line(f"Undone: {', '.join(done.files)}; {entries} voided, {lines} released ({done.commit[:10]}).")
+    if done.kept:
+        print_message(f"{count_noun(len(done.kept), 'bank line')} that another file has, too, stay as they are")

@@ -62,10 +62,28 @@ class CommandGroup(TyperGroup):
         return completion_items(name for name in self.list_commands(ctx) if name.startswith(incomplete))
 
 
-def completion_items(values: Iterable[str]) -> list[Any]:
-    """What a shell is given. Without help texts: to prepare those takes longer than all the rest."""
+class DefaultingGroup(CommandGroup):
+    """A group whose first command (of those that are declared) is meant where none is named."""
+
+    default = ""
+    """That command's name; set by a subclass."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments, with the default command before them where they begin with no other."""
+        if args[:1] not in (["--help"], ["-h"]) and args[:1] not in [[name] for name in self.list_commands(ctx)]:
+            args = [self.default, *args]
+        return list(super().parse_args(ctx, args))
+
+    def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Commands that begin so, and files."""
+        return [*super().complete_names(ctx, incomplete), *completion_items([incomplete], kind="file")]
+
+
+def completion_items(values: Iterable[str], kind: str = "plain") -> list[Any]:
+    """What a shell is given; ``kind``: ``file`` has it list files. Without help texts: to prepare those takes longer
+    than all the rest."""
     try:
         from typer._click.shell_completion import CompletionItem
     except ImportError:  # versions of typer without a click of their own
         from click.shell_completion import CompletionItem  # type: ignore[assignment]
-    return [CompletionItem(value) for value in values]
+    return [CompletionItem(value, kind) for value in values]

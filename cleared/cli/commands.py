@@ -37,7 +37,7 @@ class Entry:
 
 SECTIONS: Final = {
     "Books": (
-        Entry("import", "bank_files", "import_bank_files", "Import bank files, or show what is understood of one"),
+        Entry("import", "bank_files", "app", "Import bank files, show what is understood of one, undo an import"),
         Entry("bank", "bank", "app", "Add bank accounts by one of their files, and list them"),
         Entry("journal", "journal", "app", "Read, write, check, void and open entries"),
         Entry("split", "queue", "split_entry", "Split an entry over several accounts"),

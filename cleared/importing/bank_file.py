@@ -42,6 +42,8 @@ class ImportFile:
     """Rows that wait for a person, because they may have come before in another format."""
     duplicates: list[tuple[int, str, str]] = field(default_factory=list)
     """(row, the line it repeats, note)"""
+    released: list[tuple[int, str, str]] = field(default_factory=list)
+    """(row, line, note) of lines that another file had brought, whose import was undone: they are new again."""
     is_in_run: bool = False
     processed_as: str | None = None
     _moving: list[BankLine] | None = None

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from cleared.config.model import Config
 from cleared.deadline import DeadlineExceeded, check_deadline
@@ -18,7 +19,7 @@ from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_accounts
 from cleared.importing import file_cards
 from cleared.importing.bank_file import ImportFile, check_currency, find_covered_days, find_end_balances
-from cleared.importing.file_cards import AS_OTHER_FORMAT, StageCard, describe_line
+from cleared.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
 from cleared.importing.format_overlap import compare_formats
 from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
@@ -158,13 +159,17 @@ class ImportSession:
         has_ids = any(row.bank_id for row in file.rows)
         known_ids: dict[str, list[BankLine]] = {}
         if has_ids:
-            for line in self.bank.iter_account_lines(account):
+            for line in self.bank.scan_account_lines(account, with_released=True):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
         for row, occurrence, line_id in check_deadline(identify_rows(account, file.rows)):
             earlier = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if earlier is None and row.bank_id:
                 earlier = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
+            if earlier is not None and earlier.line_id in self.bank.released_line_ids:
+                if earlier.file_sha256 != file.sha256:
+                    file.released.append((row.row, line_id, AFTER_UNDO))
+                earlier = None
             if earlier is None and line_id in self.bank.new_lines:
                 earlier = self.bank.new_lines[line_id][1]
             if earlier is not None:
@@ -199,7 +204,7 @@ class ImportSession:
             file.new = fresh
             self._hold_corrections(file)
             self._compare_with_other_formats(file)
-            file_cards.stage_revisions(file, self.bank, self.card)
+            file_cards.stage_revisions(file, self.bank, self._card_of(file))
             for line in [*file.new, *file.pending, *file.held]:
                 self.bank.new_lines[line.line_id] = (file.account.id, line)
             for line in file.new:
@@ -259,7 +264,19 @@ class ImportSession:
     def _hold_row(self, file: ImportFile, line: BankLine, why: str) -> None:
         file.held.append(line)
         self.bank.set_line_aside(line.line_id, "held", why)
-        file_cards.stage_held_line(line, why, self.card)
+        file_cards.stage_held_line(line, why, self._card_of(file))
+
+    def _card_of(self, file: ImportFile) -> StageCard:
+        """Stages a card about the file. What was asked before an import of it was undone is asked anew."""
+        account = file.account.id
+        undone = sum(u.account == account and u.file_sha256 == file.sha256 for u in self.bank.undone_imports)
+        if not undone:
+            return self.card
+
+        def stage_again(kind: str, key: tuple[str, ...], title: str, **details: Any) -> Any:
+            return self.card(kind, (*key, f"after {undone} undone"), title, **details)
+
+        return stage_again
 
     def find_parsed_file(self, name: str) -> ImportFile:
         """A file this run has parsed."""
@@ -290,12 +307,14 @@ class ImportSession:
             money.format_amount(money.total([row.amount for row in rows])), opening, closing, imported_at, run_id,
             file.format,
         )  # fmt: skip
-        file_cards.stage_overlap(file, before, self.bank, self.card)
-        file_cards.stage_near_matches(file, before, self.bank, self.card)
-        file_cards.stage_gaps(file, record, before, self.card)
+        card = self._card_of(file)
+        file_cards.stage_overlap(file, before, self.bank, card)
+        file_cards.stage_near_matches(file, before, self.bank, card)
+        file_cards.stage_gaps(file, record, before, card)
         self.bank.new_imports.append(record)
-        self.bank.processed_line_ids |= {line.line_id for line in [*file.new, *file.pending, *file.held]}
-        for row, line_id, note in file.duplicates:
+        taken = {line.line_id for line in [*file.new, *file.pending, *file.held]}
+        self.bank.processed_line_ids |= taken
+        for row, line_id, note in [*file.duplicates, *(each for each in file.released if each[1] in taken)]:
             self.bank.new_duplicates.append((file.sha256, row, line_id, note))
         file.rows, file.statements = (), ()  # the run's lines have all that is still needed
         return file

@@ -28,6 +28,8 @@ StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""
 AS_OTHER_FORMAT: Final = "the same line of a file in another format"
 """Why a row was left out that has another identity than the line before."""
+AFTER_UNDO: Final = "posted anew: the import that had brought the line was undone"
+"""Of a row that was not left out, though the line is recorded already."""
 MAX_HASHED_LINES: Final = 500
 
 

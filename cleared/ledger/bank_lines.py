@@ -2,8 +2,9 @@
 
     <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
     <books>/bank/matches.csv             line → journal leg and amount
-    <books>/bank/outcomes.csv            lines that are not posted: ignored, held or voided, and why
+    <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
     <books>/bank/imports.csv             the files
+    <books>/bank/undone.csv              imports that were taken back: what they said may come again
     <books>/bank/duplicates.csv          rows that were left out because the same line is recorded already
 
 All append-only.
@@ -40,6 +41,7 @@ IMPORT_COLUMNS: Final = (
 IMPORT_OPTIONAL: Final = ("format",)
 """Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
 DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
+UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
 LINE_ID_PREFIX: Final = "f1:"
 _ROWS_AT_ONCE: Final = 1_000
 
@@ -99,6 +101,21 @@ class ImportRecord:
             str(self.new), self.sum, self.opening_balance, self.closing_balance, self.imported_at, self.run,
         )  # fmt: skip
         return format_record((*fields, self.format) if with_format else fields)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneImport:
+    """An import that a person has taken back. ``run``: the run that had imported the file."""
+
+    file_sha256: str
+    account: str
+    run: str
+    at: str
+    by: str
+    reason: str
+
+    def to_csv(self) -> str:
+        return format_record((self.file_sha256, self.account, self.run, self.at, self.by, self.reason))
 
 
 def normalise_description(description: str) -> str:
@@ -210,6 +227,24 @@ def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
         except ValueError:
             raise damage_error(file, line, "an import record is not readable") from None
     return out
+
+
+def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
+    """``line_id → id of the run or decision`` that set its latest outcome."""
+    return {r[0]: r[3] for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
+
+
+def parse_duplicates(data: bytes | None, file: str) -> dict[str, set[str]]:
+    """``line_id → digests of the files`` that said the line again."""
+    files: dict[str, set[str]] = {}
+    for _, r in check_deadline(_read_rows(data, file, DUPLICATE_COLUMNS)):
+        files.setdefault(r[2], set()).add(r[0])
+    return files
+
+
+def parse_undone(data: bytes | None, file: str) -> list[UndoneImport]:
+    """The imports that were taken back, oldest first."""
+    return [UndoneImport(*r) for _, r in _read_rows(data, file, UNDONE_COLUMNS)]
 
 
 def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:

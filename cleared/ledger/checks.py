@@ -193,7 +193,7 @@ def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], set[str]]:
     violations: list[Violation] = []
     known: set[str] = set()
     for account in bank.list_accounts():
-        for line in bank.scan_account_lines(account):
+        for line in bank.scan_account_lines(account, with_released=True):
             if line.line_id in known:
                 violations.append(
                     Violation(

@@ -20,8 +20,10 @@ from cleared.ledger.bank_lines import (
     LINE_ID_PREFIX,
     MATCH_COLUMNS,
     OUTCOME_COLUMNS,
+    UNDONE_COLUMNS,
     BankLine,
     ImportRecord,
+    UndoneImport,
     append_rows,
     has_import_formats,
     iter_lines,
@@ -29,6 +31,7 @@ from cleared.ledger.bank_lines import (
     parse_lines_once,
     parse_matches_once,
     parse_outcomes,
+    parse_undone,
 )
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import ZERO, Entry, leg_suffix
@@ -36,12 +39,15 @@ from cleared.ledger.source import BookPaths, Source
 from cleared.schema import money
 
 NEAR_DAYS: Final = 5
+RELEASED: Final = "released"
+"""The outcome of a line whose import was undone: the next file that has it brings it anew."""
 _MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Why a line is not posted: ``ignored``, ``held`` (for review) or ``voided``, and the reason."""
+    """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
+    and the reason."""
 
     outcome: str
     reason: str
@@ -61,6 +67,8 @@ class BankBook:
         self._sums: dict[str, Decimal] = {}
         self._outcomes: dict[str, tuple[str, str]] | None = None
         self._imports: list[ImportRecord] | None = None
+        self._undone: list[UndoneImport] | None = None
+        self._released: set[str] | None = None
         # the draft
         self.new_lines: dict[str, tuple[str, BankLine]] = {}
         """line_id → (account, line): rows of files parsed in this run that are not recorded yet."""
@@ -72,6 +80,7 @@ class BankBook:
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
         self.new_duplicates: list[tuple[str, int, str, str]] = []
+        self.new_undone: list[UndoneImport] = []
 
     # -- committed ----------------------------------------------------------------------------------------------
 
@@ -93,17 +102,21 @@ class BankBook:
         )
 
     def iter_account_lines(self, account: str) -> Iterable[BankLine]:
-        """Every committed line of an account, by month; all of them are kept in memory."""
+        """Every committed line of an account that was not released, by month; all of them are kept in memory."""
+        released = self.released_line_ids
         for month, _ in self._list_month_files(account):
-            yield from self.read_month(account, month).values()
+            lines = self.read_month(account, month).values()
+            yield from lines if not released else (line for line in lines if line.line_id not in released)
 
-    def scan_account_lines(self, account: str) -> Iterable[BankLine]:
+    def scan_account_lines(self, account: str, *, with_released: bool = False) -> Iterable[BankLine]:
         """The same for who needs each line once: nothing is kept. A line that a file has twice comes once."""
+        released: set[str] = set() if with_released else self.released_line_ids
         for month, path in self._list_month_files(account):
             if (account, month) in self._months:
-                yield from self.read_month(account, month).values()
+                lines = self.read_month(account, month)
             else:
-                yield from {line.line_id: line for line in iter_lines(self.source.read(path), path)}.values()
+                lines = {line.line_id: line for line in iter_lines(self.source.read(path), path)}
+            yield from (line for line in lines.values() if line.line_id not in released)
 
     def _list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
         root = f"{self.paths.bank_root}/{account}"
@@ -120,8 +133,8 @@ class BankBook:
             for account in self.list_accounts():
                 if account not in self._all_loaded:
                     self._all_loaded.add(account)
-                    for _ in self.iter_account_lines(account):
-                        pass
+                    for month, _ in self._list_month_files(account):
+                        self.read_month(account, month)
         account = self._account_of.get(line_id, "")
         for (owner, _), lines in self._months.items():
             if owner == account and line_id in lines:
@@ -135,7 +148,9 @@ class BankBook:
         paths = self.source.list_paths(f"{self.paths.bank_root}/{account}")
         months = sorted(match[1] for path in paths if (match := _MONTH_FILE.fullmatch(path.rpartition("/")[2])))
         wanted = [month for month in months if low.isoformat()[:7] <= month <= high.isoformat()[:7]]
-        committed = (line for month in wanted for line in self.read_month(account, month).values())
+        released = self.released_line_ids
+        known = (line for month in wanted for line in self.read_month(account, month).values())
+        committed = (line for line in known if line.line_id not in released)
         staged = (line for owner, line in self.new_lines.values() if owner == account)
         for line in itertools.chain(committed, staged):
             if line.state == "posted" and low <= line.posted_date <= high:
@@ -157,7 +172,7 @@ class BankBook:
         if key not in self._amounts:
             index: dict[Decimal, list[BankLine]] = {}
             for line in self.read_month(account, month).values():
-                if line.state == "posted":
+                if line.state == "posted" and line.line_id not in self.released_line_ids:
                     index.setdefault(line.amount, []).append(line)
             self._amounts[key] = index
         return self._amounts[key]
@@ -187,17 +202,48 @@ class BankBook:
     def find_outcome(self, line_id: str) -> Outcome | None:
         if line_id in self.new_outcomes:
             return self.new_outcomes[line_id]
-        if self._outcomes is None:
-            self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
-        committed = self._outcomes.get(line_id)
+        committed = self._load_outcomes().get(line_id)
+        if committed and committed[0] == RELEASED and line_id in self.new_lines:  # a file has brought it anew
+            return None
         return Outcome(*committed) if committed else None
 
+    def _load_outcomes(self) -> dict[str, tuple[str, str]]:
+        if self._outcomes is None:
+            self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
+        return self._outcomes
+
     @property
-    def imports(self) -> list[ImportRecord]:
-        """Files marked processed, committed and staged."""
+    def released_line_ids(self) -> set[str]:
+        """The committed lines whose import was undone, and that no file has brought again since: they count as if
+        the bank had not said them yet."""
+        if self._released is None:
+            released = {i for i, (outcome, _) in self._load_outcomes().items() if outcome == RELEASED}
+            if released:
+                _, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
+                released = {i for i in released if not sums.get(i)}
+            self._released = released
+        return self._released
+
+    @property
+    def all_imports(self) -> list[ImportRecord]:
+        """Files marked processed, committed and staged, those of undone imports too."""
         if self._imports is None:
             self._imports = parse_imports(self.source.read(self.paths.imports), self.paths.imports)
         return [*self._imports, *self.new_imports]
+
+    @property
+    def imports(self) -> list[ImportRecord]:
+        """Files marked processed whose import stands."""
+        undone = {(each.file_sha256, each.account, each.run) for each in self.undone_imports}
+        records = self.all_imports
+        return records if not undone else [r for r in records if (r.file_sha256, r.account, r.run) not in undone]
+
+    @property
+    def undone_imports(self) -> list[UndoneImport]:
+        """The imports that were taken back, oldest first."""
+        if self._undone is None:
+            self._undone = parse_undone(self.source.read(self.paths.undone), self.paths.undone)
+        return [*self._undone, *self.new_undone]
 
     # -- the draft ----------------------------------------------------------------------------------------------
 
@@ -242,7 +288,16 @@ class BankBook:
 
         Returns the lines.
         """
-        legs = {entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i) for i in range(len(entry.legs))}
+        return self.unmatch_entries([(entry, reversal)], reason)
+
+    def unmatch_entries(
+        self, voided: Iterable[tuple[Entry, Entry]], reason: str, outcome: str = "voided"
+    ) -> list[BankLine]:
+        """The same of many (entry, reversal) at once; ``outcome``: what becomes of their lines."""
+        legs = {
+            entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i)
+            for entry, reversal in voided for i in range(len(entry.legs))
+        }  # fmt: skip
         freed = []
         for line_id, pairs in check_deadline(list(self.matches.items())):
             mine = [(leg_id, amount) for leg_id, amount in pairs if leg_id in legs]
@@ -252,7 +307,7 @@ class BankBook:
                 resolved = self.find_line(line_id)
                 if resolved:
                     freed.append(resolved[1])
-                self.new_outcomes[line_id] = Outcome("voided", reason)
+                self.new_outcomes[line_id] = Outcome(outcome, reason)
         return freed
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
@@ -282,7 +337,7 @@ class BankBook:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
         by_file: dict[tuple[str, int, int], list[BankLine]] = {}
-        to_record = self.processed_line_ids | self.staged_line_ids()
+        to_record = (self.processed_line_ids | self.staged_line_ids()) - self.released_line_ids
         for line_id, (account, line) in self.new_lines.items():
             if line_id in to_record:
                 month = account, line.posted_date.year, line.posted_date.month
@@ -307,4 +362,6 @@ class BankBook:
         if self.new_duplicates:
             rows = (format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates)
             add(self.paths.duplicates, DUPLICATE_COLUMNS, rows)
+        if self.new_undone:
+            add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
         return out

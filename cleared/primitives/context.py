@@ -148,7 +148,7 @@ class Context:
         """Whether the draft would change anything."""
         return bool(
             self.books.staged or self.books.statuses or self.bank.staged_line_ids() or self.bank.new_imports
-            or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
+            or self.bank.new_undone or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
         )  # fmt: skip
 
     def log_action(self, action: str, details: str, entry_id: str = "") -> None:

@@ -58,7 +58,10 @@ def _hold_line(ctx: Context, reference: str, description: str) -> str:
         )
     ctx.bank.set_line_aside(reference, "held", description[:500])
     ctx.log_action("queue_add_review", f"held {reference}: {description}"[:500])
-    return stage_line_card(ctx, line[1], description)
+    account, fact = line
+    undone = sum(each.account == account for each in ctx.bank.undone_imports)
+    again = (f"after {undone} undone",) if reference in ctx.bank.released_line_ids else ()  # it was asked before that
+    return stage_line_card(ctx, fact, description, *again)
 
 
 def _format_number(value: Decimal) -> str:

@@ -26,6 +26,7 @@ from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
 from cleared.ledger.entry_json import entry_to_json
+from cleared.ledger.staged_journal import Books
 from cleared.registry.json_values import to_json
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
@@ -52,7 +53,8 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
         line = None
         if entry.reference and (bank_line := bank.find_line(entry.reference)):
             account, fact = bank_line
-            source = next((r for r in bank.imports if r.file_sha256 == fact.file_sha256), None)
+            records = [*bank.imports, *bank.all_imports]  # of an undone import, too
+            source = next((r for r in records if r.file_sha256 == fact.file_sha256), None)
             line = {
                 "account": account, "line": fact.line_id, "file": source.name if source else None, "row": fact.row,
                 "date": fact.posted_date.isoformat(), "amount": str(fact.amount), "text": fact.description,
@@ -63,7 +65,7 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
                 "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
             },
             **_run_origin(host, repo, commit, entry),
-            "decisions": _later_decisions(host, repo, entry),
+            "decisions": _later_decisions(host, repo, entry, _voiding_commit(host, repo, books, entry)),
         }  # fmt: skip
 
 
@@ -193,14 +195,31 @@ def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | Non
     }  # fmt: skip
 
 
-def _later_decisions(host: Host, repo: Repository, entry: Entry) -> list[dict[str, Any]]:
+def _voiding_commit(host: Host, repo: Repository, books: Books, entry: Entry) -> history.CommitInfo | None:
+    """The commit that voided the entry, where it does not name it: there it was one of many."""
+    if entry.status != "voided":
+        return None
+    mark = f"@rev={entry.entry_id}"
+    months = [month for month in books.list_months() if month >= entry.month]
+    reversals = (e for month in months for e in books.iter_entries(*month) if mark in e.tags.split(";"))
+    reversal = next(reversals, None)
+    return posting_commit(host, repo, reversal) if reversal is not None else None
+
+
+def _later_decisions(
+    host: Host, repo: Repository, entry: Entry, voiding: history.CommitInfo | None
+) -> list[dict[str, Any]]:
     """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
     it is wrong, None where there is none."""
     decisions = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
-    for commit in history.read_log(host.root, None, grep=entry.entry_id):
+    commits = history.read_log(host.root, None, grep=entry.entry_id)
+    if voiding is not None and voiding.id not in {commit.id for commit in commits}:
+        commits = sorted([*commits, voiding], key=lambda commit: commit.when, reverse=True)
+    for commit in commits:
         texts = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
-        if "Decision" in commit.trailers and any(whole.search(text) for text in texts):
+        is_about = any(whole.search(text) for text in texts) or (voiding is not None and commit.id == voiding.id)
+        if "Decision" in commit.trailers and is_about:
             decisions.append(
                 {
                     "commit": commit.id,

@@ -269,7 +269,8 @@ def read_queue(host: Host) -> QueueSnapshot:
             Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,
             dict(host.ledger_accounts), lines,
             {ref: bank.posted_amount(ref) for ref in wanted},
-            {r.file_sha256: r for r in reversed(bank.imports)},  # a file that came again: the first time counts
+            # Of a file that came again the first time counts; of an undone one, what stands.
+            {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
         )  # fmt: skip
 
 

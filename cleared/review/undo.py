@@ -141,6 +141,8 @@ def _refuse_unsupported(host: Host, decision_context: DecisionContext, commit: h
         through = then.periods.closed_through
         if closed is not None and through is not None and through <= closed:
             remedy = "Reopen it first: cleared period reopen DATE --reason …"
+    elif host.layout.undone in files:
+        remedy = "Import the file again: cleared import FILE."
     elif any(host.layout.journal_month(path) for path in files):
         remedy = "Void what it posted: cleared journal list, cleared journal void ID --reason …"
     if remedy:

@@ -113,6 +113,10 @@ class Layout:
         return f"{self.books_dir}/bank/duplicates.csv"
 
     @property
+    def undone(self) -> str:
+        return f"{self.books_dir}/bank/undone.csv"
+
+    @property
     def periods(self) -> str:
         return f"{self.books_dir}/periods.csv"
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "approve": ["queue", "approve", "2025-01-002", "2025-01-004"],
     "correct": ["queue", "correct", "2025-01-004", "--account", "5060"],
     "undo": ["queue", "undo"],
+    "import": ["import", "undo", "january.csv"],
     "ask": ["agent", "run", "asker"],
     "answer": ["queue", "answer", "{card}", "5060"],
 }
@@ -60,6 +61,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         copy_books(ws.root, folder / "correct")
         copy_books(ws.root, folder / "undo")
         Workspace(folder / "undo").ok(*COMMANDS["correct"])
+        copy_books(ws.root, folder / "import")
         copy_books(ws.root, folder / "ask")
         Workspace(folder / "ask").agent("asker", ASKER)
         copy_books(folder / "ask", folder / "answer")
@@ -96,7 +98,7 @@ def killed_at(ws: Workspace, step: str, nth: int, argv: list[str]) -> bool:
 
 FEW = ("checked", STEPS[0], "ref", STEPS[-1])
 PLACES = [(name, step, 1) for name in ("correct", "answer") for step in ("checked", *STEPS)]
-PLACES += [(name, step, 1) for name in ("approve", "undo", "ask") for step in FEW]
+PLACES += [(name, step, 1) for name in ("approve", "undo", "import", "ask") for step in FEW]
 PLACES += [("correct", "file", n) for n in (2, 5)] + [("ask", "begun", 1), ("ask", "ran", 1)]
 PLACES += [("answer", step, 2) for step in ("checked", STEPS[0], "ref", STEPS[-1])]
 PLACES += [("answer", "begun", 1), ("answer", "ran", 1)]
