@@ -58,6 +58,7 @@ def commands() -> dict[str, set[str]]:
 
 
 KNOWN = commands()
+KNOWN["import"] = KNOWN["import files"]  # the word may be left out
 
 
 def mentioned(text: str) -> list[list[str]]:
