@@ -19,7 +19,7 @@ from cleared.books_index.sealed_files import SealedFiles, digest_sources
 from cleared.changes import attestation
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.config.loading import to_plain_values
+from cleared.config.plain_values import to_plain_values
 from cleared.errors import WorkspaceError
 from cleared.vcs import Repository, Snapshot, blob_id
 

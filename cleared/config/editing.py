@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleared.config import yaml_tree
-from cleared.config.loading import convert_scalar, read_config, suggest_known_name, to_plain_values, type_name
+from cleared.config.loading import convert_scalar, read_config, suggest_known_name, type_name
 from cleared.config.model import Config
+from cleared.config.plain_values import to_plain_values
 from cleared.config.setting_keys import ALIASES, REFUSED, SettingField, setting_fields
 from cleared.config.yaml_tree import Node
 from cleared.errors import UsageError

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleared.config.editing import find_content_end, format_scalar, insert_after_line, insert_value
-from cleared.config.loading import read_config, to_plain_values
+from cleared.config.loading import read_config
+from cleared.config.plain_values import to_plain_values
 from cleared.config.yaml_tree import parse_yaml
 from cleared.errors import UsageError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ from cleared.config import yaml_tree
 from cleared.config.bank_section import BankAccount, CsvProfile
 from cleared.config.column_checks import nearest_names
 from cleared.config.model import Config, ModelPrice
+from cleared.config.plain_values import to_plain_values
 from cleared.config.setting_keys import ALIASES, REFUSED, SettingField
 from cleared.config.setting_keys import setting_fields as keys_of
 from cleared.config.value_checks import CHECKS, check_config
@@ -279,21 +280,6 @@ def suggest_known_name(written: str, known: Iterable[str], message: str) -> str:
     """``message``, with the nearest known word where there is one."""
     near = nearest_names(written.lower(), known)
     return f"{message}; did you mean {near[0]}?" if near else message
-
-
-def to_plain_values(value: Any) -> Any:
-    """Dataclasses as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {
-            each.name.rstrip("_"): to_plain_values(getattr(value, each.name))
-            for each in fields(value)
-            if not (isinstance(value, Config) and each.name == "data")
-        }
-    if isinstance(value, tuple):
-        return [to_plain_values(item) for item in value]
-    if isinstance(value, Mapping):
-        return {key: to_plain_values(item) for key, item in value.items()}
-    return value.isoformat() if isinstance(value, date) else value
 
 
 def is_secret(key: str) -> bool:

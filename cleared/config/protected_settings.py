@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-from cleared.config.loading import ConfigError, load_config, to_plain_values
+from cleared.config.loading import ConfigError, load_config
 from cleared.config.model import Config
+from cleared.config.plain_values import to_plain_values
 from cleared.errors import WorkspaceError
 
 PROTECTED_KEYS: Final = (
@@ -25,8 +26,10 @@ _UNPROTECTED: Final = ("notifications.smtp_password",)
 """A secret cannot be protected: what is approved is kept in the repository."""
 _TAKEN_WHOLE: Final = "llm.prices"
 """Its names have dots in them."""
+_SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
 
 
+@lru_cache(maxsize=4096)
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
     return not _is_within(dotted, _UNPROTECTED) and _is_within(dotted, PROTECTED_KEYS)
@@ -104,4 +107,4 @@ def _list_settings(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, A
         if isinstance(inner, Mapping) and dotted != _TAKEN_WHOLE and (inner or dotted == "gate.rules"):
             yield from _list_settings(inner, dotted)
         else:
-            yield dotted, json.loads(json.dumps(inner, default=str))
+            yield dotted, inner if type(inner) in _SAME_IN_JSON else json.loads(json.dumps(inner, default=str))

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cleared.config.loading import SECRET_NAMES, is_secret, to_plain_values
+from cleared.config.loading import SECRET_NAMES, is_secret
 from cleared.config.model import Config
+from cleared.config.plain_values import to_plain_values
 
 REDACTED: Final = "[redacted]"
 MIN_LENGTH: Final = 6

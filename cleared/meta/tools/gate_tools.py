@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cleared.config.loading import load_config, to_plain_values
+from cleared.config.loading import load_config
+from cleared.config.plain_values import to_plain_values
 from cleared.errors import ClearedError
 from cleared.gate.examination import Gate
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
