@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -29,8 +30,21 @@ class RequestGroup(CommandGroup):
         """Put the command's name before a request."""
         is_help = not args or args[0] in ("-h", "--help")
         if not is_help and args[0] not in self.list_commands(ctx):
+            _refuse_mistyped_command(args[0], self.list_commands(ctx))
             args = [_REQUEST, *args]
         return super().parse_args(ctx, args)
+
+
+def _refuse_mistyped_command(word: str, commands: list[str]) -> None:
+    """One word that is nearly a command is not sent to a model, which costs money."""
+    import difflib  # only ever wanted for a mistake
+
+    near = difflib.get_close_matches(word.lower(), commands, 1, 0.75)
+    if near:
+        raise typer.BadParameter(
+            f"there is no command {word!r}; did you mean {near[0]}? To ask a model just that: "
+            f"cleared meta {_REQUEST} {shlex.quote(word)}"
+        )
 
 
 app = typer.Typer(cls=RequestGroup, no_args_is_help=True, rich_markup_mode=None)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
-from harness import Workspace, unchanged
+from harness import Workspace, refused, unchanged
 from scripted_model import ANSWERED, COMPLETE, KEY, script_change, use_provider, write_file
 
 DIGEST = '''"""
@@ -131,6 +131,13 @@ def test_what_is_missing_is_said_plainly(
     for argv, code in ((["meta", ""], 2), (["meta", "--max-cost", "0", "x"], 2), (["meta", "resume", "S1"], 2),
                        (["meta", "show", "../../etc"], 2), (["meta", "x", "--instruction", "y"], 2)):  # fmt: skip
         assert ws(*argv).code == code, argv
+
+
+def test_a_mistyped_command_is_not_sent_to_a_model(ws: Workspace, provider: FakeProvider) -> None:
+    use_provider(ws, provider)
+    with unchanged(ws):
+        refused(ws("meta", "resum"), 2, "there is no command 'resum'", "did you mean resume?")
+    assert provider.requests == []
 
 
 def test_a_pushed_base_url_collects_no_key(ws: Workspace, provider: FakeProvider) -> None:
