@@ -44,6 +44,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "check_again": books.check_again,
     "check_whole": books.check_whole,
     "reports": books.reports,
+    "export_hledger": books.export_hledger,
     "durable": commits.durable,
     "seal": commits.seal_small,
     "help": startup.help_,

@@ -18,9 +18,10 @@ from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared import queries
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
+from cleared.exports.journal_export import export_journal
 
 ROWS = 100_000
-_FORMATS = {"ledger": "ledger", "hledger": "ledger", "bean-check": "beancount"}
+_FORMATS = {"ledger": "hledger", "hledger": "hledger", "bean-check": "beancount"}
 """Program → the format that it reads."""
 
 
@@ -54,6 +55,12 @@ def check_whole(quick: bool) -> Result:
 
     return _alone("journal check, 100,000 entries, the first time", ["journal", "check"], 5, 250, quick, forget,
                   peers={"hledger": ["check"], "bean-check": []})  # fmt: skip
+
+
+def export_hledger(quick: bool) -> Result:
+    """``export hledger`` of everything, in memory that does not grow with the books."""
+    argv = ["export", "hledger", str(place()), "--force"]
+    return _alone("export hledger, 100,000 entries", argv, 5, 150, quick, peers={"hledger": ["print"]})
 
 
 def reports(quick: bool) -> Result:
@@ -170,14 +177,4 @@ def _measure_peers(peers: dict[str, list[str]], took: float) -> str:
 @cache
 def _export(kind: str) -> Path:
     """The books in another program's format."""
-    file = place().with_suffix(f".{kind}")
-    with queries.open_journal_index(host(_books())) as (index, _):
-        accounts = sorted(index.used_accounts())
-        parts = [f"2024-01-01 open Assets:A{number}\n" for number in accounts if kind == "beancount"]
-        for entry in index.iter_entries():
-            text = entry.description.replace('"', "'")
-            parts.append(f'{entry.date} * "{text}"\n' if kind == "beancount" else f"{entry.date} * {text}\n")
-            parts += [f"  Assets:A{leg.account_id}  {leg.amount} USD\n" for leg in entry.legs]
-            parts.append("\n")
-    file.write_text("".join(parts), encoding="utf-8")
-    return file
+    return Path(export_journal(host(_books()), kind, place().with_suffix(f".{kind}"))["file"])

@@ -8,7 +8,9 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from cleared.errors import Place, WorkspaceError
 
@@ -32,6 +34,15 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o6
     the umask takes. ``fsync=False`` leaves it to the system when the content reaches the disk. Raises
     ``WorkspaceError``; then the old content is still there.
     """
+    with write_parts(path, fsync=fsync, mode=mode) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def write_parts(path: Path, *, fsync: bool = True, mode: int = 0o666, replace: bool = True) -> Iterator[BinaryIO]:
+    """As ``write_atomic``, of content that is written part by part: it is at ``path`` when the block ends without an
+    error. Unless ``replace`` is set, a file that is there by then stays, and ``WorkspaceError`` is raised.
+    """
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,11 +51,15 @@ def write_atomic(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o6
             with os.fdopen(descriptor, "wb") as file:
                 with contextlib.suppress(FileNotFoundError):
                     temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
-                file.write(data)
+                yield file
                 if fsync:
                     file.flush()
                     os.fsync(file.fileno())
-            temporary.replace(path)
+            if replace:
+                temporary.replace(path)
+            else:
+                os.link(temporary, path)
+                temporary.unlink()
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

@@ -151,6 +151,18 @@ class MonthEntries:
             debit, credit = self._debits[n], self._credits[n]
             yield Leg(self._accounts[n], Decimal(debit) if debit else ZERO, Decimal(credit) if credit else ZERO)
 
+    def list_movements(self, places: Iterable[int]) -> Iterator[list[tuple[int, str]]]:
+        """Of the entries at these places: each leg's account and amount as it is written, a credit with a minus."""
+        accounts, debits, credits = self._accounts, self._debits, self._credits
+        for at in places:
+            legs: list[tuple[int, str]] = []
+            for n in range(self._ends[at], self._ends[at + 1]):
+                debit, credit = debits[n], credits[n]
+                if debit and credit:  # as only a damaged one can have
+                    debit, credit = money.format_amount(Decimal(debit) - Decimal(credit)), ""
+                legs.append((accounts[n], debit or f"-{credit or '0'}"))
+            yield legs
+
     def list_postings(self, places: Sequence[int]) -> tuple[list[str], list[str], list[str]]:
         """Of the entries at these places: the amount, the accounts that it is posted to, and from; joined by ``+``."""
         amounts, debited, credited = self._postings

@@ -48,6 +48,7 @@ SECTIONS: Final = {
         Entry("teach", "teach", "teach_vendor", "Say where a vendor's lines always go"),
         Entry("reconcile", "reconcile", "reconcile_with_bank", "Compare the books with a balance of the bank"),
         Entry("why", "explanation", "explain_entry", "Say why an entry is as it is"),
+        Entry("export", "export", "app", "Write the books for hledger, beancount, or an accountant"),
         Entry("period", "period", "app", "Close months and years, and reopen them"),
     ),
     "Agents": (

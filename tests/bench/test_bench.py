@@ -23,7 +23,7 @@ SIZES = (
 WAITING = {
     "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start", "job",
     "enqueued", "idle_loop", "memory", "memory_commits", "balance", "whole_list", "month_list", "check_again",
-    "check_whole",
+    "check_whole", "export_hledger",
 }  # fmt: skip
 
 

@@ -1,0 +1,141 @@
+"""The journal as exports need it, month by month: entries with signed amounts, and what is to be kept of each.
+
+Nothing is rounded and nothing left out. An entry that does not balance to the smallest unit is refused, since hledger
+would take it within a tolerance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from cleared.books_index.journal_index import EntryFilter, JournalIndex
+from cleared.books_index.month_facts import MonthEntries
+from cleared.errors import Place, WorkspaceError
+from cleared.ledger.chart import Account
+from cleared.ledger.staged_bank_lines import BankBook
+from cleared.ledger.staged_journal import Books
+from cleared.schema import money
+
+OPENING: Final = "@kind=opening"
+_HOST_TAG: Final = re.compile(r"@([a-z][a-z0-9_]{0,30})=(.*)", re.DOTALL)
+
+
+class ExportedEntry(NamedTuple):
+    """One entry as it is written."""
+
+    entry_id: str
+    day: str
+    description: str
+    counterparty: str
+    is_pending: bool
+    legs: Sequence[tuple[int, str]]
+    """Account and amount; a credit is negative."""
+    facts: Sequence[tuple[str, str]]
+    """Name and value of what else is kept of it: status, reference, links, tags, notes."""
+
+
+class StatementBalance(NamedTuple):
+    """What a bank's file said an account held, which the books meet."""
+
+    account_id: int
+    day: date
+    amount: Decimal
+
+
+@dataclass(slots=True)
+class ExportedBooks:
+    """What is exported, and what was noticed meanwhile."""
+
+    index: JournalIndex
+    books: Books
+    title: str
+    currency: str
+    commit: str
+    bank_accounts: dict[str, int]
+    """Id of a bank account → its account in the books."""
+    opened: set[int] = field(default_factory=set)
+    """Accounts that begin with an opening balance: those of the configuration, and those of entries read so far."""
+    count: int = 0
+    """Entries read so far."""
+
+    def list_accounts(self) -> list[Account]:
+        """The accounts in the order of the chart."""
+        return list(self.books.chart.accounts.values())
+
+    def iter_months(self) -> Iterator[tuple[tuple[int, int], Iterator[ExportedEntry]]]:
+        """Each month with its entries, to be read in this order."""
+        for key, places in self.index.find_places(EntryFilter()):
+            yield key, self._iter_entries(self.index.month_entries(key), places)
+
+    def _iter_entries(self, entries: MonthEntries, places: Sequence[int]) -> Iterator[ExportedEntry]:
+        columns = [
+            entries.list_texts(name, places)
+            for name in ("entry_id", "date", "description", "counterparty", "status", "tags", "reference",
+                         "receipt_hash", "notes")
+        ]  # fmt: skip
+        rows = zip(*columns, entries.list_movements(places), strict=True)
+        for entry_id, day, description, counterparty, status, tags, reference, receipt, notes, legs in rows:
+            if not (len(legs) == 2 and legs[0][1] == legs[1][1][1:]) and money.total([Decimal(a) for _, a in legs]):
+                raise WorkspaceError(
+                    f"entry {entry_id} does not balance, so nothing was exported",
+                    place=Place(field=entry_id), remedy="Run cleared journal check: the books were damaged by hand.",
+                )  # fmt: skip
+            facts = [] if status in ("auto-confirmed", "user-confirmed") else [("status", status)]
+            if tags:
+                facts += _list_tag_facts(tags)
+                if OPENING in tags.split(";"):
+                    self.opened.update(account for account, _ in legs)
+            facts += [
+                (name, text)
+                for name, text in (("reference", reference), ("receipt", receipt), ("notes", notes))
+                if text
+            ]
+            self.count += 1
+            yield ExportedEntry(entry_id, day, description, counterparty, status == "pending-review", legs, facts)
+
+    def find_statement_balances(self) -> dict[tuple[int, int], list[StatementBalance]]:
+        """Month → the closing balances of the banks' files that the books meet on that day, in the order of days.
+
+        What the books do not meet is no assertion: ``cleared reconcile`` says why.
+        """
+        stated: dict[tuple[int, date], Decimal] = {}
+        alone = [
+            account for account in self.bank_accounts.values() if [*self.bank_accounts.values()].count(account) == 1
+        ]
+        for record in BankBook(self.books.source, self.books.paths).imports:
+            account = self.bank_accounts.get(record.account)
+            if account in alone and record.closing_balance and record.last_date:
+                stated[account, date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
+        balances: dict[tuple[int, int], list[StatementBalance]] = defaultdict(list)
+        for (account, day), amount in sorted(stated.items(), key=lambda item: (item[0][1], item[0][0])):
+            if self.index.account_balance(account, as_of=day) == amount:
+                balances[day.year, day.month].append(StatementBalance(account, day, amount))
+        return balances
+
+    def list_warnings(self) -> list[str]:
+        """What makes totals of the export differ from reality; known once all entries were read."""
+        missing = [f"{name} ({account})" for name, account in self.bank_accounts.items() if account not in self.opened]
+        if not missing or not self.count:
+            return []
+        return [
+            f"There is no opening balance of {', '.join(missing)}: balances are those since the first entry, and a "
+            "balance sheet is wrong by what was there before. cleared journal open posts those of config.yaml."
+        ]
+
+
+def _list_tag_facts(tags: str) -> list[tuple[str, str]]:
+    """Links of the host by their names; the other tags together."""
+    facts, others = [], []
+    for tag in tags.split(";"):
+        match = _HOST_TAG.fullmatch(tag)
+        if match is not None:
+            facts.append((match[1].replace("_", "-"), match[2]))
+        elif tag:
+            others.append(tag)
+    return [*facts, *([("tags", ";".join(others))] if others else [])]

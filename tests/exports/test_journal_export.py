@@ -1,0 +1,177 @@
+"""hledger and beancount files: what the programs themselves make of them, and where they are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from datetime import date
+from decimal import Decimal
+
+import pytest
+from harness import Workspace, chase, refused, unchanged
+from plain_accounting import check_beancount, read_hledger_balances, run_hledger
+
+from cleared.exports.written_text import unescape_text
+from cleared.ledger.corrections import make_leg
+from cleared.ledger.entry import Entry
+from cleared.ledger.journal import append_entries
+
+HOSTILE = (
+    "x ; entry:2025-01-001, date:2024-01-01", "(x) code", "(", "* starred", "! flagged", "=2024-01-01", "a | b", "",
+    "  blanks around  ", "two  blanks", "tab\tinside", "line\nbreak\n2025-01-01 * forged\n  Assets:1010  5 USD",
+    "carriage\rreturn", "\u2028separated", "\u202eright to left", "nul\0byte", "no\u00a0break", "back\\slash \\x3b",
+    'quote " and \\" more', "#tag ^link", "50% off, date:2020-01-01", "[2020-01-01=2020-02-02]", "{} @ @@ = == =*",
+    "100 EUR", "include /etc/passwd", "Ünïcödé 日本 🍣", "';--", "end comment", "Expenses:Foo  1 USD",
+    ";", ":tag:other:",
+)  # fmt: skip
+
+
+def post_texts(ws: Workspace, texts: tuple[str, ...], amount: str = "10.01") -> None:
+    """Entries as whoever pushes may write them: all texts of each are the same."""
+    entries = [
+        Entry(f"2025-01-{n:03d}", date(2025, 1, 1 + n % 28), text,
+              (make_leg(5020, Decimal(amount) + n), make_leg(1010, -Decimal(amount) - n)), "user-confirmed", text,
+              tags=f"a,b;@rev={text}" if ";" not in text else "x", notes=text)
+        for n, text in enumerate(texts, 1)
+    ]  # fmt: skip
+    places = -int(Decimal(amount).as_tuple().exponent)
+    ws.put("books/2025/01/journal.csv", append_entries(None, entries, places))
+    ws.commit("books")
+
+
+def balances(ws: Workspace) -> dict[int, Decimal]:
+    return {row["account_id"]: Decimal(row["balance"]) for row in ws.json("journal", "balance")}
+
+
+def by_number(named: dict[str, Decimal]) -> dict[int, Decimal]:
+    """The same balances by the number that begins the last part of each name."""
+    return {int(name.split(":")[1].split("-")[0]): amount for name, amount in named.items()}
+
+
+def test_both_programs_accept_the_books_with_the_same_balances(posted: Workspace) -> None:
+    """B18, B20: hledger's and beancount's totals are ours, voided entries included."""
+    posted.ok("journal", "void", "2025-01-003", "--reason", "twice")
+    folder = posted.root / "exports"
+    assert posted.json("export", "hledger", str(folder))["entries"] == 5
+    posted.ok("export", "beancount", str(folder))
+    text = (folder / "books.journal").read_text()
+    assert "; rev: 2025-01-003" in text and "; status: voided" in text
+    assert '  rev: "2025-01-003"' in (folder / "books.beancount").read_text()
+    run_hledger(folder / "books.journal", "check", "--strict")
+    assert by_number(read_hledger_balances(folder / "books.journal")) == {
+        k: v for k, v in balances(posted).items() if v
+    }
+    assert check_beancount(folder / "books.beancount") == ""
+
+
+@pytest.mark.parametrize(("currency", "amount"), [("USD", "10.01"), ("JPY", "10"), ("BHD", "10.001")])
+def test_hostile_texts_stay_texts(ws: Workspace, currency: str, amount: str) -> None:
+    """B20: no description, name, tag or note becomes a tag, a date, an account or an entry."""
+    ws.config(f"business.currency={currency}")
+    post_texts(ws, HOSTILE, amount)
+    folder = ws.root / "exports"
+    for format in ("hledger", "beancount"):
+        ws.ok("export", format, str(folder))
+    journal = folder / "books.journal"
+    run_hledger(journal, "check", "--strict")
+    rows = list(csv.DictReader(io.StringIO(run_hledger(journal, "print", "-O", "csv"))))
+    assert Counter(
+        (row["date"], row["date2"], row["code"], unescape_text(row["description"]), row["amount"], row["status"])
+        for row in rows
+    ) == Counter(
+        (entry["date"], "", entry["entry_id"], entry["description"], f"{sign}{entry['amount']}", "*")
+        for entry in ws.entries() for sign in ("", "-")
+    )  # fmt: skip
+    names = {"type", "name", "counterparty", "rev", "tags", "notes"}
+    assert set(run_hledger(journal, "tags").split()) == names
+    assert by_number(read_hledger_balances(journal)) == balances(ws)
+    assert check_beancount(folder / "books.beancount") == ""
+
+
+def test_beancount_proves_totals_to_the_smallest_unit(posted: Workspace) -> None:
+    """A cent elsewhere is refused by bean-check: no tolerance hides it."""
+    folder = posted.root / "exports"
+    posted.ok("export", "beancount", str(folder))
+    path = folder / "books.beancount"
+    text = path.read_text()
+    path.write_text(text.replace("1010-Business-checking  1446.40", "1010-Business-checking  1446.41"))
+    assert "Balance failed" in check_beancount(path)
+    path.write_text(text.replace("subscriptions  45.10 USD", "subscriptions  45.104 USD"))
+    assert "does not balance" in check_beancount(path)
+
+
+def test_balances_of_statements_are_assertions_where_the_books_meet_them(ws: Workspace) -> None:
+    config = ws.read("config.yaml").replace(
+        "# opening: { date: 2024-12-31, balance: 1250.00 }", "opening: { date: 2024-12-31, balance: 1000.00 }"
+    )
+    ws.put("config.yaml", config)
+    ws.ok("journal", "open")
+    ws.drop("a.csv")
+    ws.drop("b.csv", chase(("02/03/2025", "B", "-1.00", "2445.40")))
+    ws.run("ingest")
+    folder = ws.root / "exports"
+    for format in ("hledger", "beancount"):
+        assert ws.json("export", format, str(folder))["warnings"] == []
+    text = (folder / "books.journal").read_text()
+    assert (
+        "2025-01-10 * balance of the bank's statement\n    Assets:1010-Business-checking  0.00 USD = 2446.40 USD"
+        in text
+    )
+    assert "\n2025-01-11 balance Assets:1010-Business-checking  2446.40 USD" in (folder / "books.beancount").read_text()
+    assert "; kind: opening" in text
+    run_hledger(folder / "books.journal", "check", "--strict")
+    assert check_beancount(folder / "books.beancount") == ""
+
+    ws.ok("journal", "add", "2025-01-08", "Cash", "5030=5.00", "1010=-5.00")
+    ws.ok("export", "hledger", str(folder), "--force")
+    assert "balance of the bank" not in (folder / "books.journal").read_text()
+
+
+def test_missing_opening_balances_are_named(posted: Workspace) -> None:
+    done = posted.ok("export", "hledger", str(posted.root / "exports"))
+    assert "no opening balance of checking (1010)" in done.err
+    assert "; WARNING: There is no opening balance" in posted.read("exports/books.journal")
+
+
+def test_a_file_that_is_there_is_not_replaced_unless_told(posted: Workspace) -> None:
+    folder = posted.root.parent / "out"
+    posted.ok("export", "hledger", str(folder))
+    before = (folder / "books.journal").read_bytes()
+    refused(posted("export", "hledger", str(folder)), 3, "there is a file already", "--force")
+    posted.ok("journal", "void", "2025-01-003", "--reason", "twice")
+    posted.ok("export", "hledger", str(folder), "--force")
+    assert (folder / "books.journal").read_bytes() != before
+    assert os.listdir(folder) == ["books.journal"]
+
+
+def test_an_export_does_not_land_among_the_books(posted: Workspace) -> None:
+    with unchanged(posted):
+        for inner in ("", "books", "accounts", "exports/../queue", ".git"):
+            refused(posted("export", "hledger", str(posted.root / inner)), 3, "taken for a part of the books")
+    posted.ok("export", "hledger", str(posted.root / "exports/2025"))
+    posted.in_order()
+
+
+def test_nothing_is_left_of_an_export_that_fails(posted: Workspace) -> None:
+    """An unbalanced entry, or an account that is not in the chart: no file, no part of one."""
+    journal = posted.read("books/2025/01/journal.csv")
+    folder = posted.root.parent / "out"
+    for damaged, text in ((journal.replace(",45.10,", ",45.11,", 1), "does not balance"),
+                          (journal.replace(",5020,", ",5999,"), "not in the chart")):  # fmt: skip
+        posted.put("books/2025/01/journal.csv", damaged)
+        posted.commit("books")
+        refused(posted("export", "beancount", str(folder)), 4, text, "journal check")
+        assert not folder.exists() or os.listdir(folder) == []
+
+
+def test_empty_books_are_exported(ws: Workspace) -> None:
+    folder = ws.root / "exports"
+    for format in ("hledger", "beancount"):
+        assert ws.json("export", format, str(folder)) == {
+            "file": str(folder / f"books.{'journal' if format == 'hledger' else 'beancount'}"),
+            "entries": 0, "warnings": [],
+        }  # fmt: skip
+    run_hledger(folder / "books.journal", "check", "--strict")
+    assert check_beancount(folder / "books.beancount") == ""
