@@ -30,12 +30,12 @@ class RequestGroup(CommandGroup):
         """Put the command's name before a request."""
         is_help = not args or args[0] in ("-h", "--help")
         if not is_help and args[0] not in self.list_commands(ctx):
-            _refuse_mistyped_command(args[0], self.list_commands(ctx))
+            _refuse_mistyped_command(ctx, args[0], self.list_commands(ctx))
             args = [_REQUEST, *args]
         return super().parse_args(ctx, args)
 
 
-def _refuse_mistyped_command(word: str, commands: list[str]) -> None:
+def _refuse_mistyped_command(ctx: Any, word: str, commands: list[str]) -> None:
     """One word that is nearly a command is not sent to a model, which costs money."""
     import difflib  # only ever wanted for a mistake
 
@@ -43,8 +43,8 @@ def _refuse_mistyped_command(word: str, commands: list[str]) -> None:
     if near:
         raise typer.BadParameter(
             f"there is no command {word!r}; did you mean {near[0]}? To ask a model just that: "
-            f"cleared meta {_REQUEST} {shlex.quote(word)}"
-        )
+            f"cleared meta {_REQUEST} {shlex.quote(word)}", ctx=ctx,
+        )  # fmt: skip
 
 
 app = typer.Typer(cls=RequestGroup, no_args_is_help=True, rich_markup_mode=None)
