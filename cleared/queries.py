@@ -87,7 +87,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
     if head is None:
         state = "missing" if work is None else "not committed"
     else:
-        standing = approvals.verify_version(path, head)
+        standing = approvals.verify_agent(path, head)
         approval = standing.reason
         state = _STATE_NAMES.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")

@@ -3,6 +3,7 @@
     agents/approvals/agents/ingest/3fa94c0d12aa.json              a version of a script
     agents/approvals/agents/ingest/3fa94c0d12aa.py                its text, so that it can be brought back
     agents/approvals/agents/ingest/3fa94c0d12aa.quarantined.json  one that was rolled back
+    agents/approvals/agents/ingest/switch.json                    that a person disabled it, or enabled it again
     agents/approvals/config.json                                  the protected settings
     agents/approvals/cases.json                                   the tests
 
@@ -29,7 +30,7 @@ _VERSION: Final = 1
 _MAX_BYTES: Final = 8 << 20
 _MAX_TEXT: Final = 4_000
 
-Kind = Literal["script", "config", "cases", "quarantine"]
+Kind = Literal["script", "config", "cases", "quarantine", "disabled", "enabled"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -83,6 +84,8 @@ class ApprovalRecord:
         """The file it lies in."""
         if self.kind == "quarantine":
             return quarantine_path(self.path, self.digest)
+        if self.kind in ("disabled", "enabled"):
+            return switch_path(self.path)
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
 
 
@@ -158,6 +161,11 @@ def text_path(path: str, digest: str) -> str:
 
 def quarantine_path(path: str, digest: str) -> str:
     return f"{record_folder(path)}/{short_digest(digest)}{QUARANTINED}"
+
+
+def switch_path(path: str) -> str:
+    """The record of whether an agent is disabled."""
+    return f"{record_folder(path)}/switch.json"
 
 
 def short_digest(digest: str) -> str:

@@ -28,7 +28,8 @@ def is_workspace_id(text: str) -> bool:
 @dataclass(slots=True, eq=False, repr=False)
 class Trust:
     """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more. ``barred``:
-    ``path@digest`` of a version → when it was rolled back; approvals from before then count no more."""
+    ``path@digest`` of a version → when it was rolled back; approvals from before then count no more.
+    ``path@disabled`` → when an agent was disabled."""
 
     workspace: str
     keys: dict[str, str] = field(default_factory=dict)
@@ -121,6 +122,25 @@ def trust_reviewers(workspace: str, people: Mapping[str, str]) -> None:
     trust = load_trust(workspace)
     trust.keys = {**people, **trust.keys}
     trust.save()
+
+
+def remember_disabled(workspace: str, path: str, at: str) -> None:
+    """An agent was disabled at this time: only what is enabled later counts."""
+    trust = load_trust(workspace)
+    trust.barred[disabled_key(path)] = at
+    trust.save()
+
+
+def forget_disabled(workspace: str, path: str) -> None:
+    """Somebody has enabled the agent on this machine."""
+    trust = load_trust(workspace)
+    if trust.barred.pop(disabled_key(path), None) is not None:
+        trust.save()
+
+
+def disabled_key(path: str) -> str:
+    """An agent that was disabled, as ``Trust.barred`` names it."""
+    return f"{path}@disabled"
 
 
 def version_key(path: str, digest: str) -> str:

@@ -16,6 +16,7 @@ from cleared.approvals.approval_record import (
     quarantine_path,
     record_folder,
     record_path,
+    switch_path,
     text_path,
     try_parse_record,
 )  # fmt: skip
@@ -30,7 +31,7 @@ UNPINNED: Final = "this clone is not trusted on this machine yet"
 COPIED: Final = "this is a copy of another clone, and not trusted on this machine yet"
 TRUST_DOUBTS: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
 """The doubts that ``cleared trust`` removes."""
-State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere"]
+State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere", "disabled"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -104,6 +105,43 @@ class Approvals:
         if why:
             return Verification("untrusted", f"approved by {record.by} on {record.at[:10]}, but {why}", record)
         return Verification("approved", f"approved by {record.by} on {record.at[:10]} ({record.proposal})", record)
+
+    def verify_agent(self, path: str, data: bytes) -> Verification:
+        """The same of an agent that is to be started: one that a person has disabled may not run."""
+        standing = self.verify_version(path, data)
+        why = self.find_disabling(path) if standing.may_run else ""
+        return Verification("disabled", why, standing.record) if why else standing
+
+    def find_disabling(self, path: str) -> str:
+        """Why an agent counts as disabled, in words; empty where it does not.
+
+        What disables needs no signature. What enables takes a record that counts here, later than any disabling that
+        this machine has seen: neither removing a record nor bringing an old one back enables anything.
+        """
+        data, seen = self.source.read(switch_path(path)), self.trust.barred.get(trust_store.disabled_key(path), "")
+        if data is None:
+            return f"it was disabled on {seen[:10]}, and the record of that was removed" if seen else ""
+        record = try_parse_record(data)
+        if record is None or record.path != path or record.kind not in ("disabled", "enabled"):
+            return f"{switch_path(path)} is not readable"
+        if record.kind == "disabled":
+            reason = f": {record.reason}" if record.reason else ""
+            return f"{record.by} disabled it on {record.at[:10]}{reason}"
+        if why := self.find_doubt(record):
+            return f"{record.by} enabled it on {record.at[:10]}, but {why}"
+        if record.at <= seen:
+            return f"it was disabled on {seen[:10]}, after it was enabled on {record.at[:10]}"
+        return ""
+
+    def remember_disabling(self, path: str, now: str) -> None:
+        """Note on this machine that the agent is disabled, where its record says so and it is not noted yet."""
+        record = try_parse_record(self.source.read(switch_path(path)))
+        if record is None or record.kind != "disabled" or record.path != path or not self.workspace:
+            return
+        at = min(record.at, now)
+        if self.trust.barred.get(trust_store.disabled_key(path), "") < at:
+            trust_store.remember_disabled(self.workspace, path, at)
+            self._trust = None
 
     def find_doubt(self, record: ApprovalRecord) -> str:
         """Why a record does not count here; empty where it does."""
@@ -201,6 +239,7 @@ def refusal_of(path: str, name: str, standing: Verification) -> PolicyError:
         "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
         "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
         "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
+        "disabled": f"If it is to run again: cleared agent enable {name}.",
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
     }
     return PolicyError(f"{standing.reason}; it was not run", place=Place(path), remedy=remedies[standing.state])

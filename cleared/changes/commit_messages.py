@@ -215,6 +215,11 @@ def agent_rolled_back(agent: str, version: str | None) -> CommitSubject:
     return CommitSubject(f"agent: {agent} rolled back {target}")
 
 
+def agent_switched(agent: str, is_enabled: bool, reason: str) -> CommitSubject:
+    """A person disabled an agent, or enabled it again."""
+    return _subject("agent", f"{agent} {'enabled' if is_enabled else 'disabled'}{f': {reason}' if reason else ''}")
+
+
 def regression_test_added(test: str) -> CommitSubject:
     return CommitSubject(f"test: {test} is a regression case")
 

@@ -147,10 +147,13 @@ def _check_approvals(host: Host) -> Row:
     from cleared.queries import read_agents
 
     agents = read_agents(host)
-    barred = [a["name"] for a in agents if a["state"] not in ("approved", "starter")]
+    disabled = [a["name"] for a in agents if a["state"] == "disabled"]
+    barred = [a["name"] for a in agents if a["state"] not in ("approved", "starter", "disabled")]
     strangers = [s for s in list_signatories(host) if not s.trusted]
     key = "your key is" if own_key(host.root) else "no key of yours yet"
-    detail = f"{len(agents) - len(barred)} of {len(agents)} agents may run; {key} in {cleared_home()}"
+    count = len(agents) - len(barred) - len(disabled)
+    off = f"; disabled: {', '.join(disabled[:5])}{' …' if len(disabled) > 5 else ''}" if disabled else ""
+    detail = f"{count} of {len(agents)} agents may run{off}; {key} in {cleared_home()}"
     if host.policy is not None and host.policy.problem is not None:
         return Row("approvals", "warn", f"{detail}; {host.policy.problem.message}", host.policy.problem.remedy or "")
     identity = read_identity(host)

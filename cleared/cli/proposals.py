@@ -1,10 +1,11 @@
-"""``cleared agent new|propose|diff|approve|reject|history|rollback``: how scripts change."""
+"""``cleared agent new|propose|diff|approve|reject|history|rollback|disable|enable``: how scripts change."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +30,8 @@ def register_agent_commands(app: typer.Typer) -> None:
         ("reject", reject_proposal),
         ("history", show_agent_history),
         ("rollback", roll_back_agent),
+        ("disable", disable_agent),
+        ("enable", enable_agent),
     ):
         app.command(name)(function)
 
@@ -307,3 +310,33 @@ def roll_back_agent(
         print_table(["entry", "date", "amount", "status", "description"],
               ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in result.entries),
               right=["amount"], wrap=["description"], empty="")  # fmt: skip
+
+
+SwitchReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it stays on record.")]
+
+
+def disable_agent(
+    name: AgentName, reason: SwitchReason = "", json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Disable an agent: no trigger and no person starts it until it is enabled. Dry runs still work.
+
+    What triggers it meanwhile waits. The approval of its script stays as it is.
+    """
+    _switch_agent(name, reason, json, workspace, is_enabled=False)
+
+
+def enable_agent(
+    name: AgentName, reason: SwitchReason = "", json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:
+    """Enable an agent that was disabled: a signed record, as every approval is. What waited for it is run."""
+    _switch_agent(name, reason, json, workspace, is_enabled=True)
+
+
+def _switch_agent(name: str, reason: str, json: bool, workspace: Path | None, *, is_enabled: bool) -> None:
+    from cleared.proposals.agent_switch import switch_agent
+
+    commit = switch_agent(open_host(workspace), name, is_enabled=is_enabled, reason=reason)
+    if json:
+        print_json({"agent": name, "enabled": is_enabled, "commit": commit})
+    else:
+        print_line(f"{name} is {'enabled' if is_enabled else 'disabled'} ({commit[:10]}).")

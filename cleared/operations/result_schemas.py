@@ -53,7 +53,7 @@ CHECK_REPORT: Final = _object_of(passed=FLAG, stages=STAGES, findings=_list_of(F
 _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "name": TEXT, "title": MAYBE_TEXT, "description": MAYBE_TEXT, "trigger": TEXTS, "schedule": MAYBE_TEXT,
     "watch": TEXTS, "event": TEXTS, "file": TEXT,
-    "state": TEXT | {"description": "approved, starter, not approved, not trusted, quarantined, not committed …"},
+    "state": TEXT | {"description": "approved, starter, disabled, not approved, not trusted, quarantined …"},
     "edited": FLAG | {"description": "Whether its working copy is another."}, "approval": MAYBE_TEXT,
     "findings": _list_of(_object_of(rule=TEXT, message=TEXT, place=TEXT, remedy=MAYBE_TEXT)),
 }  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Final
 from cleared.approvals.verification import Approvals, Verification, refusal_of
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.clock import format_iso
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.safe_files import read_stable
 from cleared.sandbox import effective_limits
@@ -65,14 +66,19 @@ class Scripts:
 
     def load_agent(self, name: str) -> Script:
         """The agent's script: as committed, whatever lies in the working tree. Raises ``UsageError`` for a bad or
-        unknown name, ``PolicyError`` where it is not approved, or fails the checks."""
+        unknown name, ``PolicyError`` where it is not approved, is disabled, or fails the checks."""
         file = self.host.layout.agent_path(name)
         if file in self.texts or self.working_copy:
             return self._load_unapproved(name, file, "agent")
         committed = self.snapshot.read_file(file)
         if committed is None:
             raise self._uncommitted_error(name, file)
-        return self._load_approved(name, file, committed, "agent", self.require_approved(file, name, committed))
+        standing = self.approvals.verify_agent(file, committed)
+        if standing.state == "disabled":
+            self.approvals.remember_disabling(file, format_iso(self.host.clock.now()))
+        if not standing.may_run:
+            raise refusal_of(file, name, standing)
+        return self._load_approved(name, file, committed, "agent", standing)
 
     def list_edited(self) -> list[str]:
         """The files of the scripts that were given out as committed, and whose working copies are others."""

@@ -43,7 +43,7 @@ class AgentSummary:
     starts_on: Sequence[str]
     """Its schedule, watched paths and events."""
     state: str
-    """approved, starter, unapproved, untrusted, quarantined, elsewhere, unreadable."""
+    """approved, starter, disabled, unapproved, untrusted, quarantined, elsewhere, unreadable."""
     why: str
     schedule: str | None = None
     """Of an agent that can run."""

@@ -67,10 +67,10 @@ def service_status(host: Host) -> dict[str, Any]:
         failed = last and (last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in unseen))
         if failed:  # what somebody has seen, or a later run settled, needs nobody any more
             trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
-        if agent["state"] not in ("approved", "starter"):
+        if agent["state"] not in ("approved", "starter", "disabled"):
             remedy = " (cleared trust)" if agent["state"] == "untrusted" else ""
             trouble.append(f"{agent['name']} is not run: {agent['why']}{remedy}")
-        if agent["held"]:
+        if agent["held"] and agent["state"] != "disabled":
             trouble.append(f"{agent['name']} is held: {agent['held']}")
     return {
         "workspace": str(host.root),
@@ -98,7 +98,7 @@ class _AgentState:
     name: str
     listener: TriggeredAgent | None
     state: str
-    """approved, starter, unapproved, untrusted, quarantined, unreadable."""
+    """approved, starter, disabled, unapproved, untrusted, quarantined, unreadable."""
     why: str
 
     @property
@@ -116,7 +116,7 @@ def _read_agent_states(host: Host, snapshot: Snapshot) -> list[_AgentState]:
     for name, listener in triggers.listeners.items():
         file = host.layout.agent_path(name)
         data = source.read(file) or b""
-        standing = approvals.verify_version(file, data)
+        standing = approvals.verify_agent(file, data)
         states.append(_AgentState(name, listener, standing.state, standing.reason))
     return sorted(states, key=lambda agent_state: agent_state.name)
 

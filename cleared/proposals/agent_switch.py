@@ -1,0 +1,54 @@
+"""Disabling an agent, and enabling it again: a signed record each, in a commit of its own."""
+
+from __future__ import annotations
+
+from cleared.approvals import trust_store
+from cleared.approvals.person_only import refuse_in_job
+from cleared.changes import commit_messages
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.decisions.journal_decisions import require_commit
+from cleared.errors import ClearedError, PolicyError, UsageError
+from cleared.proposals.approval import Signer
+from cleared.runs.approved_scripts import Scripts
+from cleared.vcs import Unfinished
+
+
+def switch_agent(host: Host, name: str, *, is_enabled: bool, reason: str = "") -> str:
+    """Disable or enable an agent; the commit.
+
+    Raises ``UsageError`` where there is no such agent, ``PolicyError`` where it is so already, and inside a job.
+    """
+    refuse_in_job()
+    path = host.layout.agent_path(name)
+    reason = " ".join(host.redactor.redact_text(reason).split())[:2_000]
+    before: list[trust_store.Trust] = []
+    workspaces: list[str] = []
+
+    def stage_switch(decision_context: DecisionContext) -> Decision:
+        approvals = Scripts(host, decision_context.snapshot).approvals
+        if decision_context.snapshot.read_file(path) is None:
+            raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
+        if bool(approvals.find_disabling(path)) is not is_enabled:
+            state = "enabled" if is_enabled else "disabled"
+            raise PolicyError(f"{name} is {state} already", remedy="Nothing needs doing.")
+        signer = Signer(host, approvals, decision_context)
+        signer.sign(kind="enabled" if is_enabled else "disabled", path=path, digest="", reason=reason)
+        workspaces.append(signer.workspace)
+        if not is_enabled:
+            # Said before the commit: killed in between, the agent is disabled here, and not forgotten.
+            before.append(trust_store.load_trust(signer.workspace))
+            trust_store.remember_disabled(signer.workspace, path, format_iso(decision_context.context.now))
+        return Decision(commit_messages.agent_switched(name, is_enabled, reason), signer.files)
+
+    try:
+        command = f"agent {'enable' if is_enabled else 'disable'} {name}"
+        commit = require_commit(commit_decision(host, command, stage_switch))
+    except ClearedError as error:
+        if before and not isinstance(error, Unfinished):  # there the commit is made
+            before[0].save()
+        raise
+    if is_enabled:
+        trust_store.forget_disabled(workspaces[-1], path)
+    return commit
