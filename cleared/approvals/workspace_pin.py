@@ -96,9 +96,17 @@ def pin_clone(root: Path, workspace: str, commits: Sequence[str] = ()) -> None:
     before = _pin_of_clone(root, folders[1])
     mark = _read_mark(folders[1])
     if not mark or (before is not None and not _is_at(before, folders[1])):
-        mark = secrets.token_hex(16)
-        write_atomic(folders[1] / MARK, f"{mark}\n".encode("ascii"))
+        mark = _write_mark(folders[1])
     _write_pin(ClonePin(mark, workspace, str(folders[1]), tuple(commits)))
+
+
+def find_clone_mark(root: Path, *, make: bool = False) -> str:
+    """The mark of the clone, by which its files beside the key are named; empty where it has none. ``make``: give it
+    one. A copy has the mark of what it was copied from, until it is pinned."""
+    folders = find_git_folders(root)
+    if folders is None:
+        raise WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
+    return _read_mark(folders[1]) or (_write_mark(folders[1]) if make else "")
 
 
 def follow_moved_clone(root: Path) -> str:
@@ -154,6 +162,12 @@ def _read_mark(common: Path) -> str:
     except OSError:
         return ""
     return text if _TOKEN.fullmatch(text) else ""
+
+
+def _write_mark(common: Path) -> str:
+    mark = secrets.token_hex(16)
+    write_atomic(common / MARK, f"{mark}\n".encode("ascii"))
+    return mark
 
 
 def _is_at(pin: ClonePin, common: Path) -> bool:

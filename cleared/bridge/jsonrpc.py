@@ -91,14 +91,23 @@ def read_line(stream: BinaryIO) -> bytes | None:
             return line
 
 
+def parse_value(data: bytes) -> Any:
+    """A JSON value, within bounds of depth and of numbers. Raises ``ValueError``."""
+    try:
+        value = _DECODER.decode(data.decode("utf-8"))
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_too_deep(value):
+        raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return value
+
+
 def parse_line(line: bytes) -> Message | list[Message]:
     """The message of a line, or the messages of a batch. Never raises: what is wrong is an ``Invalid``."""
     try:
-        value = _DECODER.decode(line.decode("utf-8"))
-    except (ValueError, RecursionError) as e:
+        value = parse_value(line)
+    except ValueError as e:
         return Invalid(RpcError(PARSE_ERROR, data=str(e)[:200]))
-    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _is_too_deep(value):
-        return Invalid(RpcError(PARSE_ERROR, data=f"nested deeper than {MAX_DEPTH}"))
     if isinstance(value, list):
         if not value or len(value) > MAX_BATCH:
             return Invalid(RpcError(INVALID_REQUEST, data=f"a batch has 1 to {MAX_BATCH} messages"))

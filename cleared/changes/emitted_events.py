@@ -16,7 +16,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.ledger.csv_text import format_record
 from cleared.primitives.context import Context
-from cleared.sandbox.trigger_kinds import ON_DEMAND
+from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
 from cleared.vcs import Repository, find_clone_id
 
 ORIGIN: Final = "Origin"
@@ -43,8 +43,9 @@ def event_line(event: Mapping[str, Any]) -> str:
 
 
 def payload_trailer(event: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The trailer with the payload that a person gave a run, so that it can be repeated; other events need none."""
-    if event["kind"] != ON_DEMAND.name or event["payload"] is None:
+    """The trailer with the payload that a person or a call gave a run, so that it can be repeated; other events need
+    none."""
+    if event["kind"] not in (ON_DEMAND.name, WEBHOOK.name) or event["payload"] is None:
         return []
     text = json.dumps(event["payload"], ensure_ascii=True, separators=(",", ":"), default=str)
     return [(DATA, text)] if len(text) <= _MAX_DATA else []

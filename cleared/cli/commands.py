@@ -66,6 +66,7 @@ SECTIONS: Final = {
         Entry("logs", "status", "show_logs", "Show the log of the service"),
         Entry("schedule", "status", "show_schedule", "Show when agents come due"),
         Entry("event", "event", "app", "Hand in events that agents listen to"),
+        Entry("webhook", "webhook", "app", "Let other programs start agents with signed calls"),
         Entry("service", "service", "app", "Have the system keep cleared up running"),
         Entry(
             "loop",
@@ -88,6 +89,7 @@ SECTIONS: Final = {
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
         Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),
+        Entry("token", "token", "app", "Let programs read, and run agents, over HTTP"),
         Entry("rpc", "rpc", "serve_rpc", "Offer the workspace to programs, as JSON-RPC"),
         Entry("bridge", "rpc", "run_bridge", "Run scripts for a host in another process"),
     ),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +21,10 @@ def serve_workspaces(
         ),
     ] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Serve in the background.")] = False,
+    server: Annotated[bool, typer.Option("--server", help="Be cleared server as well, in the same process.")] = False,
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --server; 0: a free one.")
+    ] = 8765,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Run agents by themselves: on their schedules, on dropped files, on events. Ctrl-C ends it.
@@ -40,6 +45,8 @@ def serve_workspaces(
     if detach:
         from cleared.service.process_lock import start_in_background as start
 
+        if server:
+            raise typer.BadParameter("it prints a link: give it without --detach", param_hint="--server")
         for root in roots:
             open_host(root)  # what is wrong with it is said here
             service = start(root, root / Layout.state)
@@ -49,7 +56,18 @@ def serve_workspaces(
         return
     from cleared.app import serve
 
-    serve(roots, clock_from(os.environ.get("CLEARED_CLOCK")), print_message)
+    with _serve_pages(roots, port) if server else nullcontext():
+        serve(roots, clock_from(os.environ.get("CLEARED_CLOCK")), print_message)
+
+
+def _serve_pages(roots: list[Path], port: int) -> AbstractContextManager[Any]:
+    """The page of these workspaces, in a thread of this process."""
+    from cleared.cli.server import make_server
+    from cleared.web import page_server
+    from cleared.web.exposure import Exposure
+
+    page_server.require_packages("cleared up --server")
+    return page_server.serve_in_background(make_server(roots, port, False, Exposure()))
 
 
 def stop_service(

@@ -247,6 +247,14 @@ class Triggers(Section):
 
 
 @config_section
+class Webhooks(Section):
+    """Calls of other programs that start agents, through ``cleared server``."""
+
+    rate: int = 600
+    """How many calls of one secret are taken in a minute; more are answered 429."""
+
+
+@config_section
 class Notifications(Section):
     """What ``cleared up`` tells you of, and how."""
 
@@ -337,6 +345,7 @@ class Config(Section):
     tasks: Tasks = field(default_factory=Tasks)
     self_improvement: SelfImprovement = field(default_factory=SelfImprovement)
     triggers: Triggers = field(default_factory=Triggers)
+    webhooks: Webhooks = field(default_factory=Webhooks)
     notifications: Notifications = field(default_factory=Notifications)
     loop: Loop = field(default_factory=Loop)
     data: Mapping[str, Any] = field(default_factory=dict)

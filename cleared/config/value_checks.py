@@ -42,6 +42,7 @@ from cleared.config.model import (
     SelfImprovement,
     Thresholds,
     Triggers,
+    Webhooks,
 )
 from cleared.config.task_section import Tasks
 from cleared.schema import money
@@ -279,6 +280,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Triggers, "retry_seconds"): _is_between(0, 3_600),
     (Triggers, "max_depth"): _is_between(1, 1_000),
     (Triggers, "max_event_runs"): _is_at_least(1),
+    (Webhooks, "rate"): _is_between(1, 1_000_000),
     (Llm, "model"): check_model_name,
     (Llm, "base_url"): check_base_url,
     (Llm, "api_key_env"): check_variable,

@@ -17,13 +17,16 @@ from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, make_rules
-from cleared.sandbox.trigger_kinds import EVENT
+from cleared.sandbox.trigger_kinds import EVENT, WEBHOOK
 from cleared.vcs import Repository, Snapshot
 
 _EMIT_REMEDY = (
     "Correct the script; or, where it needs a payload, emit such an event first, which dry runs then have: "
     "cleared event emit NAME --data …"
 )
+_SAMPLE_REMEDY = "Correct the script; or, where it needs a body, give one for dry runs in its header: sample: {…}"
+_NO_PAYLOAD_REMEDIES = {EVENT.name: _EMIT_REMEDY, WEBHOOK.name: _SAMPLE_REMEDY}
+"""What helps where a dry run had no payload, by the kind of the event."""
 
 
 class DryRunChecks:
@@ -55,8 +58,9 @@ class DryRunChecks:
                 results.append(self._dry_run(subject.proposed_setup, subject.script, each, answers, dry_run=flag))
         used = {key: answer for result in subject.dry_runs for key, answer in result.answers.items()}
         self.pins[subject.name] = replace(pin, answers=used)
-        no_event_yet = pin.event is not None and pin.event["kind"] == EVENT.name and pin.event["payload"] is None
-        findings = [_failure_finding(subject, r, no_event_yet) for r in subject.dry_runs if r.error is not None]
+        lacks_payload = pin.event is not None and pin.event["payload"] is None
+        remedy = _NO_PAYLOAD_REMEDIES.get(pin.event["kind"]) if pin.event is not None and lacks_payload else None
+        findings = [_failure_finding(subject, r, remedy) for r in subject.dry_runs if r.error is not None]
         return make_result("rehearsal", findings, {}, rehearsals=[r.to_dict() for r in subject.dry_runs])
 
     def check_invariants(self, subject: Subject) -> CheckResult:
@@ -178,14 +182,14 @@ def _script_finding(subject: Subject, rule: str, message: str) -> Finding:
     return Finding(rule, message, Place(subject.file), "Correct the script.")
 
 
-def _failure_finding(subject: Subject, result: DryRun, no_event_yet: bool) -> Finding:
-    """``no_event_yet``: no event of the kind that starts the agent was ever emitted, so there was no payload."""
+def _failure_finding(subject: Subject, result: DryRun, remedy: str | None) -> Finding:
+    """``remedy``: where the error names none, and the event that the agent was run for had no payload."""
     error = result.error
     assert error is not None
     return Finding(
         "rehearsal", f"over {result.label}: {error.full_message}".rstrip("."),
         Place(error.file or subject.file, error.line),
-        error.remedy or (_EMIT_REMEDY if no_event_yet else "Correct the script."),
+        error.remedy or remedy or "Correct the script.",
     )  # fmt: skip
 
 

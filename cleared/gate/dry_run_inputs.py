@@ -127,7 +127,8 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
         return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
-    return Event(kind, " ".join(trigger_kind.values(header)), None, f"{kind}:sample").to_record()
+    payload = header.value_of(trigger_kind.sample) if trigger_kind.sample else None
+    return Event(kind, " ".join(trigger_kind.values(header)), payload, f"{kind}:sample").to_record()
 
 
 def _sample_payload(name: str) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from cleared.ledger.bank_lines import parse_imports
 from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
 from cleared.safe_files import read_stable
-from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
+from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE, WEBHOOK
 from cleared.vcs import Repository, Snapshot, history, parse_parents
 from cleared.workspace.drop_names import is_ready_name
 
@@ -84,7 +84,7 @@ def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], file
         return Event(kind, "", {"due": key}, key)
     if kind == FILE_WATCH.name:
         return Event(kind, "", dropped_payload(host, files), key)
-    if kind == ON_DEMAND.name and DATA in trailers:
+    if kind in (ON_DEMAND.name, WEBHOOK.name) and DATA in trailers:
         try:
             return Event(kind, "", json.loads(trailers[DATA]), key)
         except ValueError:

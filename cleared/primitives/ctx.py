@@ -77,6 +77,7 @@ def ctx_now(ctx: Context) -> str:
 
 @primitive(effect=Effect.READ, grant="ctx.read")
 def ctx_event(ctx: Context) -> EventInfo:
-    """Why the run happens: ``{"id", "kind", "name", "payload"}``; kind is on_demand, schedule, file_watch or event."""
+    """Why the run happens: ``{"id", "kind", "name", "payload"}``; kind is on_demand, schedule, file_watch, event
+    or webhook."""
     event = ctx.event
     return {"id": event["id"], "kind": event["kind"], "name": event["name"], "payload": event["payload"]}

@@ -91,6 +91,16 @@ def read_identifiers(value: str) -> tuple[str, ...]:
     return names
 
 
+def read_json(value: str) -> object:
+    """A value as JSON, on one line."""
+    import json
+
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        raise BadValue("value", f"{value[:60]!r} is not JSON", 'Write it on one line, like {"order": 17}.') from None
+
+
 def choices_reader(*allowed: str) -> Reader:
     """A reader of one or more of ``allowed``."""
 

@@ -43,6 +43,8 @@ class TriggerKind:
     """A value of ``key``, for the finding that it is missing."""
     options: Mapping[str, header_values.Reader] = field(default_factory=dict)
     """Other keys of the header that are about this kind of trigger."""
+    sample: str = ""
+    """The one of ``options`` that gives the payload of the sample event of a dry run; empty where none does."""
 
     def values(self, header: TriggerHeader) -> tuple[str, ...]:
         """What the header says under ``key``."""
@@ -67,9 +69,13 @@ FILE_WATCH: Final = TriggerKind(
 EVENT: Final = TriggerKind(
     "event", lambda header, names: f"on the event {names}", "event", header_values.read_words, "import.done"
 )
+WEBHOOK: Final = TriggerKind(
+    "webhook", lambda header, _: "when a program that has its secret calls",
+    options={"sample": header_values.read_json}, sample="sample",
+)  # fmt: skip
 ON_DEMAND: Final = TriggerKind("on_demand", lambda header, _: "when you start it")
 
-TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, ON_DEMAND)
+TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, WEBHOOK, ON_DEMAND)
 TRIGGER_NAMES: Final = tuple(kind.name for kind in TRIGGER_KINDS)
 KEYED_KINDS: Final = tuple(kind for kind in TRIGGER_KINDS if kind.key)
 
@@ -82,6 +88,7 @@ def kinds_of(header: TriggerHeader) -> tuple[TriggerKind, ...]:
 def header_readers() -> dict[str, header_values.Reader]:
     """Header key → what reads its value, for all keys that are about triggers."""
     readers: dict[str, header_values.Reader] = {}
-    for kind in KEYED_KINDS:
-        readers |= {kind.key: kind.read_key, **kind.options}
+    for kind in TRIGGER_KINDS:
+        readers |= {kind.key: kind.read_key} if kind.key else {}
+        readers |= kind.options
     return readers

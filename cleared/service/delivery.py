@@ -54,6 +54,9 @@ class DeliveryRunner:
         """Called with run, agent, cause and time of a run that failed."""
         self.on_run: Callable[[Delivery | None], None] | None = None
         """Called with the delivery when its run begins, and with None when it has ended."""
+        self.on_ended: Callable[[Delivery, RunResult | None, bool], None] | None = None
+        """Called when a run for a delivery has ended, with its result, and when the delivery is settled without one;
+        last: whether it is settled now."""
         self._ran: dict[str, tuple[datetime, datetime]] = {}
         self._by_events: dict[str, deque[datetime]] = {}
         self._set_aside_in_row: dict[str, int] = {}
@@ -88,6 +91,7 @@ class DeliveryRunner:
             why = "the agent is gone" if listener is None else "it does not wait for that any more"
             self.log("delivery.dropped", agent=delivery.agent, key=delivery.event.key, why=why)
             inbox.finish_delivery(delivery, now)
+            self._report_end(delivery, None, is_settled=True)
             return True
         if delivery.starts >= MAX_CRASHES:
             why = f"the process died {delivery.starts} times while it ran"
@@ -138,7 +142,12 @@ class DeliveryRunner:
             self._ran[agent] = (began, host.clock.now())
             if self.on_run:
                 self.on_run(None)
+        self._report_end(delivery, result, is_settled=False)
         self._handle_result(host, inbox, delivery, listener, result)
+
+    def _report_end(self, delivery: Delivery, result: RunResult | None, *, is_settled: bool) -> None:
+        if self.on_ended:
+            self.on_ended(delivery, result, is_settled)
 
     def _handle_result(
         self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, result: RunResult
@@ -168,6 +177,7 @@ class DeliveryRunner:
     def _finish_delivery(self, host: Host, inbox: Inbox, delivery: Delivery) -> None:
         remaining = [file for file in delivery.event.files if (host.root / file[0]).exists()]
         inbox.finish_delivery(delivery, host.clock.now(), remaining, self.version(delivery.agent))
+        self._report_end(delivery, None, is_settled=True)
 
     def _handle_refusal(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
         """The agent may not run now: drop a schedule's delivery, which comes again by itself; hold any other."""

@@ -25,6 +25,7 @@ from cleared.workspace.location import Layout
 
 _HEAD_TAG: Final = "head"
 _JOBS_TAG: Final = "jobs"
+_CALLS_TAG: Final = "calls"
 
 
 class ServedWorkspace:
@@ -82,6 +83,9 @@ class ServedWorkspace:
         problems = self.watcher.set_directories(str(self.root), self._folders)
         problems += self.watcher.set_directories(
             f"{_JOBS_TAG} {self.root}", self.service.events.jobs.watched_folders, recursive=False
+        )
+        problems += self.watcher.set_directories(
+            f"{_CALLS_TAG} {self.root}", self.service.webhooks.watched_folders, recursive=False
         )
         for problem in problems:
             if problem not in self._reported:

@@ -24,6 +24,7 @@ from cleared.triggers.schedule import MAX_SET_BACK
 from cleared.triggers.schedule_source import ScheduleSource
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import TriggerSource
+from cleared.triggers.webhook_source import WebhookSource
 from cleared.triggers.workspace_view import WorkspaceView
 
 MAX_WAIT: Final = timedelta(hours=25)
@@ -51,7 +52,9 @@ class WorkspaceService:
         self.schedules = ScheduleSource(log, self.handler.was_running)
         self.drops = DroppedFiles(root, log, self.now)
         self.events = EventSource(log, self.now)
-        self.sources: tuple[TriggerSource, ...] = (self.schedules, self.drops, self.events)
+        self.webhooks = WebhookSource(root, lambda: self.now)
+        self.handler.on_ended = self.webhooks.record_end
+        self.sources: tuple[TriggerSource, ...] = (self.schedules, self.drops, self.events, self.webhooks)
         """One for each kind of trigger, in the order in which they are asked. A new kind's source goes here."""
         self._questions = QuestionSettling(actions, log, self.now)
         self._timing = StepTiming(self.now)
@@ -67,6 +70,7 @@ class WorkspaceService:
         return self.host.clock.now()
 
     def close(self) -> None:
+        self.webhooks.close()
         self.view.close()
 
     def hint_files(self) -> None:

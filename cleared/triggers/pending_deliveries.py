@@ -130,6 +130,10 @@ class Inbox:
         )  # fmt: skip
         return inserted.rowcount == 1
 
+    def was_settled(self, agent: str, key: str) -> bool:
+        """Whether an event was dealt with for an agent, within the last two weeks."""
+        return bool(self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, key)).fetchone())
+
     def next_delivery(self, now: datetime, besides: Collection[str] = ()) -> Delivery | None:
         """The delivery whose turn it is: the oldest of those that are the first of their agent, and due. Agents that
         are in ``besides`` have no turn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,21 +15,35 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cleared.errors import ClearedError
-from cleared.web import agent_pages, book_pages, queue_pages, run_pages, sign_in_pages, today_page, upload
+from cleared.web import (
+    agent_pages,
+    book_pages,
+    http_api,
+    queue_pages,
+    run_pages,
+    sign_in_pages,
+    today_page,
+    upload,
+    webhook_intake,
+)
 from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
+from cleared.web.metrics import show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import go_to, render_page
+from cleared.web.program_requests import program_endpoint
 from cleared.web.request_guard import Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
 
 ExplainFault = Callable[[BaseException], ClearedError | None]
+_PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
+"""What programs send to: they show a token or a signature, and no browser sends those by itself."""
 _STATIC: Final = Path(__file__).parent / "static"
 
 
 def make_application(
     sites: Mapping[str, Site], access: Access, port: int, hosts: list[str], is_ending: Callable[[], bool],
-    explain_fault: ExplainFault,
+    explain_fault: ExplainFault, scheme: str = "http",
 ) -> RequestGuard:  # fmt: skip
     """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
     pages = _make_routes()
@@ -46,9 +61,9 @@ def make_application(
         exception_handlers={404: _show_missing, 405: _show_missing},
     )
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
-    app.state.is_secure, app.state.streams, app.state.is_ending = False, 0, is_ending
-    app.state.explain_fault = explain_fault
-    return RequestGuard(app, hosts)
+    app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
+    app.state.explain_fault, app.state.waiters = explain_fault, 0
+    return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)
 
 
 def _make_routes() -> list[Route]:
@@ -70,6 +85,10 @@ def _make_routes() -> list[Route]:
         Route("/books/entries", page(book_pages.search_entries)),
         Route("/books/entries/{entry}", page(book_pages.show_entry)),
         Route("/files", page(upload.take_files), methods=["POST"]),
+        Route("/hooks/{agent}", program_endpoint(webhook_intake.take_call), methods=["POST"]),
+        Route("/api/openapi.json", program_endpoint(http_api.show_description)),
+        Route("/api/{method}", program_endpoint(http_api.call_method), methods=["POST"]),
+        Route("/metrics", program_endpoint(show_metrics)),
         Route("/live", stream_changes),
         Route("/sign-out", sign_in_pages.sign_out, methods=["POST"]),
     ]

@@ -1,10 +1,9 @@
-"""The process of ``cleared server``: its listener, the link that signs a person in, how it ends."""
+"""``cleared server``: its listener, the link that signs a person in, how it ends; in a process of its own or as a
+thread of ``cleared up``."""
 
 from __future__ import annotations
 
-import logging
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -16,64 +15,119 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, UsageError
 from cleared.terminal import print_message
-from cleared.workspace.loopback_listener import ADDRESS, open_listener
+from cleared.web.exposure import Exposure, refuse_exposure
+from cleared.workspace.loopback_listener import open_listener
 
 if TYPE_CHECKING:
     from cleared.web.access import Access
 
 INSTALL: Final = "pip install '.[web]'"
-_PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart")
-_MAX_CONNECTIONS: Final = 512
-_MAX_WAITING: Final = 128
-_GRACE_SECONDS: Final = 2
+_PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart", "standardwebhooks")
+_MAX_WAITING: Final = 1_024
+_START_SECONDS: Final = 60.0
+
+OpenWorkspace = Callable[[Path], Host]
+ExplainFault = Callable[[BaseException], ClearedError | None]
+OnReady = Callable[[dict[str, Any]], None]
 
 
-def require_packages() -> None:
+def require_packages(command: str = "cleared server") -> None:
     """Raises ``UsageError`` where the packages of the page are not installed."""
     if any(find_spec(name) is None for name in _PACKAGES):
-        raise UsageError("cleared server needs more packages", remedy=f"In the checkout: {INSTALL}")
+        raise UsageError(f"{command} needs more packages", remedy=f"In the checkout: {INSTALL}")
 
 
-def serve_pages(
-    roots: Sequence[Path], open_workspace: Callable[[Path], Host],
-    explain_fault: Callable[[BaseException], ClearedError | None], port: int,
-    on_ready: Callable[[dict[str, Any]], None], *, type_code: bool = False,
-) -> None:  # fmt: skip
-    """Serve the pages of these workspaces on loopback, until SIGTERM or Ctrl-C.
+class PageServer:
+    """The server of these workspaces. It listens once this is made; ``serve`` answers.
 
-    ``port`` 0: a free one. ``on_ready`` gets address and code once it answers. ``type_code``: a code to type, not a
-    link. Raises ``BusyError`` where the port is taken, ``UsageError`` for two workspaces of one name, ``ClearedError``
-    where one cannot be opened.
+    Raises ``BusyError`` where the port is taken, ``UsageError`` for two workspaces of one name, ``PolicyError`` where
+    it may not be reached from elsewhere as asked, ``ClearedError`` where a workspace cannot be opened.
     """
-    from cleared.web.access import Access
-    from cleared.web.application import make_application
-    from cleared.web.site import Site
 
-    names = _name_workspaces(roots)
-    sites = {
-        name: Site(name, "" if len(names) == 1 else f"/w/{name}", lambda root=root: open_workspace(root))  # type: ignore[misc]
-        for name, root in names.items()
-    }
-    access = Access()
-    with open_listener(port, _MAX_WAITING) as listener:
-        bound = listener.getsockname()[1]
-        address = f"http://localhost:{bound}"
-        hosts = [f"localhost:{bound}", f"{ADDRESS}:{bound}"]
-        server = PageServer()
-        app = make_application(sites, access, bound, hosts, lambda: server.is_ending, explain_fault)
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)
+    def __init__(
+        self, roots: Sequence[Path], open_workspace: OpenWorkspace, explain_fault: ExplainFault, port: int,
+        exposure: Exposure = Exposure(), *, type_code: bool = False,
+    ) -> None:  # fmt: skip
+        from cleared.web.access import Access
+        from cleared.web.application import make_application
+        from cleared.web.http_server import HttpServer
+        from cleared.web.site import Site
 
-        def report_ready() -> None:
-            code = access.make_typed_code() if type_code else access.make_link_code()
-            link = f"{address}/login" if type_code else f"{address}/login#{code}"
-            print_message(f"cleared server answers on this machine. Open: {link}")
-            print_message(f"Code: {code}" if type_code else "The link counts once, for ten minutes.")
-            if sys.stdin is not None and sys.stdin.isatty():
-                print_message("Enter prints a new one, Ctrl-C ends the server.")
-                threading.Thread(target=_print_more, args=(access, address, type_code), daemon=True).start()
-            on_ready({"url": address, "link": link, "code": code})
+        names = _name_workspaces(roots)
+        sites = {
+            name: Site(name, "" if len(names) == 1 else f"/w/{name}", lambda root=root: open_workspace(root))  # type: ignore[misc]
+            for name, root in names.items()
+        }
+        refuse_exposure(exposure, [site.open_host() for site in sites.values()])
+        self._exposure, self._type_code = exposure, type_code
+        self._access = Access()
+        self._server = HttpServer()
+        self._listener = open_listener(port, _MAX_WAITING, exposure.address)
+        bound = self._listener.getsockname()[1]
+        self.url = exposure.make_url(bound)
+        self._app = make_application(
+            sites, self._access, bound, exposure.list_hosts(bound), lambda: self._server.is_ending, explain_fault,
+            scheme=exposure.scheme,
+        )  # fmt: skip
 
-        server.serve(app, listener, report_ready)
+    def serve(self, on_ready: OnReady) -> None:
+        """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
+        with self._listener:
+            self._server.serve(self._app, self._listener, lambda: on_ready(self._report_ready()), self._exposure.tls)
+
+    def end(self) -> None:
+        """Answer what is being answered, and end; called again, do not wait for that. From any thread."""
+        self._server.end()
+
+    def _report_ready(self) -> dict[str, Any]:
+        """Print where it answers, and the first link or code."""
+        if self._exposure.is_reachable:
+            print_message(f"cleared server answers. Open: {self.url}")
+            return {"url": self.url, "link": self.url, "code": None}
+        code = self._access.make_typed_code() if self._type_code else self._access.make_link_code()
+        link = f"{self.url}/login" if self._type_code else f"{self.url}/login#{code}"
+        print_message(f"cleared server answers on this machine. Open: {link}")
+        print_message(f"Code: {code}" if self._type_code else "The link counts once, for ten minutes.")
+        if sys.stdin is not None and sys.stdin.isatty():
+            print_message("Enter prints a new one, Ctrl-C ends the server.")
+            arguments = (self._access, self.url, self._type_code)
+            threading.Thread(target=_print_more, args=arguments, daemon=True).start()
+        return {"url": self.url, "link": link, "code": code}
+
+
+def serve_pages(server: PageServer, on_ready: OnReady) -> None:
+    """Serve until SIGTERM or Ctrl-C; a second one does not wait for open requests."""
+    with _ended_by_signals(server):
+        server.serve(on_ready)
+
+
+@contextmanager
+def serve_in_background(server: PageServer) -> Iterator[dict[str, Any]]:
+    """Serve in a thread for the length of the block; gives address, link and code. Raises what it cannot start for."""
+    ready, place, failures = threading.Event(), dict[str, Any](), list[BaseException]()
+
+    def report_ready(found: dict[str, Any]) -> None:
+        place.update(found)
+        ready.set()
+
+    def serve() -> None:
+        try:
+            server.serve(report_ready)
+        except BaseException as error:  # noqa: BLE001  (told to whoever waits for it)
+            failures.append(error)
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=serve, name="page-server", daemon=True)
+    thread.start()
+    try:
+        ready.wait(_START_SECONDS)
+        if failures:
+            raise failures[0]
+        yield place
+    finally:
+        server.end()
+        thread.join(_START_SECONDS)
 
 
 def _name_workspaces(roots: Sequence[Path]) -> dict[str, Path]:
@@ -93,41 +147,12 @@ def _print_more(access: Access, address: str, type_code: bool) -> None:
         print_message(f"Code: {code}" if type_code else f"{address}/login#{code}")
 
 
-class PageServer:
-    """uvicorn, ended by this process's signals."""
-
-    def __init__(self) -> None:
-        self.is_ending = False
-        self._server: Any = None
-
-    def serve(self, app: Any, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-        """Serve until a signal; ``on_ready`` is called once it answers."""
-        import uvicorn
-
-        config = uvicorn.Config(
-            app, http="h11", loop="asyncio", log_config=None, access_log=False, server_header=False, date_header=False,
-            proxy_headers=False, limit_concurrency=_MAX_CONNECTIONS, timeout_graceful_shutdown=_GRACE_SECONDS,
-            timeout_keep_alive=15, h11_max_incomplete_event_size=32 << 10, ws="none", lifespan="off",
-        )  # fmt: skip
-
-        class Server(uvicorn.Server):
-            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-                await super().startup(sockets)
-                on_ready()
-
-            @contextmanager
-            def capture_signals(self) -> Iterator[None]:
-                yield  # they are ours
-
-        self._server = Server(config)
-        before = {number: signal.signal(number, self._end) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            self._server.run(sockets=[listener])
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _end(self, number: int, frame: object) -> None:
-        """A second signal does not wait for open requests."""
-        self._server.force_exit = self.is_ending
-        self._server.should_exit = self.is_ending = True
+@contextmanager
+def _ended_by_signals(server: PageServer) -> Iterator[None]:
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: server.end()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -3,6 +3,7 @@ every answer has."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -34,10 +35,11 @@ class BodyTooLarge(Exception):
 
 
 class RequestGuard:
-    """An ASGI application around another. ``hosts``: the values of ``Host`` that are answered, in lower case."""
+    """An ASGI application around another. ``hosts``: the values of ``Host`` that are answered, in lower case.
+    ``programs``: paths to which something may be sent without an ``Origin``."""
 
-    def __init__(self, app: Any, hosts: list[str], scheme: str = "http") -> None:
-        self._app = app
+    def __init__(self, app: Any, hosts: list[str], programs: re.Pattern[str], scheme: str = "http") -> None:
+        self._app, self._programs = app, programs
         self._hosts = {host.encode("ascii") for host in hosts}
         self._origins = {f"{scheme}://{host}".encode("ascii") for host in hosts}
 
@@ -83,7 +85,8 @@ class RequestGuard:
             return 400, "This server is not called that. Use the address that cleared server prints."
         if any(origin.lower() not in self._origins for origin in origins):
             return 403, "Pages of other origins are not answered."
-        if scope["method"] not in _SAFE_METHODS and not origins:
+        is_program = self._programs.fullmatch(scope["path"]) is not None
+        if scope["method"] not in _SAFE_METHODS and not origins and not is_program:
             return 403, "The request does not say which page sent it (no Origin)."
         if any(not length.isdigit() or int(length) > MAX_BODY for length in lengths):
             return 413, f"At most {MAX_BODY >> 20} MB are taken at once."

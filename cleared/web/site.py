@@ -14,6 +14,9 @@ from cleared.decisions.shown_cards import expecting
 from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.triggers.webhook_calls import WebhookCalls
+from cleared.web.call_rates import CallRates
+from cleared.web.client_file import ClientFile
 
 _deciding = threading.Lock()
 """One decision at a time in this process: how a passphrase is asked for is the process's."""
@@ -34,6 +37,11 @@ class Site:
         self.name = name
         self.prefix = prefix
         self._current = CurrentHost(open_workspace)
+        root = self._current.open_host().root
+        self.clients = ClientFile(root)
+        """The programs that may call."""
+        self.calls = WebhookCalls(root)
+        self.rates = CallRates()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.errors import BusyError, ClearedError, Place, WorkspaceError
+from cleared.safe_files import sync_folder
 from cleared.workspace.lock import ensure_state_dir
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
@@ -18,20 +19,24 @@ _MOST_PATH: Final = 500
 """Bytes; SQLite takes 512, with what it appends."""
 
 
-def connect_to_write(path: Path, schema: str, version: int, **options: Any) -> sqlite3.Connection:
+def connect_to_write(
+    path: Path, schema: str, version: int, *, durable: bool = False, **options: Any
+) -> sqlite3.Connection:  # fmt: skip
     """The database at ``path``, made if need be; ``options`` are those of ``sqlite3.connect``.
+
+    ``durable``: what is committed survives a power cut, as nothing else has it.
 
     One that is damaged, or of another ``version``, is set aside as ``….damaged``. Raises ``BusyError`` where it is
     another's turn, ``WorkspaceError`` where the disk refuses.
     """
     ensure_state_dir(path.parent)
     try:
-        return _open_database(path, schema, version, options)
+        return _open_database(path, schema, version, durable, options)
     except sqlite3.OperationalError as error:
         raise _database_error(path, error) from None
     except sqlite3.DatabaseError:
         set_database_aside(path, Path(f"{path}.damaged"))
-        return _open_database(path, schema, version, options)
+        return _open_database(path, schema, version, durable, options)
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
@@ -85,7 +90,9 @@ def set_database_aside(path: Path, target: Path) -> None:
             Path(f"{path}{suffix}").replace(f"{target}{suffix}")
 
 
-def _open_database(path: Path, schema: str, version: int, options: dict[str, Any]) -> sqlite3.Connection:
+def _open_database(
+    path: Path, schema: str, version: int, durable: bool, options: dict[str, Any]
+) -> sqlite3.Connection:  # fmt: skip
     db: sqlite3.Connection = sqlite3.connect(path, timeout=_PATIENCE, **options)
     try:
         known = db.execute("PRAGMA user_version").fetchone()[0]
@@ -93,11 +100,15 @@ def _open_database(path: Path, schema: str, version: int, options: dict[str, Any
             raise sqlite3.DatabaseError(f"version {known}")
         if known == 0:
             # Nothing is lost with an empty database, so its making need not wait for the disk.
-            db.execute("PRAGMA synchronous=OFF")
+            db.execute(f"PRAGMA synchronous={'FULL' if durable else 'OFF'}")
             db.execute("PRAGMA journal_mode=WAL")
             db.executescript(schema)
             db.execute(f"PRAGMA user_version={version}")
-        db.execute("PRAGMA synchronous=NORMAL")
+            if durable:
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                sync_folder(path.parent)
+                sync_folder(path.parent.parent)
+        db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
     except BaseException:
         db.close()
         raise

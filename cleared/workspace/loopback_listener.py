@@ -1,4 +1,4 @@
-"""A listening socket that only programs of this machine reach."""
+"""A listening socket that only programs of this machine reach, unless another address is asked for."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from cleared.safe_files import describe_os_error
 ADDRESS: Final = "127.0.0.1"
 
 
-def open_listener(port: int, waiting: int) -> socket.socket:
+def open_listener(port: int, waiting: int, address: str = ADDRESS) -> socket.socket:
     """A socket that listens on loopback; ``port`` 0: a free one. ``waiting``: connections that may wait to be taken.
+    ``address``: another address of this machine, which the caller has said may be reached.
 
     Raises ``BusyError`` where the port is taken, ``UsageError`` where this user may not have it.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((ADDRESS, port))
+        listener.bind((address, port))
         listener.listen(waiting)
     except OSError as error:
         listener.close()
         kind: type[ClearedError] = BusyError if error.errno == errno.EADDRINUSE else UsageError
         raise kind(
-            f"port {port} of {ADDRESS} cannot be used: {describe_os_error(error)}", remedy="Choose another: --port N."
+            f"port {port} of {address} cannot be used: {describe_os_error(error)}", remedy="Choose another: --port N."
         ) from None
     return listener

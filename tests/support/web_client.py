@@ -57,6 +57,13 @@ class Server:
         if sign_in:
             self.sign_in(self.code)
 
+    @classmethod
+    def at(cls, url: str, code: str) -> Server:
+        """One that runs in this process; not signed in."""
+        server = cls.__new__(cls)
+        server.code, server.url, server.port, server.cookie = code, url, int(url.rsplit(":", 1)[1]), ""
+        return server
+
     def sign_in(self, code: str) -> Page:
         page = self.send("POST", "/login", [("code", code)])
         if "set-cookie" in page.headers:
@@ -121,6 +128,17 @@ class Server:
         self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, errors.decode()
+
+
+@contextlib.contextmanager
+def inner_server(*roots: Path) -> Iterator[Server]:
+    """A server in a thread of this process: a start of Python costs more than most tests do."""
+    from cleared.app import open_workspace
+    from cleared.cli.machine_errors import as_refusal
+    from cleared.web.page_server import PageServer, serve_in_background
+
+    with serve_in_background(PageServer(roots, open_workspace, as_refusal, 0)) as place:
+        yield Server.at(place["url"], place["code"])
 
 
 @contextlib.contextmanager

@@ -54,13 +54,13 @@ def test_no_other_module_names_a_kind() -> None:
 
 
 def test_a_new_kind_needs_no_field_of_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = dataclasses.replace(KEYED_KINDS[2], name="webhook", key="hook", describe=lambda _, names: f"on {names}")
+    kind = dataclasses.replace(KEYED_KINDS[2], name="letter", key="sender", describe=lambda _, names: f"on {names}")
     monkeypatch.setattr(trigger_kinds, "TRIGGER_KINDS", (*TRIGGER_KINDS, kind))
     monkeypatch.setattr(header, "KEYED_KINDS", (*KEYED_KINDS, kind))
-    readers = {**header._READERS, "hook": kind.read_key}
+    readers = {**header._READERS, "sender": kind.read_key}
     readers["trigger"] = header.header_values.choices_reader(*TRIGGER_NAMES, kind.name)
     monkeypatch.setattr(header, "_READERS", readers)
-    read, findings = header.parse_header('"""\nname: x\ntrigger: webhook\nhook: paid\n"""\n', "agents/x.py")
+    read, findings = header.parse_header('"""\nname: x\ntrigger: letter\nsender: paid\n"""\n', "agents/x.py")
     assert read is not None, findings
     assert kind.values(read) == ("paid",) and trigger_kinds.kinds_of(read) == (kind,)
 

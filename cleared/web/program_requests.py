@@ -1,0 +1,111 @@
+"""What requests of programs have in common: no session and no cookie, a bounded body, answers as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from traceback import print_exception
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cleared.bridge.jsonrpc import encode_frame
+from cleared.errors import ClearedError, ExitCode, Interrupted
+from cleared.web.client_file import Scope
+from cleared.web.client_tokens import allows_scope, find_token
+from cleared.web.page import find_site
+from cleared.web.site import Site
+
+BODY_SECONDS: Final = 15.0
+"""How long a program may take to send its body."""
+_STATUSES: Final[Mapping[ExitCode, int]] = {
+    ExitCode.FAILED: 422, ExitCode.USAGE: 400, ExitCode.REFUSED: 403, ExitCode.UNUSABLE: 500, ExitCode.BUSY: 503,
+}  # fmt: skip
+
+
+class Refused(Exception):
+    """A request is answered with this status. ``headers`` go with it."""
+
+    def __init__(self, status: int, cause: str, remedy: str = "", headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(cause)
+        self.status, self.cause, self.remedy, self.headers = status, cause, remedy, dict(headers or {})
+
+
+Endpoint = Callable[[Request, Site], Awaitable[Response]]
+
+
+def program_endpoint(answer: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint for programs: of a workspace that is served; whatever goes wrong is an answer in JSON."""
+
+    async def respond(request: Request) -> Response:
+        site = find_site(request)
+        try:
+            if site is None:
+                raise Refused(404, "there is no such workspace here")
+            return await answer(request, site)
+        except Refused as refusal:
+            return _render_refusal(refusal)
+        except Interrupted:
+            return _render_refusal(Refused(503, "the server is ending"))
+        except ClearedError as error:
+            return _render_refusal(refuse_as(error))
+        except Exception as error:  # noqa: BLE001
+            known = request.app.state.explain_fault(error)
+            if known is not None:
+                return _render_refusal(refuse_as(known))
+            print_exception(error)
+            return _render_refusal(Refused(500, "the program made a mistake", "The server's terminal says more."))
+
+    return respond
+
+
+def refuse_as(error: ClearedError) -> Refused:
+    """The answer that a refusal is."""
+    status = _STATUSES.get(error.exit_code, 500)
+    return Refused(status, error.message, error.remedy or "", {"Retry-After": "1"} if status == 503 else None)
+
+
+def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer, as ASCII."""
+    return Response(encode_frame(value), status, dict(headers or {}), "application/json")
+
+
+async def require_scope(request: Request, site: Site, scope: Scope) -> None:
+    """Raises ``Refused`` where the request shows no token of this workspace, or one without this scope."""
+    shown = request.headers.getlist("authorization")
+    kind, _, text = shown[0].partition(" ") if len(shown) == 1 else ("", "", "")
+    clients = await run_in_threadpool(site.clients.read_clients)
+    token = find_token(clients, text.strip()) if kind.lower() == "bearer" else None
+    if token is None:
+        raise Refused(
+            401, "this request shows no token that counts here",
+            "Show one: Authorization: Bearer TOKEN. A person makes it: cleared token add NAME.",
+            {"WWW-Authenticate": "Bearer"},
+        )  # fmt: skip
+    if not allows_scope(token, scope):
+        raise Refused(403, f"the token of {token.name} is for reading only", "cleared token add NAME --scope run")
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body, of at most so many bytes. Raises ``Refused`` where it is larger, or does not come in time."""
+    lengths = request.headers.getlist("content-length")
+    too_large = Refused(413, f"a body of at most {most >> 10} kB is taken here")
+    if any(not each.isdigit() or int(each) > most for each in lengths):
+        raise too_large
+    data = b""
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                data += part
+                if len(data) > most:
+                    raise too_large
+    except TimeoutError:
+        raise Refused(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
+    return data
+
+
+def _render_refusal(refusal: Refused) -> Response:
+    error = {"message": refusal.cause, "remedy": refusal.remedy or None}
+    return answer_json({"error": error}, refusal.status, refusal.headers)

@@ -1,0 +1,99 @@
+"""``POST /hooks/AGENT``: a signed call is taken in, is on the disk, and is answered; the service runs the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from time import monotonic
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from cleared.bridge.jsonrpc import parse_value
+from cleared.errors import UsageError
+from cleared.triggers.webhook_calls import CallState, WebhookCall
+from cleared.vcs import Snapshot
+from cleared.web.program_requests import Refused, answer_json, read_body
+from cleared.web.site import Site
+from cleared.web.webhook_secrets import find_signer, refuse_other_triggers
+
+MAX_BODY: Final = 64 << 10
+MAX_WAIT: Final = 30.0
+"""Seconds that a caller may have its answer wait for the run."""
+_MAX_WAITERS: Final = 50
+_POLL_SECONDS: Final = 0.1
+_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
+_ID: Final = re.compile(r"[!-\-/-~]{1,200}")
+"""Printable, without the full stop, which separates the parts that are signed."""
+
+
+async def take_call(request: Request, site: Site) -> Response:
+    """202 with the event's key; with ``?wait=SECONDS``, 200 with the run's result where it ends within that time."""
+    agent, wait = str(request.path_params["agent"]), _read_wait(request)
+    body = await read_body(request, MAX_BODY)
+    sent = {name: request.headers.getlist(name) for name in _HEADERS}
+    headers = {name: values[0] for name, values in sent.items() if len(values) == 1}
+    call = await run_in_threadpool(_accept_call, site, agent, headers, body)
+    answer: dict[str, Any] = {"key": call.key, "agent": agent}
+    if not wait or request.app.state.waiters >= _MAX_WAITERS:
+        return answer_json(answer, 202)
+    request.app.state.waiters += 1
+    try:
+        state = await _await_run(request, site, call, wait)
+    finally:
+        request.app.state.waiters -= 1
+    if state is None:
+        return answer_json(answer, 202)
+    return answer_json({**answer, "run": state.result}, 200)
+
+
+def _read_wait(request: Request) -> float:
+    text = request.query_params.get("wait", "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 6:
+        raise Refused(400, "wait is a number of seconds", f"At most {MAX_WAIT:g}.")
+    return min(float(text), MAX_WAIT)
+
+
+def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -> WebhookCall:
+    """Check and store the call. Raises ``Refused``, ``ClearedError``."""
+    known = [each for each in site.clients.read_clients().webhooks if each.agent == agent]
+    signer = find_signer(known, body, headers)
+    if signer is None:
+        raise Refused(
+            401, "the call is not signed with a secret of this webhook, within the last five minutes",
+            "Sign it as https://www.standardwebhooks.com says, with the secret that cleared webhook add printed.",
+        )  # fmt: skip
+    host = site.open_host()
+    seconds = site.rates.seconds_to_wait(signer.id, host.config.webhooks.rate)
+    if seconds:
+        again = {"Retry-After": str(int(seconds) + 1)}
+        raise Refused(429, "too many calls within a minute", "See webhooks.rate.", again)
+    if not _ID.fullmatch(headers["webhook-id"]):
+        raise Refused(400, "webhook-id must be 1 to 200 printable ASCII characters, without a full stop or a space")
+    try:
+        text = json.dumps(parse_value(body), ensure_ascii=True)
+    except ValueError as error:
+        raise Refused(400, f"the body is not JSON: {str(error)[:200]}") from None
+    with host.open_for_reading() as repo:
+        try:
+            refuse_other_triggers(host, Snapshot(repo, repo.read_head()), agent)
+        except UsageError as error:
+            raise Refused(404, error.message, error.remedy or "") from None
+    call = WebhookCall(agent, headers["webhook-id"], text, host.clock.now())
+    if not site.calls.add_call(call):
+        raise Refused(409, f"a call with this webhook-id was taken already; its event is {call.key}")
+    return call
+
+
+async def _await_run(request: Request, site: Site, call: WebhookCall, seconds: float) -> CallState | None:
+    """What became of the call; None where its run has not ended in time."""
+    until = monotonic() + seconds
+    while monotonic() < until and not request.app.state.is_ending():
+        state = await run_in_threadpool(site.calls.find_state, call.agent, call.id)
+        if state is not None and (state.result is not None or state.is_settled):
+            return state
+        await asyncio.sleep(_POLL_SECONDS)
+    return None

@@ -1,0 +1,77 @@
+"""Secrets of webhooks: made and removed by a person; what a call's signature is compared with (Standard Webhooks)."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from cleared.approvals.person_only import refuse_in_job
+from cleared.changes.host import Host
+from cleared.clock import format_iso
+from cleared.errors import UsageError
+from cleared.sandbox.trigger_kinds import WEBHOOK
+from cleared.triggers.agent_triggers import read_header
+from cleared.vcs import Snapshot
+from cleared.web.client_file import ClientFile, WebhookSecret
+
+_SECRET_BYTES: Final = 32
+_MOST: Final = 1_000
+
+
+def add_webhook(host: Host, agent: str) -> WebhookSecret:
+    """A new secret for calls that start this agent; earlier ones go on counting, so that a sender can change over.
+
+    Raises ``UsageError`` where the agent's committed script is not started by webhooks, ``PolicyError`` inside a job.
+    """
+    refuse_in_job()
+    with host.open_for_writing("webhook add") as repo:
+        refuse_other_triggers(host, Snapshot(repo, repo.read_head()), agent)
+        file = ClientFile(host.root)
+        clients = file.read_clients()
+        if len(clients.webhooks) >= _MOST:
+            raise UsageError(f"there are {_MOST:,} secrets already", remedy="Remove some: cleared webhook list.")
+        secret = "whsec_" + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode("ascii")
+        made = WebhookSecret(secrets.token_hex(4), agent, secret, format_iso(host.clock.now()))
+        file.write_clients(replace(clients, webhooks=(*clients.webhooks, made)))
+    return made
+
+
+def remove_webhooks(host: Host, which: str) -> list[WebhookSecret]:
+    """Remove the secret with this id, or all of an agent. Raises ``UsageError`` where there is none."""
+    refuse_in_job()
+    with host.open_for_writing("webhook remove"):
+        file = ClientFile(host.root)
+        clients = file.read_clients()
+        gone = [each for each in clients.webhooks if which in (each.id, each.agent)]
+        if not gone:
+            raise UsageError(f"there is no webhook {which[:60]!r}", remedy="cleared webhook list shows them.")
+        file.write_clients(replace(clients, webhooks=tuple(each for each in clients.webhooks if each not in gone)))
+    return gone
+
+
+def refuse_other_triggers(host: Host, snapshot: Snapshot, agent: str) -> None:
+    """Raises ``UsageError`` where the committed script of this name is not started by webhooks."""
+    path = host.layout.agent_path(agent)
+    data = snapshot.read_file(path)
+    header = read_header(data, path)[0] if data is not None else None
+    if header is None or WEBHOOK.name not in header.triggers:
+        what = "there is no agent" if data is None else "webhooks do not start the agent"
+        raise UsageError(
+            f"{what} {agent[:60]!r}", remedy=f"Write `trigger: {WEBHOOK.name}` into its header; approve it."
+        )
+
+
+def find_signer(known: Iterable[WebhookSecret], body: bytes, headers: Mapping[str, str]) -> WebhookSecret | None:
+    """The secret with which this call was signed, within the last five minutes; None where it was none of these."""
+    from standardwebhooks import Webhook, WebhookVerificationError
+
+    for each in known:
+        try:
+            Webhook(each.secret).verify(body, dict(headers), json_parse=False)
+        except (WebhookVerificationError, ValueError):  # the library does not catch what is malformed
+            continue
+        return each
+    return None
