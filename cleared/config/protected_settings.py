@@ -19,7 +19,7 @@ from cleared.errors import WorkspaceError
 
 PROTECTED_KEYS: Final = (
     "gate", "sandbox", "thresholds", "reviewers", "limits", "self_improvement", "triggers", "notifications",
-    "import.plugins", "loop.plugins", "loop.ai", "git.auto_commit", "llm", "mcp", "tasks",
+    "webhooks", "import.plugins", "loop.plugins", "loop.ai", "git.auto_commit", "llm", "mcp", "tasks",
 )  # fmt: skip
 """Sections and keys that are protected, but for those below."""
 _UNPROTECTED: Final = ("notifications.smtp_password",)

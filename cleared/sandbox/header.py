@@ -19,7 +19,14 @@ from cleared.errors import Place
 from cleared.sandbox import header_values
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import normalise_text, parse_script
-from cleared.sandbox.trigger_kinds import KEYED_KINDS, ON_DEMAND, SCHEDULE, TRIGGER_NAMES, header_readers
+from cleared.sandbox.trigger_kinds import (
+    KEYED_KINDS,
+    ON_DEMAND,
+    SCHEDULE,
+    TRIGGER_KINDS,
+    TRIGGER_NAMES,
+    header_readers,
+)
 
 _NEVER = "An agent that is never run, or run at another time than meant, is noticed late."
 
@@ -263,9 +270,9 @@ class _HeaderReader:
         triggers = values.get("triggers", (ON_DEMAND.name,))
         assert isinstance(triggers, tuple)
         at = self._lines["trigger"].line if "trigger" in self._lines else first
-        for kind in KEYED_KINDS:
-            trigger, key = kind.name, kind.key
-            if trigger in triggers and key not in self._lines:
+        for kind in TRIGGER_KINDS:
+            trigger, key = kind.name, kind.key or kind.sample
+            if kind.key and trigger in triggers and key not in self._lines:
                 message = f"trigger {trigger} needs a `{key}:` line"
                 self._add_finding("header-trigger", key, at, message, f"Add a line `{key}: {kind.example}`.")
             elif key in self._lines and trigger not in triggers:
