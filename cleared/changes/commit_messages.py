@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from decimal import Decimal
 from typing import Final, NewType
 
 from cleared.terminal import count_noun
@@ -83,14 +84,25 @@ def opening_balances_posted(count: int) -> CommitSubject:
     return CommitSubject(f"bootstrap: opening balances of {count_noun(count, 'account')}")
 
 
-def period_closed(through: date, unsettled: int, despite: str) -> CommitSubject:
-    """``unsettled``: how many bank lines are not in the books; ``despite``: why it is closed all the same."""
+def period_closed(through: date, unsettled: int, despite: str, pending: int = 0) -> CommitSubject:
+    """``unsettled``: how many bank lines are not in the books; ``despite``: why it is closed all the same.
+    ``pending``: how many decisions about it still wait."""
+    waiting = f", with {pending} pending" if pending else ""
     exception = f", despite {count_noun(unsettled, 'open matter')}: {despite}" if unsettled else ""
-    return _subject("close", f"through {through}{exception}")
+    return _subject("close", f"through {through}{waiting}{exception}")
 
 
 def period_reopened(start: date, reason: str) -> CommitSubject:
     return _subject("close", f"reopened from {start}: {_one_line(reason)}")
+
+
+def account_reconciled(account: int, day: date, balance: Decimal) -> CommitSubject:
+    """A person found that books and bank agree."""
+    return _subject("confirm", f"{account} reconciled on {day}: {balance}")
+
+
+def reconciliation_withdrawn(account: int, day: date, reason: str) -> CommitSubject:
+    return _subject("confirm", f"{account} of {day} is not reconciled any more: {_one_line(reason)}")
 
 
 def import_undone(names: Sequence[str], entries: int, reason: str) -> CommitSubject:

@@ -38,17 +38,22 @@ def close_books(
     despite: Annotated[
         str, typer.Option("--despite", metavar="REASON", help="Why to close though bank lines are held or missing.")
     ] = "",
+    with_pending: Annotated[
+        bool, typer.Option("--with-pending", help="Close though decisions about that time wait.")
+    ] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Close everything up to a day: nothing new can be dated there.
 
-    Refused while bank lines of that time are held, voided and not posted again, or missing (a gap in the balance).
+    Refused while entries of that time wait for a decision, and while bank lines of it are held, voided and not posted
+    again, or missing (a gap in the balance). What is decided later is dated in the first open period.
     """
     from cleared.decisions.period_closing import close_period
 
     day = _parse_last_day(through)
-    commit = close_period(open_host(workspace), day, filed=filed, reason=reason, despite=despite)
+    host = open_host(workspace)
+    commit = close_period(host, day, filed=filed, reason=reason, despite=despite, with_pending=with_pending)
     if json:
         print_json({"through": day.isoformat(), "commit": commit})
     else:

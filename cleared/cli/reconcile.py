@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
 from cleared.terminal import escape_text, print_json, print_line, print_message
+
+if TYPE_CHECKING:
+    from datetime import date as Day
+
+    from cleared.changes.host import Host
 
 
 def reconcile_with_bank(
@@ -19,18 +24,33 @@ def reconcile_with_bank(
     date: Annotated[str, typer.Option("--date", metavar="DATE", help="The statement's last day.")],
     balance: Annotated[
         str, typer.Option("--balance", metavar="AMOUNT", help="What it says the account holds; owed is negative.")
-    ],
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only compare; record nothing.")] = False,
+    withdraw: Annotated[
+        str | None, typer.Option("--withdraw", metavar="REASON", help="Take back that it was reconciled on that day.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Compare the books with a statement's balance, and name what explains a difference. Changes nothing.
+    """Compare the books with a statement's balance: record it where they agree, else name what explains the difference.
 
     First gaps in the bank's own running balance, then the smallest set of rows that makes up the difference: missing,
-    doubled, on the wrong side, with swapped digits. Exits 1 where they differ.
+    doubled, on the wrong side, with swapped digits. Exits 1 where they differ. What agrees is committed, shown by
+    cleared status, and checked by cleared journal check from then on.
     """
-    from cleared.review.bank_agreement import read_reconciliation
+    from cleared.review.bank_agreement import parse_balance, read_reconciliation
 
-    data = read_reconciliation(open_host(workspace), account, parse_day(date), balance)
+    day, host = parse_day(date), open_host(workspace)
+    if withdraw is not None:
+        _withdraw_agreement(host, account, day, withdraw, json=json)
+        return
+    if not balance:
+        raise typer.BadParameter("give the statement's balance", param_hint="--balance")
+    data = read_reconciliation(host, account, day, balance)
+    if data["difference"] == "0" and not dry_run:
+        from cleared.decisions.reconciling import record_agreement
+
+        data["commit"] = record_agreement(host, account, day, parse_balance(host, balance))
     if json:
         print_json(data)
     else:
@@ -40,10 +60,21 @@ def reconcile_with_bank(
         raise typer.Exit(1)
 
 
+def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json: bool) -> None:
+    from cleared.decisions.reconciling import withdraw_agreement
+
+    commit = withdraw_agreement(host, account, day, reason)
+    if json:
+        print_json({"account_id": account, "date": day.isoformat(), "commit": commit})
+    else:
+        print_line(f"{account} of {day} is not reconciled any more ({commit[:10]}).")
+
+
 def _print_reconciliation(data: dict[str, Any]) -> None:
     name = f"{data['account_id']} {data['account_name']}"
     if data["difference"] == "0":
-        print_line(f"{name} agrees with the bank on {data['date']}: {data['stated']}.")
+        recorded = f" ({data['commit'][:10]})" if data.get("commit") else ""
+        print_line(f"{name} agrees with the bank on {data['date']}: {data['stated']}{recorded}.")
         return
     print_line(f"{name} on {data['date']}: the bank has {data['stated']}, the books {data['booked']}.")
     since = f" They agreed on {data['since']}." if data["since"] else ""

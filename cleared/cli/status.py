@@ -101,6 +101,9 @@ def _completeness_text(account: dict[str, Any]) -> str:
     if not account["known"]:
         return f"its files state no balance (cleared reconcile {account['account_id']} --date … --balance …)"
     through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
+    if account["reconciled"]:
+        by = escape_text(account["reconciled"]["by"])
+        through += f", reconciled through {account['reconciled']['date']} by {by}"
     if account["differs_on"] is None:
         return through
     return f"{through}; on {account['differs_on']} {account['difference']} is missing"

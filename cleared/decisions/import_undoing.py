@@ -19,8 +19,10 @@ from cleared.changes.session import open_books
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.reconciling import withdraw_balances
 from cleared.decisions.signatures import read_parents
 from cleared.errors import Place, PolicyError, UsageError
+from cleared.ledger.agreed_balances import AgreedBalance
 from cleared.ledger.bank_lines import (
     BankLine,
     ImportRecord,
@@ -70,10 +72,10 @@ def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -
     result = UndoneFiles()
 
     def stage_undo(decision_context: DecisionContext) -> Decision:
-        _ImportUndoing(host, decision_context, name, digest, result).stage("; ".join(filter(None, (reason, despite))),
-                                                                          forced=bool(despite))  # fmt: skip
+        undoing = _ImportUndoing(host, decision_context, name, digest, result)
+        files = undoing.stage("; ".join(filter(None, (reason, despite))), forced=bool(despite))
         subject = commit_messages.import_undone(result.files, len(result.entries), reason or despite)
-        return Decision(subject, subject=("import undo", *sorted(result.runs), *sorted(result.files)))
+        return Decision(subject, files, subject=("import undo", *sorted(result.runs), *sorted(result.files)))
 
     result.commit = require_commit(commit_decision(host, "import undo", stage_undo, collects=[result]))
     return result
@@ -214,12 +216,14 @@ class _ImportUndoing:
 
     # -- its changes ------------------------------------------------------------------------------------------------
 
-    def stage(self, reason: str, *, forced: bool) -> None:
-        """Stage all of it; ``forced``: also what somebody has decided about."""
+    def stage(self, reason: str, *, forced: bool) -> dict[str, bytes | None]:
+        """Stage all of it, and give the files that change beside; ``forced``: also what somebody has decided about."""
         lines, kept = self._find_lines()
         entries = self._find_entries(lines)
         self._refuse_closed(lines, entries)
-        decided = list(self._list_decided(lines, entries))
+        agreed = self._list_reconciled(lines)
+        decided = [f"{x.account} was reconciled on {x.day} by {x.by}" for x in agreed]
+        decided += self._list_decided(lines, entries)
         if decided and not forced:
             more = f"\n  … and {len(decided) - _MAX_SHOWN} more" if len(decided) > _MAX_SHOWN else ""
             shown = "\n  ".join(decided[:_MAX_SHOWN])
@@ -238,6 +242,16 @@ class _ImportUndoing:
         self._fill_result(self.records, voided, lines, kept)
         done = f"{', '.join(self.result.files)}: {len(voided)} entries voided, {len(lines)} lines released"
         self.context.log_action("import_undo", f"{done}: {reason}"[:500])
+        return withdraw_balances(self.decision_context, agreed, why)
+
+    def _list_reconciled(self, lines: Iterable[BankLine]) -> list[AgreedBalance]:
+        """What these lines are part of that a person has reconciled."""
+        first = min((line.posted_date for line in lines), default=None)
+        accounts = {self.context.ledger_accounts.get(account) for _, account in self.sources}
+        return [
+            each for each in self.bank.agreed_balances
+            if first is not None and each.account in accounts and each.day >= first
+        ]  # fmt: skip
 
     def _void_entries(self, entries: Iterable[Entry], why: str) -> list[tuple[Entry, Entry]]:
         """Void the entries and their corrections: each with its reversal, in the order of their ids."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
-from cleared.cards.kinds import BALANCE_GAP
+from cleared.cards.card import Card
+from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -22,13 +23,17 @@ from cleared.terminal import count_noun
 from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
+_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name})
 
 
-def close_period(host: Host, through: date, *, filed: bool = False, reason: str = "", despite: str = "") -> str:
+def close_period(
+    host: Host, through: date, *, filed: bool = False, reason: str = "", despite: str = "", with_pending: bool = False
+) -> str:
     """Close all days up to and including ``through``; the commit.
 
-    Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, or if bank
-    lines of the period are held or missing, unless ``despite`` says why that may be; it stays on record.
+    Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, if
+    decisions about the period wait and not ``with_pending``, or if bank lines of it are held or missing, unless
+    ``despite`` says why that may be; it stays on record.
     """
     reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
     return_grown_files(host)
@@ -46,23 +51,28 @@ def close_period(host: Host, through: date, *, filed: bool = False, reason: str 
         violations = check_books(books, context.bank)
         if violations:
             raise BooksViolated(violations)
+        pending = _list_pending(context, through)
+        if pending and not with_pending:
+            raise PolicyError(
+                f"{count_noun(len(pending), 'decision')} about the time up to {through} "
+                f"{'waits' if len(pending) == 1 else 'wait'}:\n  {_shorten(pending)}",
+                remedy="Decide about these (cleared review), or close all the same: --with-pending.",
+            )
         unsettled = list(_list_unsettled(context, through))
         why = " ".join(despite.split())
         if unsettled and not why:
-            more = f"\n  … and {len(unsettled) - _MAX_SHOWN} more" if len(unsettled) > _MAX_SHOWN else ""
             raise PolicyError(
-                f"not all that the bank said up to {through} is in the books:\n  "
-                + "\n  ".join(unsettled[:_MAX_SHOWN]) + more,
+                f"not all that the bank said up to {through} is in the books:\n  {_shorten(unsettled)}",
                 remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
-            )  # fmt: skip
-        _report_pending(host, context, through)
+            )
+        _report_files(host, through)
         kept = f"despite {'; '.join(unsettled)}: {why}"[:2_000] if unsettled else ""
         mark = PeriodMark(
             through, "filed" if filed else "closed", decision_context.by, format_iso(context.now),
-            "; ".join(filter(None, (reason, kept))), trial_balance_digest(books, through),
+            "; ".join(filter(None, (reason, _describe_pending(pending), kept))), trial_balance_digest(books, through),
         )  # fmt: skip
         path = books.paths.periods
-        subject = commit_messages.period_closed(through, len(unsettled), why)
+        subject = commit_messages.period_closed(through, len(unsettled), why, len(pending))
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period close", stage_close, collects=[]))
@@ -94,14 +104,43 @@ def _gap_start(gap: Mapping[str, Any]) -> date:
         return date.min
 
 
-def _report_pending(host: Host, context: Context, through: date) -> None:
-    """What is no reason to refuse: decided of later, it is dated in the first open period."""
-    waiting = [e for e in context.books.iter_entries() if e.status == "pending-review" and e.date <= through]
-    if waiting:
-        host.show_message(
-            f"{count_noun(len(waiting), 'entry', 'entries')} up to {through} still "
-            f"{'waits' if len(waiting) == 1 else 'wait'} for review; corrections will be dated after it"
-        )
+def _shorten(lines: Sequence[str]) -> str:
+    more = f"\n  … and {len(lines) - _MAX_SHOWN} more" if len(lines) > _MAX_SHOWN else ""
+    return "\n  ".join(lines[:_MAX_SHOWN]) + more
+
+
+def _describe_pending(pending: Sequence[str]) -> str:
+    return f"with {count_noun(len(pending), 'decision')} pending" if pending else ""
+
+
+def _list_pending(context: Context, through: date) -> list[str]:
+    """What of the period waits for a person, a line each: entries to confirm, and cards about rows of its files. Held
+    lines and gaps are another matter: ``_list_unsettled``."""
+    pending = [
+        f"{e.entry_id} {e.date} {e.amount} {e.description[:60]}"
+        for e in context.books.iter_entries() if e.status == "pending-review" and e.date <= through
+    ]  # fmt: skip
+    known = {line.split(" ", 1)[0] for line in pending}
+    for card in context.cards.open_cards():
+        entry = context.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+        if entry is not None:
+            is_about = entry.entry_id not in known and entry.status != "voided" and entry.date <= through
+        else:
+            is_about = card.kind in _ABOUT_ROWS and min(_row_days(card), default="9999") <= through.isoformat()
+        if is_about:
+            pending.append(f"{card.title[:120]} (card {card.id})")
+    return pending
+
+
+def _row_days(card: Card) -> Iterator[str]:
+    rows = card.details.get("rows")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and row.get("date"):
+            yield str(row["date"])
+
+
+def _report_files(host: Host, through: date) -> None:
+    """Files that wait are no reason to refuse: nobody knows yet what is in them."""
     drop = host.root / host.layout.import_dir
     files = [p for folder in (drop, drop / FAILED_FOLDER) if folder.is_dir() for p in folder.iterdir()
              if p.is_file() and is_ready_name(p.name)]  # fmt: skip

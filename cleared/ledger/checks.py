@@ -13,6 +13,7 @@ from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
+from cleared.ledger.agreed_balances import AgreementCheck
 from cleared.ledger.entry import TRANSITIONS, ZERO, Entry, leg_suffix
 from cleared.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
 from cleared.ledger.source import Source
@@ -171,11 +172,13 @@ def check_books(
     damage: list[Violation] = []
     unknown: list[Violation] = []
     trial_balance = _TrialBalance(books.periods.closed_through)
+    agreement = AgreementCheck(bank.agreed_balances, bank.matches, known)
     for month in books.scan_months():
         damage += month.damage
         unknown += check_accounts([month], accounts)
         for entry in month.entries.values():
             trial_balance.add_entry(entry)
+            agreement.add_entry(entry)
             for i, leg in enumerate(entry.legs):
                 leg_id = entry.entry_id + leg_suffix(i)
                 if leg_id in legs:
@@ -185,13 +188,14 @@ def check_books(
     return [
         *damage, *unknown, *line_violations, *_check_matches(books, bank, known, legs),
         *_check_closed_periods(books, trial_balance.digest(books.bounds.places)),
+        *agreement.list_violations(books.paths.reconciliations),
     ]  # fmt: skip
 
 
-def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], set[str]]:
-    """Whether each bank line is accounted for, and recorded once; with the ids of all lines."""
+def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], dict[str, date]]:
+    """Whether each bank line is accounted for, and recorded once; with the ids and days of all lines."""
     violations: list[Violation] = []
-    known: set[str] = set()
+    known: dict[str, date] = {}
     for account in bank.list_accounts():
         for line in bank.scan_account_lines(account, with_released=True):
             if line.line_id in known:
@@ -204,7 +208,7 @@ def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], set[str]]:
                         Place(field=line.line_id),
                     )
                 )
-            known.add(line.line_id)
+            known[line.line_id] = line.posted_date
             if not bank.is_accounted(line):
                 violations.append(
                     Violation(

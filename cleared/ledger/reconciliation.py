@@ -109,10 +109,11 @@ class Reconciliation:
 
 
 def read_account_facts(
-    postings: Iterable[tuple[str, Decimal, Entry]], bank: BankBook, bank_accounts: Iterable[str]
+    postings: Iterable[tuple[str, Decimal, Entry]], bank: BankBook, bank_accounts: Iterable[str], account: int = 0
 ) -> AccountFacts:
     """What is known of one account. ``postings``: all legs on it (leg id, amount, entry). ``bank_accounts``: those
-    whose money is in it; stated balances count where it is one."""
+    whose money is in it; balances in their files count where it is one. ``account``: its number; what a person has
+    reconciled it with counts where no file says a balance of that day."""
     names = list(bank_accounts)
     lines = [line for name in names for line in bank.scan_account_lines(name)]
     posted = [line for line in lines if line.state == "posted"]
@@ -126,9 +127,13 @@ def read_account_facts(
         (day_of.get(leg_id, entry.date), amount, entry, line_of.get(leg_id, "")) for leg_id, amount, entry in postings
     ]
     legs.sort(key=lambda each: (each[0], each[2].month, each[2].number))
-    stated = _list_stated(posted, bank, names) if len(names) == 1 else []
+    by_files = _list_stated(posted, bank, names) if len(names) == 1 else []
+    by_persons = [StatedBalance(each.day, each.amount) for each in bank.agreed_balances if each.account == account]
+    known_days = {each.day for each in by_files}
+    stated = [*by_files, *(each for each in by_persons if each.day not in known_days)]
+    stated.sort(key=lambda each: each.day)
     unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
-    return AccountFacts(stated, list(_find_breaks(stated, posted)), unposted, legs, bool(lines))
+    return AccountFacts(stated, list(_find_breaks(by_files, posted)), unposted, legs, bool(lines))
 
 
 def _list_stated(lines: Sequence[BankLine], bank: BankBook, names: Sequence[str]) -> list[StatedBalance]:

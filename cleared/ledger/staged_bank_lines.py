@@ -12,6 +12,7 @@ from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
+from cleared.ledger.agreed_balances import AgreedBalance, parse_agreed_balances
 from cleared.ledger.bank_lines import (
     DUPLICATE_COLUMNS,
     IMPORT_COLUMNS,
@@ -244,6 +245,11 @@ class BankBook:
         if self._undone is None:
             self._undone = parse_undone(self.source.read(self.paths.undone), self.paths.undone)
         return [*self._undone, *self.new_undone]
+
+    @property
+    def agreed_balances(self) -> list[AgreedBalance]:
+        """The committed balances that a person found the books to agree with, by account and day."""
+        return parse_agreed_balances(self.source.read(self.paths.reconciliations), self.paths.reconciliations)
 
     # -- the draft ----------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ CHECKS: Final = {
     "exact": "6. Amounts are exact decimals with the currency's places, positive and within bounds.",
     "lines_accounted": "7. Every bank line is posted, held for review or ignored with a reason.",
     "period_open": "8. Nothing new is dated inside a closed period.",
+    "reconciled": "What was reconciled with the bank still agrees.",
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "Nothing but a status changes after it was committed, and that one way only.",
     "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from cleared.books_index.journal_index import EntryFilter, JournalIndex, open_index
+from cleared.books_index.journal_index import open_index
 from cleared.changes.host import Host
+from cleared.decisions.reconciling import iter_legs, read_facts
 from cleared.errors import Place, UsageError
-from cleared.ledger.entry import Entry
 from cleared.ledger.reconciliation import (
     OpenRow,
     Reconciliation,
@@ -28,7 +27,7 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
 
     Raises ``UsageError`` for an account that is no bank account's, and for what is no amount of money.
     """
-    stated = _parse_balance(host, balance)
+    stated = parse_balance(host, balance)
     names = [bank.id for bank in host.config.bank_accounts if bank.ledger_account == account]
     if not names:
         known = ", ".join(sorted({str(bank.ledger_account) for bank in host.config.bank_accounts}))
@@ -39,16 +38,12 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
     with open_committed_books(host) as (_, snapshot, books, bank):
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
-        found = reconcile_account(read_account_facts(_iter_legs(index, account), bank, names), day, stated)
+        found = reconcile_account(read_facts(host, index, bank, account), day, stated)
     return {"account_id": account, "account_name": info.account_name if info else "", **_reconciliation_data(found)}
 
 
-def _iter_legs(index: JournalIndex, account: int) -> Iterator[tuple[str, Decimal, Entry]]:
-    for posting in index.iter_postings(EntryFilter(account=account)):
-        yield posting.leg_id, posting.debit - posting.credit, posting.entry
-
-
-def _parse_balance(host: Host, text: str) -> Decimal:
+def parse_balance(host: Host, text: str) -> Decimal:
+    """The amount that was typed. Raises ``UsageError`` for what is no amount of money."""
     try:
         amount = Decimal(text.replace(",", "") if "." in text else text)
     except InvalidOperation:
@@ -92,8 +87,11 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
     with open_committed_books(host) as (_, snapshot, _books, bank):
         index = open_index(host.layout, snapshot, host.decimal_places)
         for account in host.config.bank_accounts:
-            facts = read_account_facts(_iter_legs(index, account.ledger_account), bank, [account.id])
+            legs = iter_legs(index, account.ledger_account)
+            shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
+            facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
             found = find_completeness(facts)
+            agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
             rows.append(
                 {
                     "account": account.id, "name": account.name or account.id,
@@ -102,6 +100,7 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
                     "differs_on": found.differs.day.isoformat() if found.differs else None,
                     "difference": to_json(found.difference) if found.differs else None,
                     "known": bool(facts.stated), "imported": facts.has_lines,
+                    "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
                 }
             )  # fmt: skip
     return rows

@@ -117,6 +117,10 @@ class Layout:
         return f"{self.books_dir}/bank/undone.csv"
 
     @property
+    def reconciliations(self) -> str:
+        return f"{self.books_dir}/bank/reconciliations.csv"
+
+    @property
     def periods(self) -> str:
         return f"{self.books_dir}/periods.csv"
 

@@ -50,7 +50,7 @@ def act(root: Path, command: list[str], on_step: Stopper) -> None:
     elif command[0] == "void":
         void_entry(host, command[1], "posted by mistake")
     elif command[0] == "close":
-        close_period(host, date.fromisoformat(command[1]), despite="both were booked by mistake")
+        close_period(host, date.fromisoformat(command[1]), despite="both were booked by mistake", with_pending=True)
     elif command[0] == "repair":
         with host.open_for_writing("repair"):
             pass

@@ -47,7 +47,7 @@ def test_what_no_entry_can_be_is_refused(ws: Workspace, name: str) -> None:
 
 
 def test_a_closed_month_takes_no_written_entry(posted: Workspace) -> None:
-    posted.ok("period", "close", "2025-01", "--despite", "a test")
+    posted.ok("period", "close", "2025-01", "--with-pending", "--despite", "a test")
     with unchanged(posted):
         refused(posted("journal", "add", "2025-01-31", "x", "5220=1", "1590=-1"), 1, "closed through 2025-01-31")
         refused(posted("queue", "undo"), 3, "")

@@ -57,7 +57,7 @@ def test_b23_a_gap_that_a_later_file_fills_is_settled(ws: Workspace) -> None:
     ws.drop("rest.csv", chase(("01/16/2025", "HAT", "-40.00", "950.00")))
     ws.run("ingest")
     assert "balance_gap" not in [c["kind"] for c in ws.cards()]
-    ws.ok("period", "close", "2025-01")
+    ws.ok("period", "close", "2025-01", "--with-pending")
 
 
 def test_b23_voided_and_held_lines_keep_a_period_open(ws: Workspace) -> None:

@@ -86,11 +86,15 @@ def test_closed_periods_on_the_command_line(posted: Workspace) -> None:
     posted.script(
         'for e in journal_query(status="pending-review"):\n    journal_update_status(e["entry_id"], "auto-confirmed")'
     )
-    assert "closed through 2025-01-31" in posted.ok("period", "close", "2025-01-31", "--filed", "--reason", "sent").out
+    assert (
+        "closed through 2025-01-31"
+        in posted.ok("period", "close", "2025-01-31", "--filed", "--with-pending", "--reason", "sent").out
+    )
     [mark] = posted.json("period", "list")
-    assert mark["state"] == "filed" and mark["reason"] == "sent" and mark["through"] == "2025-01-31" and mark["digest"]
+    assert mark["state"] == "filed" and mark["through"] == "2025-01-31" and mark["digest"]
+    assert mark["reason"] == "sent; with 2 decisions pending"
     assert "filed" in posted.ok("period", "list").out
-    assert posted.git("log", "-1", "--format=%s").strip() == "close: through 2025-01-31"
+    assert posted.git("log", "-1", "--format=%s").strip() == "close: through 2025-01-31, with 2 pending"
     assert "Decision" in posted.trailers()
     posted.in_order()
 

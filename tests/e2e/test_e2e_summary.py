@@ -36,7 +36,7 @@ def test_what_was_corrected_away_is_not_listed(ws: Workspace) -> None:
 def test_a_correction_of_a_closed_month_leaves_that_months_summary(ws: Workspace) -> None:
     ws.drop("january.csv", chase(("01/20/2025", "CHAIRS", "-300.00")))
     ws.run("ingest")
-    ws.ok("period", "close", "2025-01-31")
+    ws.ok("period", "close", "2025-01-31", "--with-pending")
     before = summary(ws)
     ws.ok("queue", "correct", ws.entries()[0]["entry_id"], "--account", "5060")
     assert {**summary(ws), "waiting_for_review": 1} == before

@@ -11,7 +11,7 @@ from proposing import FEBRUARY, edit, history, live, propose, threshold
 @pytest.mark.parametrize("through", ["2025-01", "2025-02-09"])
 def test_d1_an_agent_that_posts_is_proposed_and_approved_after_a_close(ws: Workspace, through: str) -> None:
     """D1, B23: last month is closed, or all up to yesterday; the made-up month lies after that, and is posted."""
-    ws.ok("period", "close", through)
+    ws.ok("period", "close", through, "--with-pending")
     threshold(ws)
     found = propose(ws, "ingest")
     made_up = next(s for s in found["checks"]["stages"]["agents/ingest.py"] if s["stage"] == "rehearsal")
@@ -23,7 +23,7 @@ def test_d1_an_agent_that_posts_is_proposed_and_approved_after_a_close(ws: Works
 def test_d14_past_runs_are_compared_across_a_close(ws: Workspace) -> None:
     """D14: each run on the books as they stood before it, when its month was open."""
     history(ws)
-    ws.ok("period", "close", "2025-02-08")
+    ws.ok("period", "close", "2025-02-08", "--with-pending")
     threshold(ws)
     found = propose(ws, "ingest")["behaviour"]["history"]
     assert (found["runs"], found["changed"], found["failed"]) == (2, 2, [])
@@ -37,7 +37,7 @@ def test_d9_a_case_recorded_before_the_close_is_replayed_after_it(ws: Workspace)
     ws.ok("test", "add", before, "-m", "as it was")
     ws.drop("february.csv", FEBRUARY)
     later = ws.run("ingest")["run_id"]
-    ws.ok("period", "close", "2025-02-08")
+    ws.ok("period", "close", "2025-02-08", "--with-pending")
     ws.ok("test", "add", later, "-m", "made after the close")
     edit(ws, "agents/ingest.py", "description: ", "description: my ")
     found = propose(ws, "ingest")
@@ -50,7 +50,7 @@ def test_d15_a_close_between_proposal_and_approval(ws: Workspace) -> None:
     """D15: the month is made up anew after it; where the effects are others by now, another takes its place."""
     threshold(ws)
     propose(ws, "ingest")
-    ws.ok("period", "close", "2025-01-31")
+    ws.ok("period", "close", "2025-01-31", "--with-pending")
     done = ws("agent", "approve", "P1")
     if done.code:
         assert "P2 has taken its place" in done.err, done
@@ -65,12 +65,12 @@ if month == 0:
     year, month = year - 1, 12
 journal_add_double(f"{year}-{month:02}-01", "rent", 5010, 1010, 100)"""
     live(ws, body)
-    ws.ok("period", "close", "2025-01")
+    ws.ok("period", "close", "2025-01", "--with-pending")
     live(ws, body.replace("100)", "200)"))
 
 
 def test_b23_a_run_itself_posts_nothing_into_what_is_closed(ws: Workspace) -> None:
     """B23: only what is made up is dated elsewhere."""
-    ws.ok("period", "close", "2025-01")
+    ws.ok("period", "close", "2025-01", "--with-pending")
     ws.drop("january.csv")
     assert "closed through 2025-01-31" in ws.run("ingest", code=1)["error"]["message"]

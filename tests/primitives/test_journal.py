@@ -135,11 +135,15 @@ def test_b2_a_commit_by_hand_can_be_answered_for(posted: Workspace) -> None:
     assert posted.json("journal", "check")["ok"]
 
 
-def test_b23_entries_that_wait_for_review_do_not_keep_a_period_open(posted: Workspace) -> None:
+def test_b23_entries_that_wait_keep_a_period_open_unless_told_otherwise(posted: Workspace) -> None:
     """B23: closing names them; what corrects them later lands in the first open period, the closed figures stay."""
     before = posted.json("journal", "balance", "--as-of", "2025-01-31")
-    closed = posted.ok("period", "close", "2025-01")
-    assert "2 entries up to 2025-01-31 still wait for review" in closed.err
+    with unchanged(posted):
+        refused(posted("period", "close", "2025-01"), 3, "2 decisions about the time up to 2025-01-31 wait",
+                "2025-01-004 2025-01-10 4.50 COFFEE", "--with-pending")  # fmt: skip
+    posted.ok("period", "close", "2025-01", "--with-pending", "--reason", "due")
+    assert posted.git("log", "-1", "--format=%s").strip() == "close: through 2025-01-31, with 2 pending"
+    assert posted.json("period", "list")[0]["reason"] == "due; with 2 decisions pending"
     voided = posted.json("journal", "void", "2025-01-002", "--reason", "not ours")
     assert voided["reversal"] == "2025-02-001"
     assert posted.json("journal", "balance", "--as-of", "2025-01-31") == before
@@ -466,7 +470,7 @@ def test_b23_closed_periods(posted: Workspace) -> None:
         refused(posted("period", "close", "2025-02"), 3, "not over yet")
         refused(posted("period", "close", "2025-13"), 2)
         refused(posted("period", "close", "soon"), 2)
-    closed = posted.json("period", "close", "2025-01", "--reason", "done")
+    closed = posted.json("period", "close", "2025-01", "--reason", "done", "--with-pending")
     assert closed["through"] == "2025-01-31"
     january = posted.json("journal", "balance", "--as-of", "2025-01-31")
     fails(posted, 'journal_add_double("2025-01-31", "x", 5020, 1010, 4)', "closed through 2025-01-31", "2025-02-01")

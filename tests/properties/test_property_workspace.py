@@ -114,7 +114,9 @@ class Workspace:
 
     def close(self, stop: str = "") -> None:
         try:
-            close_period(self.host(stop), FIRST + timedelta(days=self.random.randint(0, 80)), despite="tested")
+            close_period(
+                self.host(stop), FIRST + timedelta(days=self.random.randint(0, 80)), despite="tested", with_pending=True
+            )
         except (Stop, ClearedError):
             pass  # closed already
 

@@ -226,7 +226,7 @@ class ReviewMachine(RuleBasedStateMachine):
 
     @rule()
     def close(self) -> None:
-        if self.ws("period", "close", "2025-01").code == 0:
+        if self.ws("period", "close", "2025-01", "--with-pending").code == 0:
             self.closed = True
             self.done.append(None)  # what was decided before it is not taken back across it
 

@@ -10,10 +10,10 @@ OPENING = ("journal", "add", "2025-01-01", "Opening", "1010=1000.00", "3900=-100
 def test_the_books_agree_with_the_bank(posted: Workspace) -> None:
     posted.ok(*OPENING)
     done = posted.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "2,446.40")
-    assert done.out == "1010 Business checking agrees with the bank on 2025-01-31: 2446.40.\n"
+    assert done.out.startswith("1010 Business checking agrees with the bank on 2025-01-31: 2446.40 (")
     (account,) = [a for a in posted.json("status")["accounts"] if a["account_id"] == 1010]
-    assert (account["through"], account["differs_on"]) == ("2025-01-10", None)
-    assert "complete to the cent through 2025-01-10" in posted.ok("status").out
+    assert (account["through"], account["differs_on"]) == ("2025-01-31", None)
+    assert "complete to the cent through 2025-01-31" in posted.ok("status").out
 
 
 def test_a_doubled_entry_is_named(posted: Workspace) -> None:
@@ -52,3 +52,46 @@ def test_what_is_no_account_or_amount(ws: Workspace) -> None:
     for amount in ("much", "nan", "1e400", "0.001"):
         refused(ws("reconcile", "1010", "--date", "2025-01-31", "--balance", amount), 2, "no amount of money")
     assert "nothing imported yet" in ws.ok("status").out
+
+
+def test_b21_what_agrees_is_recorded_shown_and_checked(ws: Workspace) -> None:
+    """B21: one commit with who; again it is none; a later change is a violation until it is withdrawn."""
+    ws.ok(*OPENING)
+    ws.drop("january.csv")
+    ws.run("ingest")
+    words = ("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
+    with unchanged(ws):
+        ws.ok(*words, "--dry-run")
+        assert ws("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.41").code == 1
+        refused(ws("reconcile", "1010", "--date", "2025-02-11", "--balance", "2446.40"), 3, "is not over yet")
+    assert ws.json(*words)["commit"] == ws.head()
+    with unchanged(ws):
+        assert ws.json(*words)["commit"] is None, "on record already"
+    (account,) = ws.json("status")["accounts"]
+    assert (account["through"], account["reconciled"]["date"]) == ("2025-01-31", "2025-01-31")
+    assert "complete to the cent through 2025-01-31, reconciled through 2025-01-31 by" in ws.ok("status").out
+    ws.in_order()
+    refused(ws("import", "undo", "january.csv"), 3, "1010 was reconciled on 2025-01-31 by", "--despite")
+    ws.ok("journal", "void", "2025-01-002", "--reason", "wrong")
+    (violation,) = ws("journal", "check", "--json").json["violations"]
+    assert violation["check"] == "reconciled" and "(2446.40); the books have 2450.40 now" in violation["message"]
+    refused(ws("period", "close", "2025-01", "--with-pending"), 1, "[reconciled]")
+    ws.ok("reconcile", "1010", "--date", "2025-01-31", "--withdraw", "voided")
+    assert ws.json("journal", "check")["ok"]
+    refused(ws("reconcile", "1010", "--date", "2025-01-31", "--withdraw", "voided"), 2, "was not reconciled")
+
+
+def test_b21_an_undone_import_takes_its_reconciliation_along(ws: Workspace) -> None:
+    ws.drop("january.csv")
+    ws.run("ingest")
+    ws.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "1446.40")
+    ws.ok("import", "undo", "january.csv", "--despite", "the wrong file")
+    assert ws.json("journal", "check")["ok"] and ws.json("status")["accounts"][0]["reconciled"] is None
+
+
+def test_a_damaged_record_of_reconciliations_is_named(ws: Workspace) -> None:
+    path = "books/bank/reconciliations.csv"
+    ws.put(path, "account_id,date,balance,state,by,at,reason\n1010,soon,1.00,agreed,x,y,\n")
+    ws.commit(path)
+    messages = [v["message"] for v in ws("journal", "check", "--json").json["violations"]]
+    assert any("a reconciliation is not readable" in message for message in messages)

@@ -148,7 +148,7 @@ def card_ids(ws: Workspace) -> list[str]:
 def test_in_a_closed_month(posted: Workspace) -> None:
     """Dated on the first open day, with the date it would have had."""
     posted.ok("queue", "approve", "2025-01-002", "2025-01-004")
-    posted.ok("period", "close", "2025-01")
+    posted.ok("period", "close", "2025-01", "--with-pending")
     found = posted.json("queue", "correct", "2025-01-004", "--account", "5060")
     (name,) = found["posted"]
     new = entry(posted, name)

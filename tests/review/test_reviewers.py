@@ -53,7 +53,7 @@ def test_as_long_as_nobody_is_named_everybody_may_and_nothing_is_signed(posted: 
     [
         ["queue", "approve", COFFEE], ["queue", "correct", COFFEE, "--account", "5060"],
         ["queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense"], ["queue", "undo"],
-        ["journal", "void", COFFEE, "--reason", "no"], ["period", "close", "2025-01"],
+        ["journal", "void", COFFEE, "--reason", "no"], ["period", "close", "2025-01", "--with-pending"],
         ["config", "set", "thresholds.auto_confirm", "0.5"], ["config", "set", "thresholds.two_person", "5"],
     ],
 )  # fmt: skip
@@ -234,7 +234,7 @@ def test_another_second_decision_is_a_first_one(people: People) -> None:
 def test_what_the_first_agreed_to_is_exactly_that(people: People) -> None:
     """Closed in between, the correction would be dated otherwise: it is asked for again."""
     people.ok("ana", "queue", "reject", INVOICE, "--reason", "no", "--outcome", "suspense")
-    people.ok("ana", "period", "close", "2025-01")
+    people.ok("ana", "period", "close", "2025-01", "--with-pending")
     assert people.json("ben", "queue", "agree", INVOICE)["entries"] == []
     assert people.json("ana", "queue", "agree", INVOICE)["entries"] == [INVOICE]
     assert damage(people.ws) == []

@@ -111,7 +111,7 @@ def test_the_last_act_whichever_command_did_it(posted: Workspace) -> None:
 def test_not_across_a_close(posted: Workspace) -> None:
     """Fault 14: what lies in a closed period is not moved into another one."""
     posted.ok("queue", "correct", FOUR, "--account", "5060")
-    posted.ok("period", "close", "2025-01")
+    posted.ok("period", "close", "2025-01", "--with-pending")
     with unchanged(posted):
         refused(posted("queue", "undo"), 3, "close: through 2025-01-31", "cleared period reopen")
     posted.ok("queue", "approve", TWO)
