@@ -12,6 +12,7 @@ from typing import Final
 
 from cleared.clock import Clock, format_iso
 from cleared.errors import BusyError, ClearedError
+from cleared.notify.channels import NETWORK_SECONDS
 from cleared.notify.notifications import Notifier
 from cleared.notify.script_messages import ScriptMessages
 from cleared.service.actions import ServiceActions
@@ -57,6 +58,11 @@ class ServedWorkspace:
     def close(self) -> None:
         self.service.close()
         self._lock.close()
+
+    def finish_sending(self) -> None:
+        """Wait a little for a message that is being handed over: cut off now, it would be sent again later."""
+        if self._notifying is not None:
+            self._notifying.join(NETWORK_SECONDS)
 
     def keep_lock(self) -> None:
         """Take the lock again, where it was deleted with ``.cleared/``.
@@ -186,6 +192,8 @@ def serve_workspaces(
             member.log("service.up", "up; Ctrl-C ends it after the current run", **confinement)
         try:
             driver.run_until_stopped()
+            for member in members:
+                member.finish_sending()
         finally:
             for member in members:
                 member.log("service.down", "down")

@@ -13,10 +13,27 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import __main__ as bench
-from bench import books, bulk, calls, commits, gate, growth, loop, measure, review, suggestions, workspaces
+from bench import (
+    bank_formats,
+    books,
+    bulk,
+    calls,
+    commits,
+    gate,
+    growth,
+    loop,
+    measure,
+    review,
+    sessions,
+    suggestions,
+    tasks,
+    workspaces,
+)  # fmt: skip
 
 SIZES = (
-    (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3), (commits, "FILES", 300), (gate, "RUNS", 2),
+    (bank_formats, "LINES", 50), (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3),
+    (sessions, "STEPS", 3), (sessions, "TURNS", 1), (tasks, "BYTES", 1 << 20), (commits, "FILES", 300),
+    (gate, "RUNS", 2),
     (gate, "ROWS", 3), (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
     (suggestions, "ENTRIES", 200),
 )  # fmt: skip
@@ -38,7 +55,7 @@ def once(measured: measure.Side, baseline: measure.Side, repeat: int) -> tuple[f
 def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, size in SIZES:
         monkeypatch.setattr(module, name, size)
-    for module in (measure, loop):
+    for module in (bank_formats, calls, loop, measure, sessions, tasks):
         monkeypatch.setattr(module, "interleave", once)
     # The figures set these to folders of their own; they are put back afterwards.
     monkeypatch.setattr(sys, "path", [*sys.path])

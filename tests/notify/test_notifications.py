@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from harness import IDENTITY, Workspace, refused
 from mailserver import MailServer, certificate
+from running import eventually
 
 from cleared.app import open_workspace
 from cleared.clock import FixedClock
@@ -529,8 +530,12 @@ def test_a_command_that_hangs_is_ended_with_all_it_started(
     box.send_due_messages(NIGHT + MINUTE)
     assert time.monotonic() - began < 3
     assert box.status_data()["last_error"] == "notify.py was ended after 0.5 seconds"
-    shown = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
-    assert not [line for line in shown.splitlines() if line.split()[0] == pid.read_text() and "Z" not in line]
+
+    def is_running() -> bool:
+        shown = subprocess.run(["ps", "-A", "-o", "pgid=,stat="], capture_output=True, text=True, check=True).stdout
+        return any(line.split()[0] == pid.read_text() and "Z" not in line for line in shown.splitlines())
+
+    eventually(lambda: not is_running())  # killed is not yet ended
 
 
 def test_what_a_command_leaves_running_is_not_waited_for(ws: Workspace, command: Command) -> None:
