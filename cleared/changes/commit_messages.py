@@ -84,6 +84,13 @@ def opening_balances_posted(count: int) -> CommitSubject:
     return CommitSubject(f"bootstrap: opening balances of {count_noun(count, 'account')}")
 
 
+def books_moved_in(entries: int, openings: int, file: str) -> CommitSubject:
+    """Books of another program."""
+    counts = [count_noun(n, what, many) for n, what, many in ((openings, "opening balance", ""),
+              (entries, "entry", "entries")) if n]  # fmt: skip
+    return _subject("bootstrap", f"{' and '.join(counts)} from {_one_line(file)}")
+
+
 def period_closed(through: date, unsettled: int, despite: str, pending: int = 0) -> CommitSubject:
     """``unsettled``: how many bank lines are not in the books; ``despite``: why it is closed all the same.
     ``pending``: how many decisions about it still wait."""

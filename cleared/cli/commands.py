@@ -81,6 +81,7 @@ SECTIONS: Final = {
     ),
     "Workspace": (
         Entry("init", "setup", "init_workspace", "Make a workspace"),
+        Entry("start-from", "migration", "start_books", "Take over opening balances or books of another program"),
         Entry("demo", "setup", "run_demo", "Make a sample workspace and walk through it"),
         Entry("config", "config", "app", "Read, change and approve settings"),
         Entry("llm", "llm", "app", "See which language model is asked, its key, and what it has cost"),

@@ -125,7 +125,7 @@ class ExportedBooks:
             return []
         return [
             f"There is no opening balance of {', '.join(missing)}: balances are those since the first entry, and a "
-            "balance sheet is wrong by what was there before. cleared journal open posts those of config.yaml."
+            "balance sheet is wrong by what was there before. cleared start-from or cleared journal open posts it."
         ]
 
 
