@@ -82,10 +82,10 @@ def blocks(page: str) -> Iterator[Block]:
 class Terminal:
     """One terminal in an empty directory, used by somebody called Ana with ``cleared`` on her path.
 
-    Every block is typed a minute after the one before.
+    Every block is typed a minute after the one before. ``tools``: where her ``cleared`` is.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, tools: Path = Path(sys.executable).parent) -> None:
         self.home = folder / "home"
         self.here = self.home
         self.now = START
@@ -96,7 +96,7 @@ class Terminal:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLEARED_", "PYTHON", "LC_", "XDG_"))}
         self.environment = kept | {
             "HOME": str(self.home), "USER": "ana", "LOGNAME": "ana", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+            "PATH": f"{tools}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
             "GIT_CONFIG_GLOBAL": str(self.home / ".gitconfig"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_PAGER": "cat",
             "CHECKOUT": str(Path(__file__).resolve().parent.parent),
         }  # fmt: skip
@@ -152,9 +152,11 @@ def start_of(page: str) -> str | None:
     return found[1] if found else None
 
 
-def rehearse(page: str, folder: Path) -> Iterator[tuple[Block, str]]:
+def rehearse(
+    page: str, folder: Path, tools: Path = Path(sys.executable).parent
+) -> Iterator[tuple[Block, str]]:  # fmt: skip
     """Type the page's commands in order; each block with what it printed."""
-    terminal = Terminal(folder)
+    terminal = Terminal(folder, tools)
     start = start_of(page)
     if start:
         terminal.type(start)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from preloaded_command import PreloadedCommand
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -25,9 +28,16 @@ def test_pages_about_the_gate_are_among_them(name: str) -> None:
     assert f"docs/howto/{name}.md" in PAGES
 
 
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Path]:
+    """The ``cleared`` of the shell: in a folder with a short name, as a socket's path must be."""
+    with tempfile.TemporaryDirectory() as folder, PreloadedCommand(Path(folder) / "bin") as command:
+        yield command.folder
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_page_shows_what_happens(page: str, tmp_path: Path) -> None:
-    for block, shown in shown_commands.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path):
+def test_page_shows_what_happens(page: str, tmp_path: Path, tools: Path) -> None:
+    for block, shown in shown_commands.rehearse(PAGES[page].read_text(encoding="utf-8"), tmp_path, tools):
         expected = shown_commands.shape(block.printed or "")
         assert shown_commands.shape(shown) == expected, (
             f"{page}:{block.line} prints something else now; look, then: python -m docs.shown_commands {page}\n"
