@@ -75,8 +75,10 @@ def _print_status(status: dict[str, Any]) -> None:
         ]
     )
     print_line("")
+    from cleared.review.bank_agreement import describe_completeness
+
     for account in status["accounts"]:
-        print_line(f"{escape_text(account['name'])}: {_completeness_text(account)}")
+        print_line(escape_text(describe_completeness(account)))
     print_table(
         ["agent", "starts on", "state", "last run", "ended", "next"],
         (
@@ -92,21 +94,6 @@ def _print_status(status: dict[str, Any]) -> None:
         print_line("")
     for line in status["trouble"]:
         print_line(f"! {line}")
-
-
-def _completeness_text(account: dict[str, Any]) -> str:
-    """Through which day an account agrees with the bank, in words."""
-    if not account["imported"]:
-        return "nothing imported yet"
-    if not account["known"]:
-        return f"its files state no balance (cleared reconcile {account['account_id']} --date … --balance …)"
-    through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
-    if account["reconciled"]:
-        by = escape_text(account["reconciled"]["by"])
-        through += f", reconciled through {account['reconciled']['date']} by {by}"
-    if account["differs_on"] is None:
-        return through
-    return f"{through}; on {account['differs_on']} {account['difference']} is missing"
 
 
 def _notification_text(state: dict[str, Any]) -> str:

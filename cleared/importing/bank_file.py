@@ -47,6 +47,13 @@ class ImportFile:
     is_in_run: bool = False
     processed_as: str | None = None
     _moving: list[BankLine] | None = None
+    _fees: dict[int, Decimal] | None = None
+
+    def find_fee(self, line: BankLine) -> Decimal | None:
+        """What a processor kept of the line's gross (negative); None where the file does not say."""
+        if self._fees is None:
+            self._fees = {row.row: row.fee for row in self.rows if row.fee is not None}
+        return self._fees.get(line.row)
 
     def moving_lines(self) -> list[BankLine]:
         """The new lines that move money, once the file's rows are taken: a list that a script may ask for by parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -18,6 +18,7 @@ from cleared.changes.host import Host
 from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.clock import format_iso
 from cleared.notify.channels import Message, escape_text
+from cleared.review.bank_agreement import describe_completeness
 from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
 
@@ -42,13 +43,19 @@ def count_failed_runs(host: Host, since: datetime) -> Counter[str]:
     return +failed
 
 
-def digest_message(host: Host, cards: list[Card], failed: Counter[str], now: datetime) -> Message:
-    """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one."""
+def digest_message(
+    host: Host, cards: list[Card], failed: Counter[str], now: datetime, accounts: Sequence[Mapping[str, Any]] = ()
+) -> Message:
+    """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one.
+    ``accounts``: of the first one of a month, through which day each bank account is complete."""
     kinds = Counter(card.kind for card in cards)
     proposals = [card for card in cards if card.kind == PROPOSAL.name]
     counts = [count_noun(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
     counts += [count_noun(failed.total(), "run") + " failed"] if failed else []
+    counts = counts or ["the month before"]
     lines = [f"{', '.join(counts)}.", ""]
+    if accounts:
+        lines += ["Bank accounts:", *_list_items([describe_completeness(dict(each)) for each in accounts]), ""]
     lines += [f"{count:>5}  {kind_named(kind).meaning}" for kind, count in kinds.most_common()]
     if cards:
         lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
@@ -66,6 +73,7 @@ def digest_message(host: Host, cards: list[Card], failed: Counter[str], now: dat
         "cards": dict(kinds), "oldest": _card_summary(cards[0]) if cards else None,
         "overdue": [_card_summary(card) for card in late[:_MAX_LISTED]],
         "proposals": [_card_summary(card) for card in proposals[:_MAX_LISTED]], "failed": dict(failed),
+        "accounts": [dict(each) for each in accounts],
     }  # fmt: skip
     return make_message(host, "digest", ", ".join(counts), lines, data, now)
 

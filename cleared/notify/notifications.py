@@ -136,6 +136,7 @@ class Notifier:
             return
         try:
             cards, failed = load_open_cards(self.host), count_failed_runs(self.host, since)
+            accounts = self._read_accounts(since, now)
         except (ClearedError, OSError, sqlite3.Error, ValueError) as error:
             with self._lock:
                 self._state.last_error = self._clean_error(f"what waits cannot be read: {error}")
@@ -148,10 +149,22 @@ class Notifier:
             self._state.outbox = [w for w in self._state.outbox if w.message.kind != "digest"]
             if not self._state.outbox:
                 self._state.last_error = None
-            if cards or failed:
-                self._queue_message(digest_message(self.host, cards, failed, now), now)
+            if cards or failed or accounts:
+                self._queue_message(digest_message(self.host, cards, failed, now, accounts), now)
             self._state.digest_at = format_iso(now)
             self._unwritten = True
+
+    def _read_accounts(self, since: datetime, now: datetime) -> list[dict[str, Any]]:
+        """For the first digest of a month: through which day each bank account with lines is complete."""
+        from zoneinfo import ZoneInfo
+
+        from cleared.review.bank_agreement import read_completeness
+
+        zone = ZoneInfo(self.host.config.business.timezone)
+        before, today = since.astimezone(zone), now.astimezone(zone)
+        if (before.year, before.month) == (today.year, today.month):
+            return []
+        return [account for account in read_completeness(self.host) if account["imported"]]
 
     def _queue_message(self, message: Message, now: datetime) -> None:
         self._state.outbox.append(QueuedMessage(message, next=format_iso(now)))

@@ -40,7 +40,8 @@ def importer_parse(
 
     Rows that are in the books already are left out and recorded with the line they repeat; pending rows are
     recorded and left out. ``amount`` is negative for money out. Each dict's ``reference`` identifies the line: pass
-    it on when posting; ``bank_id`` is the bank's own id, empty where the file has none. Every row given must be posted,
+    it on when posting; ``bank_id`` is the bank's own id, empty where the file has none; ``fee`` is what a processor
+    kept (negative; the gross is ``amount - fee``), None where the file does not say. Every row given must be posted,
     held or ignored before the file can be marked processed. Of a large file, ``offset`` and ``limit`` give a part at a
     time, so that a script never holds all of it: ``limit`` of them after the first ``offset``; none are left where the
     list is empty.
@@ -67,6 +68,7 @@ def _to_transaction(file: ImportFile, line: BankLine) -> Transaction:
         "type": line.type,
         "currency": line.currency,
         "balance": line.balance_after,
+        "fee": file.find_fee(line),
         "state": line.state,
         "account": file.account.id,
         "ledger_account": file.account.ledger_account,

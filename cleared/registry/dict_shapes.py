@@ -110,7 +110,8 @@ class BankFile(TypedDict):
 
 class Transaction(TypedDict):
     """One row of a bank file. ``amount``: negative = money out. ``reference`` identifies the line; pass it on.
-    ``bank_id`` is the bank's own id, empty where the file has none."""
+    ``bank_id`` is the bank's own id, empty where the file has none. ``fee``: what a processor kept of the gross,
+    negative; ``amount`` is net of it."""
 
     date: str
     description: str
@@ -120,6 +121,7 @@ class Transaction(TypedDict):
     type: str
     currency: str
     balance: Decimal | None
+    fee: Decimal | None
     state: str
     account: str
     ledger_account: int

@@ -104,3 +104,18 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
                 }
             )  # fmt: skip
     return rows
+
+
+def describe_completeness(account: dict[str, Any]) -> str:
+    """One row of ``read_completeness`` in words; texts in it are not escaped."""
+    if not account["imported"]:
+        return f"{account['name']}: nothing imported yet"
+    if not account["known"]:
+        how = f"cleared reconcile {account['account_id']} --date … --balance …"
+        return f"{account['name']}: its files state no balance ({how})"
+    through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
+    if account["reconciled"]:
+        through += f", reconciled through {account['reconciled']['date']} by {account['reconciled']['by']}"
+    if account["differs_on"] is not None:
+        through += f"; on {account['differs_on']} {account['difference']} is missing"
+    return f"{account['name']}: {through}"

@@ -51,7 +51,7 @@ def test_b6_what_a_transaction_is(ws: Workspace) -> None:
     assert first == {
         "date": "2025-01-03", "description": "GITHUB *PRO", "amount": {"$decimal": "-4.00"}, "type": "ACH_DEBIT",
         "bank_id": "",
-        "currency": "USD", "balance": {"$decimal": "996.00"}, "state": "posted", "account": "checking",
+        "currency": "USD", "balance": {"$decimal": "996.00"}, "fee": None, "state": "posted", "account": "checking",
         "ledger_account": 1010,
     } or first["amount"] == "-4.00"  # fmt: skip
     assert reference.startswith("f1:") and len({t["reference"] for t in found[1][1:]} | {reference}) == 4
@@ -625,3 +625,16 @@ def test_a_failed_run_leaves_the_input(ws: Workspace) -> None:
     fails(ws, ws.read("agents/ingest.py").split('"""')[2] + "\nconfig_get('no.such')", "no.such")
     assert ingest(ws) == (4, 2, 2)
     ws.in_order()
+
+
+def test_scripts_get_what_a_processor_kept(ws: Workspace) -> None:
+    """B19: the fee of a row, where the file has one; the amount is net of it."""
+    ws.config("bank_accounts.checking.format=stripe_report")
+    ws.drop(
+        "stripe.csv",
+        "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,reporting_category,description\n"
+        'txn_1,2025-01-31 10:02:11,2025-02-02 00:00:00,usd,25.00,1.03,23.97,charge,"ACME, INC."\n'
+        'txn_2,2025-01-31 11:02:11,2025-02-02 00:00:00,usd,-23.97,0.00,-23.97,payout,"PAYOUT"\n',
+    )
+    body = "[[str(t['amount']), str(t['fee'])] for f in importer_scan() for t in importer_parse(f['name'])]"
+    assert ws.script(body, "--dry-run")["result"] == [["23.97", "-1.03"], ["-23.97", "0.00"]]

@@ -138,6 +138,26 @@ def test_nothing_is_sent_where_nothing_waits(ws: Workspace, server: MailServer) 
     assert not server.mails and box.status_data()["waiting"] == 0
 
 
+def test_the_first_digest_of_a_month_says_through_which_day_each_account_is_complete(
+    posted: Workspace, server: MailServer
+) -> None:
+    """Once a month, and also where nothing else waits."""
+    posted.ok("queue", "approve", *[c["id"] for c in posted.cards()])
+    posted.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "1446.40")
+    by_mail(posted, server)
+    box = notifier(posted)
+    box.send_due_messages(NIGHT)
+    box.send_due_messages(MORNING)
+    assert not server.mails
+    box.send_due_messages(MORNING + 20 * DAY)
+    box.send_due_messages(MORNING + 21 * DAY)
+    (mail,) = server.mails
+    assert mail["Subject"] == "Acme: the month before"
+    assert "Business checking: complete to the cent through 2025-01-31, reconciled through 2025-01-31" in " ".join(
+        mail.get_content().split()
+    )
+
+
 def test_a_digest_that_was_slept_through_comes_once_and_late(posted: Workspace, server: MailServer) -> None:
     by_mail(posted, server)
     notifier(posted).send_due_messages(NIGHT)
