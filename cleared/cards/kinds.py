@@ -48,6 +48,11 @@ LINE: Final = CardKind(
     answers={"ignore": "The line is set aside for good."}, actions={"correct": "Post it to an account"},
     person_only=True,
 )  # fmt: skip
+ADJUSTMENT: Final = CardKind(
+    "adjustment", "Adjusting entry", "adjusting", "An entry that somebody proposes, such as your accountant.",
+    "Approving or rejecting it.", actions={"confirm": "Post it as it is", "reject": "Reject: nothing is posted"},
+    person_only=True,
+)  # fmt: skip
 PROPOSAL: Final = CardKind(
     "proposal", "Proposal", "proposal", "A change of scripts, settings or tests, to approve or reject.",
     "Approving or rejecting the proposal.", actions={"approve": "Approve: it becomes live", "decline": "Reject"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
@@ -188,6 +189,34 @@ def add_journal_entry(
         print_message(
             f"It moves the bank account {bank}: if a file of the bank has this line, it will be posted a second time."
         )
+
+
+@app.command("adjust")
+def take_adjusting_entries(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: date, description, account, debit, credit.")],
+    map_file: Annotated[
+        Path | None, typer.Option("--map", metavar="FILE", help="CSV of ACCOUNT,NUMBER for accounts it cannot place.")
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take adjusting entries that your accountant sent back: each waits as a card, and is posted when you approve it.
+
+    Rows of one date and description are one entry, until they balance; a column entry says it, too. The same entry
+    again makes no second card.
+    """
+    from cleared.migration.adjustments import queue_adjustments
+
+    proposed, commit = queue_adjustments(open_host(workspace), file, map_file)
+    if json:
+        print_json({"cards": proposed.cards, "known": proposed.known, "commit": commit})
+        return
+    if proposed.known:
+        print_message(f"{count_noun(len(proposed.known), 'entry', 'entries')} came before: {', '.join(proposed.known)}")
+    if commit:
+        made = count_noun(len(proposed.cards), "adjusting entry", "adjusting entries")
+        print_line(f"{made} for review ({commit[:10]}).")
+        print_message(f"Next: cleared review, or cleared queue approve {' '.join(proposed.cards[:5])}")
 
 
 @app.command("accept")

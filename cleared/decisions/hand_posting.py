@@ -33,8 +33,8 @@ def add_entry_by_hand(
     account is unknown, closed or a heading, or the day lies in a closed period.
     """
     refuse_in_job()
-    description = _check_line(host, "description", description, required=True)
-    counterparty, note = _check_line(host, "counterparty", counterparty), _check_line(host, "note", note)
+    description = check_line(host, "description", description, required=True)
+    counterparty, note = check_line(host, "counterparty", counterparty), check_line(host, "note", note)
     tags = [_check_tag(host, tag) for tag in tags]
     for account, amount in lines:
         _check_amount(account, amount, host.bounds)
@@ -79,7 +79,7 @@ def _check_amount(account: int, amount: Decimal, bounds: Bounds) -> None:
         )
 
 
-def _check_line(host: Host, field: str, text: str, *, required: bool = False) -> str:
+def check_line(host: Host, field: str, text: str, *, required: bool = False) -> str:
     """A text on one line, without secrets. Raises ``UsageError``."""
     text = " ".join(host.redactor.redact_text(text).split())
     if (required and not text) or len(text) > MAX_TEXT or not text.isprintable():
@@ -93,7 +93,7 @@ def _check_line(host: Host, field: str, text: str, *, required: bool = False) ->
 
 def _check_tag(host: Host, tag: str) -> str:
     """Raises ``UsageError`` for what is no tag of a person's."""
-    tag = _check_line(host, "tag", tag, required=True)
+    tag = check_line(host, "tag", tag, required=True)
     if tag.startswith("@") or ";" in tag:
         raise UsageError(f"{tag[:60]!r} is not a tag", remedy="A tag is a word without ; and without @ before it.")
     return tag

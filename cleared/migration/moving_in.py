@@ -15,26 +15,19 @@ from cleared.changes.host import Host
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.decisions.journal_decisions import OPENING_BALANCES, require_commit
 from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
-from cleared.importers.base import Faults, ImportFileError
+from cleared.importers.base import Faults
 from cleared.ledger.corrections import make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.staged_journal import Books
-from cleared.migration.account_mapping import AccountMapping, map_accounts, read_map_file
-from cleared.migration.beancount_reader import read_beancount
-from cleared.migration.hledger_reader import read_hledger
+from cleared.migration.account_mapping import AccountMapping, map_accounts
 from cleared.migration.source_books import SourceBooks, SourceEntry
-from cleared.migration.trial_balance_file import read_trial_balance
+from cleared.migration.source_files import read_account_map, read_source
 from cleared.queries import open_committed_books
 from cleared.registry.vocabulary import VALUE_TYPES
-from cleared.safe_files import read_stable
 from cleared.schema import money
 from cleared.terminal import count_noun
 
-READERS: Final = {"trial-balance": read_trial_balance, "hledger": read_hledger, "beancount": read_beancount}
-"""Format → what reads it."""
-MAX_BYTES: Final = 256 << 20
 MAX_SHOWN: Final = 20
-_SUFFIXES: Final = {".csv": "trial-balance", ".tsv": "trial-balance", ".beancount": "beancount", ".bean": "beancount"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +80,8 @@ def read_move_plan(
     Raises ``ImportFileError`` for what is not understood, naming the lines; ``UsageError`` for a trial balance without
     ``first_day``.
     """
-    try:
-        source = _read_source(path, host, format)
-    except ImportFileError as error:
-        raise error.of_file(str(path)) from None
-    given: Mapping[str, int] = {}
-    if map_file is not None:
-        try:
-            given = read_map_file(_read_text(map_file))
-        except ImportFileError as error:
-            raise error.of_file(str(map_file)) from None
+    source = read_source(host, path, format)
+    given = read_account_map(map_file)
     if source.balances and first_day is None:
         raise UsageError(
             "a trial balance has no day", place=Place(field="--from"),
@@ -115,16 +100,16 @@ def read_move_plan(
     return plan
 
 
-def require_known_accounts(plan: MovePlan) -> None:
+def require_known_accounts(file: str, accounts: AccountMapping) -> None:
     """Raises ``PolicyError`` where an account of the file is not in the chart, with what would add each."""
-    unknown = plan.accounts.unknown
+    unknown = accounts.unknown
     if unknown:
         shown = "; ".join(f"{u.account[:80]} (line {u.line}: {u.reason})" for u in unknown[:MAX_SHOWN])
         more = f"; and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
         commands = ", ".join(u.command for u in unknown[:MAX_SHOWN])
         raise PolicyError(
             f"{count_noun(len(unknown), 'account')} of the file cannot be placed: {shown}{more}",
-            place=Place(plan.file),
+            place=Place(file),
             remedy=f"Name the number of each in a file, ACCOUNT,NUMBER on a line: --map FILE. Or add them: {commands}",
         )
 
@@ -136,7 +121,7 @@ def start_books_from(host: Host, plan: MovePlan) -> tuple[list[str], str]:
     unknown, or nothing is to be posted; ``ImportFileError`` with the lines that no entry can be made of.
     """
     refuse_in_job()
-    require_known_accounts(plan)
+    require_known_accounts(plan.file, plan.accounts)
     days = plan.days
     if days is None:
         raise PolicyError("there is nothing to post", place=Place(plan.file), remedy="Look with --preview.")
@@ -181,32 +166,6 @@ def describe_plan(plan: MovePlan) -> dict[str, Any]:
         ],
         "notes": plan.notes,
     }  # fmt: skip
-
-
-def _read_source(path: Path, host: Host, format: str | None) -> SourceBooks:
-    text = _read_text(path)
-    return READERS[format or _recognise_format(path, text)](text, host.config.business.currency, host.decimal_places)
-
-
-def _read_text(path: Path) -> str:
-    data, _ = read_stable(path.resolve(), MAX_BYTES, shown=str(path))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ImportFileError("it is not UTF-8", place=Place(line=line), remedy="Save the file as UTF-8.") from None
-    if "\0" in text:
-        raise ImportFileError("it holds NUL characters, so it is no text", remedy="Give a CSV or a journal.")
-    return text
-
-
-def _recognise_format(path: Path, text: str) -> str:
-    known = _SUFFIXES.get(path.suffix.lower())
-    if known is not None:
-        return known
-    plain = [line for line in text[:100_000].split("\n") if line[:1] not in ("", ";", "*", " ", "\t")]
-    is_beancount = any(line.startswith(("option ", "plugin ")) or " open " in line[:20] for line in plain[:200])
-    return "beancount" if is_beancount else "hledger"
 
 
 def _plan_openings(

@@ -13,10 +13,11 @@ from cleared.approvals.decision_effects import entry_weight
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.reviewers import parse_agreements
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ENTRY
+from cleared.cards.kinds import ADJUSTMENT, ENTRY
 from cleared.changes import commit_messages
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
+from cleared.decisions.adjusting_entries import read_adjustment
 from cleared.decisions.authorization import AGREES_TRAILER
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError, UsageError
@@ -223,6 +224,9 @@ def _upper_bound(decision_context: DecisionContext, target: Target, request: Dec
         corrected = target.entry.status == "user-corrected"
         entries = [target.entry, *(find_corrections(context.books, target.entry) if corrected else ())]
         return money.total([*(entry_weight(each, context.books, context.bank) for each in entries), *written])
+    if target.card is not None and target.card.kind == ADJUSTMENT.name:
+        posts = request["verb"] == "confirm"
+        return read_adjustment(target.card, context.books.bounds.places).amount if posts else ZERO
     line = context.bank.find_line(str(target.card.details.get("line", ""))) if target.card is not None else None
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 

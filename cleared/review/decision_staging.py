@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.cards.kinds import BRANCH, LINE, PROPOSAL, QUESTION, kind_named
+from cleared.cards.kinds import ADJUSTMENT, BRANCH, LINE, PROPOSAL, QUESTION, kind_named
 from cleared.clock import format_iso
+from cleared.decisions.adjusting_entries import post_adjustment
 from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.corrections import make_leg
@@ -67,6 +68,11 @@ DecisionData = Mapping[str, Any]
 def _confirm_target(
     decision_context: DecisionContext, target: Target, request: DecisionData, result: DecisionResult
 ) -> str:
+    if target.card is not None and target.card.kind == ADJUSTMENT.name:
+        posted = post_adjustment(decision_context.context, target.card, decision_context.by)
+        result.posted.append(posted.entry_id)
+        _settle_target(decision_context, target, f"posted as {posted.entry_id}", result)
+        return f"{posted.entry_id} {posted.description}"
     entry = decidable_entry(decision_context.context, require_entry(target).entry_id)
     if entry.status in ("user-confirmed", "user-corrected"):
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
@@ -99,6 +105,10 @@ def _reject_target(
     if target.card is not None and target.card.kind == QUESTION.name:  # its run does not go on
         decision_context.context.log_action("reject", f"{target.card.id} {reason}")
         result.ended_questions.append(target.card.id)
+        _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
+        return f"{target.card.title}: {reason}"
+    if target.card is not None and target.card.kind == ADJUSTMENT.name:
+        decision_context.context.log_action("reject", f"{target.card.id} {reason}")
         _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
         return f"{target.card.title}: {reason}"
     entry = require_entry(target)

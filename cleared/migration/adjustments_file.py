@@ -1,0 +1,98 @@
+"""Reading adjusting entries: a CSV with date, description, account, debit and credit, a row a line of an entry."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+from cleared.importers.base import Faults, ImportFileError
+from cleared.importers.csv_records import read_records
+from cleared.migration.source_books import SourceAmounts, SourceBooks, SourceEntry, SourcePosting, find_decimal_mark
+from cleared.schema import money
+
+COLUMNS: Final = {
+    "date": ("date", "day"),
+    "description": ("description", "memo", "text", "narration"),
+    "account": ("account", "account_id", "account id", "account number", "number", "code"),
+    "debit": ("debit", "debits", "dr"),
+    "credit": ("credit", "credits", "cr"),
+    "entry": ("entry", "entry no", "no", "ref", "reference", "journal no"),
+}  # fmt: skip
+"""What a column means → how it may be called."""
+REQUIRED: Final = ("date", "description", "account", "debit", "credit")
+REMEDY: Final = "Its first line names the columns date, description, account, debit, credit (and entry, if you like)."
+
+
+def read_adjustments(text: str, currency: str, places: int) -> SourceBooks:
+    """All entries. Rows of one ``entry`` belong together; without that column, rows of one date and description do,
+    until they balance. An empty date or description is that of the row before.
+
+    Raises ``ImportFileError`` with the lines that are not understood, and with entries that do not balance.
+    """
+    first = text.split("\n", 1)[0]
+    records = list(read_records(text, max(",;\t", key=first.count)))
+    titles = [title.strip().casefold() for title in records[0][1]] if records else []
+    at = {name: titles.index(t) for name, known in COLUMNS.items() for t in reversed(known) if t in titles}
+    if not at.keys() >= set(REQUIRED):
+        missing = ", ".join(name for name in REQUIRED if name not in at)
+        raise ImportFileError(f"these are no adjusting entries: no column is called {missing}", remedy=REMEDY)
+    return _EntryRows(records[1:], at, SourceAmounts(currency, places)).read_entries()
+
+
+class _EntryRows:
+    """Puts rows together to entries."""
+
+    def __init__(self, rows: list[tuple[int, list[str]]], at: dict[str, int], amounts: SourceAmounts) -> None:
+        self.rows, self.at, self.amounts = rows, at, amounts
+        self.books, self.faults = SourceBooks("adjustments"), Faults()
+        self._open: tuple[int, tuple[str, ...], date, str, list[SourcePosting]] | None = None
+
+    def read_entries(self) -> SourceBooks:
+        columns = self.at["debit"], self.at["credit"]
+        numbers = (row[n] for _, row in self.rows for n in columns if n < len(row))
+        self.amounts.decimal_mark = next(filter(None, map(find_decimal_mark, numbers)), "")
+        day, text = "", ""
+        for line, row in self.rows:
+            cells = {name: row[n].strip() if n < len(row) else "" for name, n in self.at.items()}
+            day, text = cells["date"] or day, cells["description"] or (text if not cells["date"] else "")
+            self._read_row(line, cells, day, text)
+        self._close_entry()
+        if self.faults:
+            raise self.faults.error(remedy=REMEDY)
+        return self.books
+
+    def _read_row(self, line: int, cells: dict[str, str], day: str, text: str) -> None:
+        try:
+            on = date.fromisoformat(day)
+            debit, credit = (
+                self.amounts.read_amount(cells[side]) if cells[side] else Decimal(0) for side in ("debit", "credit")
+            )
+        except ValueError as error:
+            self.faults.add(line, str(error) if day[:4].isdigit() else f"{day[:20]!r} is not a day such as 2025-12-31")
+            return
+        if not text or not cells["account"] or (debit and credit) or min(debit, credit) < 0:
+            self.faults.add(line, "a row has a description, an account, and one of debit and credit, which is positive")
+            return
+        key = (cells["entry"],) if cells.get("entry") else (day, text)
+        if self._open is not None and (self._open[1] != key or (len(key) == 2 and self._is_balanced())):
+            self._close_entry()
+        if self._open is None:
+            self._open = line, key, on, text, []
+        if debit or credit:
+            self._open[4].append(SourcePosting(cells["account"], debit - credit))
+
+    def _is_balanced(self) -> bool:
+        assert self._open is not None
+        return bool(self._open[4]) and not money.total([leg.amount for leg in self._open[4]])
+
+    def _close_entry(self) -> None:
+        if self._open is None:
+            return
+        line, _, day, text, legs = self._open
+        if legs and self._is_balanced():
+            self.books.entries.append(SourceEntry(line, day, text, tuple(legs)))
+        elif legs:
+            left = money.format_amount(money.total([leg.amount for leg in legs]))
+            self.faults.add(line, f"the entry {text[:60]!r} does not balance: {left} is left")
+        self._open = None
