@@ -9,7 +9,7 @@ from cleared.decisions.adjusting_entries import AdjustingEntry, ProposedAdjustme
 from cleared.decisions.hand_posting import check_line
 from cleared.migration.account_mapping import map_accounts
 from cleared.migration.moving_in import require_known_accounts
-from cleared.migration.source_files import ADJUSTMENTS, read_account_map, read_source
+from cleared.migration.source_reading import ADJUSTMENTS, read_account_map, read_source
 from cleared.queries import open_committed_books
 
 

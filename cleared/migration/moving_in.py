@@ -21,7 +21,7 @@ from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.staged_journal import Books
 from cleared.migration.account_mapping import AccountMapping, map_accounts
 from cleared.migration.source_books import SourceBooks, SourceEntry
-from cleared.migration.source_files import read_account_map, read_source
+from cleared.migration.source_reading import read_account_map, read_source
 from cleared.queries import open_committed_books
 from cleared.registry.vocabulary import VALUE_TYPES
 from cleared.schema import money
