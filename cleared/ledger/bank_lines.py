@@ -199,16 +199,52 @@ def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Deci
         yield r[0], r[1], amount
 
 
+Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
+"""``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
+
+
 @lru_cache(maxsize=4)
-def parse_matches_once(
-    data: bytes | None, file: str
-) -> tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]:  # fmt: skip
+def parse_matches_once(data: bytes | None, file: str) -> Matches:
     """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
     shared: do not alter it, nor a list in it."""
-    matched: dict[str, list[tuple[str, Decimal]]] = {}
-    sums: dict[str, Decimal] = {}
-    for line_id, leg_id, amount in iter_matches(data, file):
-        matched.setdefault(line_id, []).append((leg_id, amount))
+    global _newest_matches
+    known = _newest_matches
+    matches = _extend_matches(*known, data, file) if data is not None and known is not None else None
+    if matches is None:
+        matches = _add_matches(({}, {}), iter_matches(data, file))
+    if data is not None:
+        _newest_matches = data, matches
+    return matches
+
+
+_newest_matches: tuple[bytes, Matches] | None = None
+"""The file is appended to, and read again after each commit: what it had before is not read again."""
+
+
+def _extend_matches(
+    before: bytes, known: Matches, data: bytes, file: str
+) -> Matches | None:  # fmt: skip
+    """The matches of ``before``, with what ``data`` has after it; None where it is not that with more rows."""
+    if not before.endswith(b"\n") or not data.startswith(before):
+        return None
+    header = before[: before.index(b"\n") + 1]
+    try:
+        added = list(iter_matches(header + data[len(before) :], file))
+    except WorkspaceError:
+        return None  # read whole, it is refused with the right number of the line
+    return _add_matches((dict(known[0]), dict(known[1])), added)
+
+
+def _add_matches(matches: Matches, added: Iterable[tuple[str, str, Decimal]]) -> Matches:
+    matched, sums = matches
+    own: set[str] = set()
+    """Lines whose list was made here: the others' are shared."""
+    for line_id, leg_id, amount in added:
+        if line_id in own:
+            matched[line_id].append((leg_id, amount))
+        else:
+            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
+            own.add(line_id)
         sums[line_id] = sums[line_id] + amount if line_id in sums else amount
     return matched, sums
 
