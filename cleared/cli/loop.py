@@ -182,11 +182,16 @@ def serve_loop_status(
     runtime_dir: RuntimeOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it."""
-    from cleared.loop.status_server import serve_status as do
+    """Show the loop in a browser of this machine, and as JSON for programs; to be read only. Ctrl-C ends it.
 
-    host, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    do(knobs.runtime, port, host.clock, print_message)
+    cleared server shows it as one of its pages. Without its packages: cleared loop tree --json.
+    """
+    from cleared.web.loop_server import serve_loop
+    from cleared.web.page_server import require_packages
+
+    require_packages("cleared loop serve", "cleared loop tree --json prints the same tree without them.")
+    _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
+    serve_loop(knobs.runtime, port)
 
 
 loop_status.register_status_commands(app)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -19,6 +18,7 @@ from cleared.web import (
     agent_pages,
     book_pages,
     http_api,
+    loop_pages,
     queue_pages,
     run_pages,
     sign_in_pages,
@@ -30,7 +30,7 @@ from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
-from cleared.web.page_rendering import go_to, render_page
+from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
 from cleared.web.program_requests import program_endpoint
 from cleared.web.request_guard import Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
@@ -38,7 +38,6 @@ from cleared.web.site import Site
 ExplainFault = Callable[[BaseException], ClearedError | None]
 _PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
 """What programs send to: they show a token or a signature, and no browser sends those by itself."""
-_STATIC: Final = Path(__file__).parent / "static"
 
 
 def make_application(
@@ -52,7 +51,7 @@ def make_application(
         Route("/login", sign_in_pages.show_sign_in),
         Route("/login", sign_in_pages.sign_in, methods=["POST"]),
         Route("/healthz", _show_health),
-        Mount("/static", StaticFiles(directory=_STATIC)),
+        Mount("/static", StaticFiles(directory=STATIC_FOLDER)),
         *(pages if is_single else [Route("/", _list_sites), Mount("/w/{workspace}", routes=pages)]),
     ]
     app = Starlette(
@@ -60,6 +59,7 @@ def make_application(
         middleware=[Middleware(SessionFinder)],
         exception_handlers={404: _show_missing, 405: _show_missing},
     )
+    app.router.redirect_slashes = False
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters = explain_fault, 0
@@ -89,6 +89,8 @@ def _make_routes() -> list[Route]:
         Route("/api/openapi.json", program_endpoint(http_api.show_description)),
         Route("/api/{method}", program_endpoint(http_api.call_method), methods=["POST"]),
         Route("/metrics", program_endpoint(show_metrics)),
+        Route("/loop", page(loop_pages.show_loop)),
+        Route("/loop/tree.json", program_endpoint(loop_pages.show_loop_tree)),
         Route("/live", stream_changes),
         Route("/sign-out", sign_in_pages.sign_out, methods=["POST"]),
     ]

@@ -19,6 +19,7 @@ from cleared.terminal import count_noun, escape_text
 from cleared.web.access import Session
 from cleared.web.site import Site
 
+STATIC_FOLDER: Final = Path(__file__).parent / "static"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 

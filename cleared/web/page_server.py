@@ -31,10 +31,11 @@ ExplainFault = Callable[[BaseException], ClearedError | None]
 OnReady = Callable[[dict[str, Any]], None]
 
 
-def require_packages(command: str = "cleared server") -> None:
-    """Raises ``UsageError`` where the packages of the page are not installed."""
+def require_packages(command: str = "cleared server", instead: str = "") -> None:
+    """Raises ``UsageError`` where the packages of the page are not installed. ``instead``: what does without them."""
     if any(find_spec(name) is None for name in _PACKAGES):
-        raise UsageError(f"{command} needs more packages", remedy=f"In the checkout: {INSTALL}")
+        remedy = f"In the checkout: {INSTALL}."
+        raise UsageError(f"{command} needs more packages", remedy=f"{remedy} {instead}" if instead else remedy)
 
 
 class PageServer:
@@ -97,7 +98,7 @@ class PageServer:
 
 def serve_pages(server: PageServer, on_ready: OnReady) -> None:
     """Serve until SIGTERM or Ctrl-C; a second one does not wait for open requests."""
-    with _ended_by_signals(server):
+    with ended_by_signals(server.end):
         server.serve(on_ready)
 
 
@@ -148,9 +149,10 @@ def _print_more(access: Access, address: str, type_code: bool) -> None:
 
 
 @contextmanager
-def _ended_by_signals(server: PageServer) -> Iterator[None]:
+def ended_by_signals(end: Callable[[], None]) -> Iterator[None]:
+    """Have SIGTERM and Ctrl-C call ``end``."""
     numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, lambda *_: server.end()) for number in numbers}
+    before = {number: signal.signal(number, lambda *_: end()) for number in numbers}
     try:
         yield
     finally:
