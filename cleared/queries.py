@@ -14,7 +14,13 @@ from cleared.approvals.verification import Approvals
 from cleared.audit.check_record import describe_check, is_known_right, remember_right
 from cleared.audit.provenance import find_merge_collisions, find_unknown_origins
 from cleared.books_index.balances import list_balances
-from cleared.books_index.current_books import AccountRow, read_surroundings, remember_current_books
+from cleared.books_index.current_books import (
+    AccountRow,
+    BankRow,
+    BusinessFacts,
+    read_surroundings,
+    remember_current_books,
+)
 from cleared.books_index.entry_selection import select_entries
 from cleared.books_index.journal_index import JournalIndex, open_index
 from cleared.cards import queue_files
@@ -33,6 +39,7 @@ from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.ledger.violations import Violation
 from cleared.primitives import accounts as account_primitives
+from cleared.reports.report_books import ReportBooks
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.outcome import card_to_json
 from cleared.runs.question_tickets import Questions
@@ -266,11 +273,30 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
         if surroundings is not None and surroundings.checkout.commit == snapshot.commit and not host.is_outdated:
             with suppress(WorkspaceError):  # a chart that is damaged, say
                 if find_lost_rows(host.layout, repo, snapshot) is None:
-                    remember_current_books(host.root, surroundings, index, _account_rows(books.chart))
+                    accounts = _account_rows(books.chart)
+                    remember_current_books(host.root, surroundings, index, accounts, _business_facts(host))
 
 
 def _account_rows(chart: Chart) -> list[AccountRow]:
-    return [AccountRow(a.account_id, a.account_name, a.account_type) for a in chart.accounts.values()]
+    return [
+        AccountRow(a.account_id, a.account_name, a.account_type, a.parent_id, a.tax_line)
+        for a in chart.accounts.values()
+    ]
+
+
+def _business_facts(host: Host) -> BusinessFacts:
+    business = host.config.business
+    banks = [BankRow(a.id, a.name or a.id, a.ledger_account, a.type) for a in host.config.bank_accounts]
+    return BusinessFacts(business.name, business.currency, business.entity_type, host.config.fiscal.start_month, banks)
+
+
+@contextmanager
+def open_report_books(host: Host) -> Iterator[ReportBooks]:
+    """What reports are made of, from the last commit."""
+    with open_journal_index(host) as (index, books):
+        assert isinstance(books.source, CommittedSource)
+        commit = books.source.snapshot.commit or ""
+        yield ReportBooks(index, _account_rows(books.chart), _business_facts(host), commit)
 
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:

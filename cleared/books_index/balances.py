@@ -19,7 +19,7 @@ def list_balances(
     used = index.used_accounts() if account is None else {account}
     return [
         {
-            **row._asdict(),
+            "account_id": row.account_id, "account_name": row.account_name, "account_type": row.account_type,
             "balance": money.format_amount(index.account_balance(row.account_id, year=year, month=month, as_of=as_of)),
         }
         for row in accounts if row.account_id in used

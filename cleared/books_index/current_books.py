@@ -34,6 +34,28 @@ class AccountRow(NamedTuple):
     account_id: int
     account_name: str
     account_type: str
+    parent_id: int | None = None
+    tax_line: str = ""
+
+
+class BankRow(NamedTuple):
+    """A bank account of the settings."""
+
+    id: str
+    name: str
+    ledger_account: int
+    type: str
+
+
+class BusinessFacts(NamedTuple):
+    """What the settings say of the business."""
+
+    name: str = ""
+    currency: str = ""
+    entity_type: str = "generic"
+    start_month: int = 1
+    """First month of its fiscal year."""
+    banks: Sequence[BankRow] = ()
 
 
 class CurrentBooks(NamedTuple):
@@ -42,6 +64,8 @@ class CurrentBooks(NamedTuple):
     journal: JournalIndex
     accounts: Sequence[AccountRow]
     """All accounts, in the order of the chart."""
+    business: BusinessFacts
+    commit: str
 
 
 class Surroundings(NamedTuple):
@@ -69,11 +93,12 @@ def read_surroundings(root: Path) -> Surroundings | None:
 
 
 def remember_current_books(
-    root: Path, surroundings: Surroundings, index: JournalIndex, accounts: Iterable[AccountRow]
-) -> None:
+    root: Path, surroundings: Surroundings, index: JournalIndex, accounts: Iterable[AccountRow],
+    business: BusinessFacts,
+) -> None:  # fmt: skip
     """Keep what ``open_current_books`` gives, for as long as these surroundings hold. No month is parsed for that."""
     months = [[*key, blob, index.find_totals(key)] for key, blob in index.blobs.items()]
-    content = json.dumps([surroundings, index.places, list(accounts), months]).encode()
+    content = json.dumps([surroundings, index.places, list(accounts), business, months]).encode()
     files = SealedFiles(root / _STATE_DIR)
     if files.read(_NAME) != content:
         files.write(_NAME, content)
@@ -89,7 +114,7 @@ def open_current_books(root: Path) -> CurrentBooks | None:
     content = files.read(_NAME) if surroundings is not None else None
     if surroundings is None or content is None:
         return None
-    (known_root, checkout, config), places, accounts, months = json.loads(content)
+    (known_root, checkout, config), places, accounts, business, months = json.loads(content)
     if Surroundings(known_root, Checkout(*checkout), config) != surroundings:
         return None
     totals = {(y, m): {int(a): Sums(*pair) for a, pair in sums.items()} for y, m, _, sums in months if sums is not None}
@@ -99,7 +124,9 @@ def open_current_books(root: Path) -> CurrentBooks | None:
 
     blobs = {(y, m): blob for y, m, blob, _ in months}
     index = JournalIndex(blobs, read_month, places, files, totals=totals)
-    return CurrentBooks(index, [AccountRow(*row) for row in accounts])
+    name, currency, entity_type, start_month, banks = business
+    facts = BusinessFacts(name, currency, entity_type, start_month, [BankRow(*row) for row in banks])
+    return CurrentBooks(index, [AccountRow(*row) for row in accounts], facts, surroundings.checkout.commit)
 
 
 def _read_month(root: Path, key: MonthKey, blob: str, places: int) -> JournalMonth:

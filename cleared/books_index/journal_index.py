@@ -146,6 +146,24 @@ class JournalIndex:
         by_month = {key: self._sum_days(key, start, end) for key in self.months}
         return {key: dict(sorted(sums.items())) for key, sums in by_month.items() if sums}
 
+    def sum_closing(self, start: date | None = None, end: date | None = None) -> dict[int, Sums]:
+        """As ``sum_accounts``, of the entries alone that close a year."""
+        totals: dict[int, Sums] = {}
+        for key in self.months:
+            for day, sums in self.month_sums(key).closing.items():
+                if EntryFilter(start=start, end=end).has_day(day):
+                    _add_sums(totals, sums)
+        return totals
+
+    def sum_pending(self, start: date | None = None, end: date | None = None) -> tuple[int, Decimal]:
+        """How many entries wait for review, and the sum of their amounts."""
+        wanted = EntryFilter(start=start, end=end)
+        waiting = [
+            pair for key in self.months
+            for day, pair in self.month_sums(key).pending.items() if wanted.has_day(day)
+        ]  # fmt: skip
+        return sum(count for count, _ in waiting), money.from_units(sum(units for _, units in waiting), self.places)
+
     def trial_balance(self, as_of: date | None = None) -> dict[int, Decimal]:
         """Debits minus credits of every account that was posted to up to a day; it sums to zero."""
         return {account: self.amount(sums) for account, sums in self.sum_accounts(end=as_of).items()}

@@ -26,6 +26,10 @@ _TEXTS: Final = (
     "notes",
 )  # fmt: skip
 _BETWEEN: Final = "\0"
+OPENING: Final = "@kind=opening"
+"""The host's tag of an entry that posts what an account began with."""
+CLOSING: Final = "@kind=closing"
+"""The host's tag of an entry that moves the result of a year into equity; no income statement counts it."""
 
 
 class Sums(NamedTuple):
@@ -46,6 +50,10 @@ class MonthSums:
     statuses: Mapping[str, int]
     """Status → number of entries."""
     days: Mapping[str, Mapping[int, Sums]]
+    closing: Mapping[str, Mapping[int, Sums]] = field(default_factory=dict)
+    """The same of the entries that close a year (``@kind=closing``): they are among ``days``, too."""
+    pending: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The date → how many entries of that day wait for review, and the sum of their amounts in the smallest unit."""
     accounts: Mapping[int, Sums] = field(init=False)
     """Account → debits and credits of the whole file."""
 
@@ -57,30 +65,47 @@ class MonthSums:
         object.__setattr__(self, "accounts", totals)
 
     def encode(self) -> bytes:
-        return json.dumps([self.count, self.statuses, self.days]).encode()
+        return json.dumps([self.count, self.statuses, self.days, self.closing, self.pending]).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> MonthSums:
-        count, statuses, days = json.loads(data)
-        return cls(count, statuses, {d: {int(a): Sums(*s) for a, s in v.items()} for d, v in days.items()})
+        count, statuses, days, closing, pending = json.loads(data)
+        days, closing = (
+            {d: {int(a): Sums(*s) for a, s in v.items()} for d, v in part.items()} for part in (days, closing)
+        )
+        return cls(count, statuses, days, closing, pending)
 
 
 def sum_month(month: JournalMonth, places: int) -> MonthSums:
     """The sums of a month that was parsed."""
     days: dict[str, dict[int, list[int]]] = {}
+    closing: dict[str, dict[int, list[int]]] = {}
+    pending: dict[str, list[int]] = {}
     units: dict[Decimal, int] = {}
     for entry in month.entries.values():
-        day = days.setdefault(entry.date.isoformat(), {})
+        day = entry.date.isoformat()
+        groups = [days.setdefault(day, {})]
+        if CLOSING in entry.tags and CLOSING in entry.tags.split(";"):
+            groups.append(closing.setdefault(day, {}))
+        waiting = pending.setdefault(day, [0, 0]) if entry.status == "pending-review" else None
+        if waiting is not None:
+            waiting[0] += 1
         for account, *sides in entry.legs:
-            sums = day.setdefault(account, [0, 0])
-            for i, amount in enumerate(sides):
-                if amount:
-                    if amount not in units:
-                        units[amount] = money.count_units(amount, places)
-                    sums[i] += units[amount]
+            for group in groups:
+                sums = group.setdefault(account, [0, 0])
+                for i, amount in enumerate(sides):
+                    if amount:
+                        if amount not in units:
+                            units[amount] = money.count_units(amount, places)
+                        sums[i] += units[amount]
+            if waiting is not None and sides[0]:
+                waiting[1] += units[sides[0]]
     statuses = Counter(entry.status for entry in month.entries.values())
-    frozen = {day: {account: Sums(*pair) for account, pair in sums.items()} for day, sums in sorted(days.items())}
-    return MonthSums(len(month.entries), dict(statuses), frozen)
+    return MonthSums(len(month.entries), dict(statuses), _freeze(days), _freeze(closing), dict(sorted(pending.items())))
+
+
+def _freeze(days: Mapping[str, Mapping[int, list[int]]]) -> dict[str, dict[int, Sums]]:
+    return {day: {account: Sums(*pair) for account, pair in sums.items()} for day, sums in sorted(days.items())}
 
 
 class MonthEntries:

@@ -20,8 +20,8 @@ from cleared.config.task_section import Tasks
 @config_section
 class Business(Section):
     name: str = "My business"
-    entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = reserved(default="generic")
-    """Written by ``cleared init``, which chose the chart of accounts by it."""
+    entity_type: Literal["llc_single_member", "s_corp", "sole_proprietor", "generic"] = "generic"
+    """Written by ``cleared init``, which chose the chart of accounts by it; the list of 1099 forms depends on it."""
     currency: str = "USD"
     """Base currency, ISO 4217. All debits, credits and balances are in it."""
     timezone: str = "UTC"
@@ -32,7 +32,8 @@ class Business(Section):
 
 @config_section
 class Fiscal(Section):
-    start_month: int = reserved(default=1)
+    start_month: int = 1
+    """First month of the fiscal year, 1 to 12; reports call a fiscal year by the year in which it ends."""
 
 
 @config_section

@@ -100,5 +100,5 @@ def list_reserved_in_use(config: model.Config) -> list[str]:
     shipped = model.Config()
     return [
         key for key in sorted(reserved_settings())
-        if key != "business.entity_type" and value_of(config, key) != value_of(shipped, key)
+        if value_of(config, key) != value_of(shipped, key)
     ]  # fmt: skip

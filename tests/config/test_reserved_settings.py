@@ -102,8 +102,12 @@ def test_reserved_settings_among_the_protected_sections_stay_protected() -> None
 
 def test_they_are_accepted_and_told_of_once() -> None:
     assert list_reserved_in_use(model.Config()) == []
-    text = "business: {entity_type: s_corp}\nfiscal: {start_month: 4}\nself_improvement: {enabled: true}\n"
-    assert list_reserved_in_use(load_config(text)) == ["fiscal.start_month", "self_improvement.enabled"]
+    text = "business: {tax_year_end: 06-30}\nagent: {watch_dir: in/}\nself_improvement: {enabled: true}\n"
+    assert list_reserved_in_use(load_config(text)) == [
+        "agent.watch_dir",
+        "business.tax_year_end",
+        "self_improvement.enabled",
+    ]
 
 
 def test_the_approved_value_of_a_reserved_setting_is_the_one_in_force() -> None:
