@@ -87,10 +87,7 @@ def reserved_settings() -> frozenset[str]:
 
 
 def list_reserved_in_use(config: model.Config) -> list[str]:
-    """The reserved settings that are not as shipped, so that one notice can say that the program does not read them.
-
-    What ``cleared init`` itself writes is not among them.
-    """
+    """The reserved settings that are not as shipped, so that one notice can say that the program does not read them."""
 
     def value_of(settings: Any, key: str) -> Any:
         for part in key.split("."):
@@ -98,7 +95,4 @@ def list_reserved_in_use(config: model.Config) -> list[str]:
         return settings
 
     shipped = model.Config()
-    return [
-        key for key in sorted(reserved_settings())
-        if value_of(config, key) != value_of(shipped, key)
-    ]  # fmt: skip
+    return [key for key in sorted(reserved_settings()) if value_of(config, key) != value_of(shipped, key)]
