@@ -71,6 +71,8 @@ def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json
 
 
 def _print_reconciliation(data: dict[str, Any]) -> None:
+    from cleared.decisions.journal_decisions import OPENING_BALANCES
+
     name = f"{data['account_id']} {data['account_name']}"
     if data["difference"] == "0":
         recorded = f" ({data['commit'][:10]})" if data.get("commit") else ""
@@ -79,6 +81,12 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
     print_line(f"{name} on {data['date']}: the bank has {data['stated']}, the books {data['booked']}.")
     since = f" They agreed on {data['since']}." if data["since"] else ""
     print_line(f"The difference is {data['difference']}.{since}")
+    if data["opening"]:
+        held, day, account = data["opening"]["balance"], data["opening"]["date"], data["account_id"]
+        other = held[1:] if held.startswith("-") else f"-{held}"
+        print_line(f"That is what the account held before its first row, on {day}, and no entry has it. To book it:")
+        print_line(f'  cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}')
+        return
     for gap in data["gaps"]:
         print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came.")
     several = len(data["explanations"]) > 1

@@ -9,7 +9,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -79,6 +79,16 @@ class AccountFacts:
         """What the books say the account held at the end of a day."""
         return money.total([amount for on, amount, _, _ in self.legs if on <= day])
 
+    def find_unbooked_opening(self) -> StatedBalance | None:
+        """What the account held the day before its first row, by the bank's first balance, if nothing has booked it."""
+        if not self.stated or not self.legs or self.stated[0].day < self.legs[0][0]:
+            return None
+        first = self.stated[0]
+        waiting = money.total([line.amount for line in self.unposted if line.posted_date <= first.day])
+        held = first.amount - self.balance_on(first.day) - waiting
+        begins = min([self.legs[0][0], *(line.posted_date for line in self.unposted)])
+        return StatedBalance(begins - timedelta(days=1), held) if held else None
+
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
@@ -102,6 +112,8 @@ class Reconciliation:
     explanations: list[Explanation] = field(default_factory=list)
     gave_up: str = ""
     """Why not all was looked at; empty where it was."""
+    opening: StatedBalance | None = None
+    """What the account held before its first row, where that is the whole difference."""
 
     @property
     def difference(self) -> Decimal:
@@ -217,6 +229,10 @@ def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconc
         known = find_completeness(AccountFacts(before, [], [], facts.legs))
     result = Reconciliation(day, stated, booked, known.through)
     if not result.difference:
+        return result
+    opening = facts.find_unbooked_opening() if known.through is None else None
+    if opening is not None and opening.amount == result.difference:
+        result.opening = opening
         return result
     since = known.through or date.min
     result.breaks = [each for each in facts.breaks if each.through > since and each.after < day]

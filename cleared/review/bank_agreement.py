@@ -69,6 +69,8 @@ def _reconciliation_data(found: Reconciliation) -> dict[str, Any]:
             {"reason": each.reason, "rows": [_row_data(row) for row in each.rows]} for each in found.explanations
         ],
         "gave_up": found.gave_up,
+        "opening": {"date": found.opening.day.isoformat(), "balance": to_json(found.opening.amount)}
+        if found.opening else None,
     }  # fmt: skip
 
 
@@ -91,6 +93,7 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
             shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
             facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
             found = find_completeness(facts)
+            opening = facts.find_unbooked_opening() if found.through is None else None
             agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
             rows.append(
                 {
@@ -100,6 +103,8 @@ def read_completeness(host: Host) -> list[dict[str, Any]]:
                     "differs_on": found.differs.day.isoformat() if found.differs else None,
                     "difference": to_json(found.difference) if found.differs else None,
                     "known": bool(facts.stated), "imported": facts.has_lines,
+                    "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)}
+                    if opening else None,
                     "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
                 }
             )  # fmt: skip
@@ -116,6 +121,8 @@ def describe_completeness(account: dict[str, Any]) -> str:
     through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
     if account["reconciled"]:
         through += f", reconciled through {account['reconciled']['date']} by {account['reconciled']['by']}"
-    if account["differs_on"] is not None:
+    if account["opening"]:
+        through += f"; the {account['opening']['balance']} that it began with are not booked"
+    elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
     return f"{account['name']}: {through}"

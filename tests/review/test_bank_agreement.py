@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from harness import Workspace, chase, refused, unchanged
 
 OPENING = ("journal", "add", "2025-01-01", "Opening", "1010=1000.00", "3900=-1000.00")
@@ -14,6 +16,18 @@ def test_the_books_agree_with_the_bank(posted: Workspace) -> None:
     (account,) = [a for a in posted.json("status")["accounts"] if a["account_id"] == 1010]
     assert (account["through"], account["differs_on"]) == ("2025-01-31", None)
     assert "complete to the cent through 2025-01-31" in posted.ok("status").out
+
+
+def test_what_an_account_began_with_is_named(posted: Workspace) -> None:
+    """The command that is shown books it."""
+    assert "not complete; the 1000.00 that it began with are not booked" in posted.ok("status").out
+    with unchanged(posted):
+        done = posted("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
+    assert done.code == 1 and "before its first row, on 2025-01-02" in done.out
+    command = shlex.split(done.out.splitlines()[-1])
+    assert command[:2] == ["cleared", "journal"]
+    posted.ok(*command[1:])
+    posted.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
 
 
 def test_a_doubled_entry_is_named(posted: Workspace) -> None:
