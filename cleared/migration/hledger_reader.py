@@ -68,14 +68,14 @@ class _JournalReader:
         """Each line that begins at the margin, with the indented ones that follow it; comments are left out."""
         head: tuple[int, str] | None = None
         body: list[tuple[int, str]] = []
-        commented = 0
+        is_comment = False  # one that does not end goes on to the end of the file, as in hledger
         for number, line in enumerate(self.text.split("\n"), 1):
             line = line.rstrip("\r")
             if len(line) > MAX_LINE:
                 self.faults.add(number, "a line that is too long")
                 continue
-            if commented:
-                commented = 0 if line.strip() == "end comment" else commented
+            if is_comment:
+                is_comment = line.strip() != "end comment"
                 continue
             if not line.strip() or line[0] in ";#*":
                 if not line.strip() and head is not None:
@@ -92,11 +92,9 @@ class _JournalReader:
                 yield *head, body
             head, body = (number, line), []
             if line.split(";")[0].strip() == "comment":
-                head, commented = None, number
+                head, is_comment = None, True
         if head is not None:
             yield *head, body
-        if commented:
-            self.faults.add(commented, "a comment that does not end")
 
     def _read_directive(self, line: int, head: str, body: list[tuple[int, str]]) -> None:
         word = head.split(None, 1)[0]

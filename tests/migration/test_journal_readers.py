@@ -100,7 +100,6 @@ def test_a_beancount_file_is_read() -> None:
         ("2025-01-02 a\n  A  1  ; date:2024-01-01\n  B\n", "a date of its own"),
         ("2025-01-02 a\n  A  1  ; [2024-01-01]\n  B\n", "a date of its own"),
         ("  A  1\n", "belongs to nothing"),
-        ("comment\nx\n", "does not end"),
         ("2025-01-02 a\n  A  1e5\n  B\n", "is in e"),
         ("2025-01-02 a\n  A  5*3\n  B\n", "is in *"),
     ],
