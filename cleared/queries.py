@@ -294,9 +294,13 @@ def _business_facts(host: Host) -> BusinessFacts:
 def open_report_books(host: Host) -> Iterator[ReportBooks]:
     """What reports are made of, from the last commit."""
     with open_journal_index(host) as (index, books):
-        assert isinstance(books.source, CommittedSource)
-        commit = books.source.snapshot.commit or ""
-        yield ReportBooks(index, _account_rows(books.chart), _business_facts(host), commit)
+        yield make_report_books(host, index, books)
+
+
+def make_report_books(host: Host, index: JournalIndex, books: Books) -> ReportBooks:
+    """What reports are made of, from books that are open."""
+    assert isinstance(books.source, CommittedSource)
+    return ReportBooks(index, _account_rows(books.chart), _business_facts(host), books.source.snapshot.commit or "")
 
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -46,13 +46,59 @@ def export_for_beancount(
     _export_journal("beancount", directory, force, json, workspace)
 
 
+@app.command("xlsx")
+def export_as_workbook(
+    directory: DirectoryArgument,
+    period: Annotated[
+        str | None,
+        typer.Option("--period", metavar="PERIOD", help="2025, 2025-Q1 … (default: the newest fiscal year)."),
+    ] = None,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write DIR/books.xlsx: statements with formulas that sum, accounts, journal and bank lines of a period."""
+    from cleared.exports.workbook_export import export_workbook
+
+    written = export_workbook(open_host(workspace), directory, period, force=force)
+    _print_written(written, f"{written['file']}: {written['period']}.", json)
+
+
+@app.command("package")
+def export_for_accountant(
+    year: Annotated[str, typer.Argument(metavar="YEAR", help="2025, or FY2025 for a fiscal year.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Where (default: exports/package-YEAR.zip).")
+    ] = None,
+    draft: Annotated[bool, typer.Option("--draft", help="Although entries wait for review; it says so.")] = False,
+    force: ForceOption = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Write the package for your accountant, one zip: statements, journal, bank lines, receipts, and a manifest.
+
+    Refused while entries of the year wait for review, unless --draft is given.
+    """
+    from cleared.exports.accountant_package import default_path, export_package
+
+    host = open_host(workspace)
+    path = output if output is not None else default_path(host, year)
+    written = export_package(host, year, path, draft=draft, force=force)
+    _print_written(written, f"{written['file']}: {written['period']}, {len(written['files'])} files.", json)
+
+
 def _export_journal(format: str, directory: Path, force: bool, json: bool, workspace: Path | None) -> None:
     from cleared.exports.journal_export import export_journal
 
     written = export_journal(open_host(workspace), format, directory, force=force)
+    entries = count_noun(written["entries"], "entry", "entries")
+    _print_written(written, f"{written['file']}: {entries}.", json)
+
+
+def _print_written(written: dict[str, Any], summary: str, json: bool) -> None:
     if json:
         print_json(written)
     else:
-        print_line(f"{written['file']}: {count_noun(written['entries'], 'entry', 'entries')}.")
+        print_line(summary)
     for warning in written["warnings"]:
         print_message(f"cleared: {warning}")

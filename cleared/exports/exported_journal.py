@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
@@ -108,13 +109,17 @@ class ExportedBooks:
         alone = [
             account for account in self.bank_accounts.values() if [*self.bank_accounts.values()].count(account) == 1
         ]
-        for record in BankBook(self.books.source, self.books.paths).imports:
+        bank = BankBook(self.books.source, self.books.paths)
+        for agreed in bank.agreed_balances:
+            stated[agreed.account, agreed.day] = agreed.amount
+        for record in bank.imports:
             account = self.bank_accounts.get(record.account)
             if account in alone and record.closing_balance and record.last_date:
-                stated[account, date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
+                with suppress(ValueError, InvalidOperation):  # a damaged one is no assertion
+                    stated[account, date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
         balances: dict[tuple[int, int], list[StatementBalance]] = defaultdict(list)
         for (account, day), amount in sorted(stated.items(), key=lambda item: (item[0][1], item[0][0])):
-            if self.index.account_balance(account, as_of=day) == amount:
+            if amount.is_finite() and self.index.account_balance(account, as_of=day) == amount:
                 balances[day.year, day.month].append(StatementBalance(account, day, amount))
         return balances
 

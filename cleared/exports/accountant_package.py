@@ -1,0 +1,138 @@
+"""The package for an accountant: statements, tables and the books' own files of a year, in one zip.
+
+The same commit gives the same bytes: files in one order, no times, no names of this machine. ``manifest.json`` comes
+last, with the digest of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from cleared.changes.host import Host
+from cleared.errors import PolicyError
+from cleared.exports.book_tables import list_tables
+from cleared.exports.export_target import EXPORTS_DIR, open_target, refuse_target
+from cleared.exports.exported_journal import ExportedBooks
+from cleared.exports.journal_export import open_exported_books
+from cleared.exports.workbook_export import list_statements, write_workbook
+from cleared.queries import make_report_books
+from cleared.reports.report import Report, describe_pending
+from cleared.reports.report_books import ReportBooks
+from cleared.schema.date_spans import DateSpan
+from cleared.terminal import escape_text
+
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+_CHUNK: Final = 1 << 16
+
+
+def default_path(host: Host, year: str) -> Path:
+    """Where a package goes if nothing else is said."""
+    return host.root / EXPORTS_DIR / f"package-{''.join(c for c in year if c.isalnum())[:10]}.zip"
+
+
+def export_package(host: Host, year: str, path: Path, *, draft: bool = False, force: bool = False) -> dict[str, Any]:
+    """Write the package of a year (``2025``, or ``FY2025`` for a fiscal year): ``{file, period, files, warnings}``.
+
+    Raises ``PolicyError`` where entries of it wait for review (unless ``draft``), or there is such a file already
+    (unless ``force``); ``UsageError`` for what is no period.
+    """
+    refuse_target(host.root, path, force=force)
+    with open_exported_books(host) as exported:
+        books = make_report_books(host, exported.index, exported.books)
+        span = books.parse_period(year)
+        waiting = books.pending(span.start, span.end)
+        if waiting.count and not draft:
+            raise PolicyError(
+                f"the books of {span.label} are not final. {describe_pending(waiting, exported.currency)}",
+                remedy="Decide about them (cleared review), or pass --draft: the package says so then.",
+            )
+        reports = list_statements(books, span)
+        warnings = list(dict.fromkeys(line for report in reports for line in report.list_warnings()))
+        with open_target(host.root, path, force=force) as file:
+            written = _write_package(file, exported, books, reports, span, warnings)
+    return {"file": str(path), "period": span.label, "files": written, "warnings": warnings}
+
+
+def _write_package(
+    file: BinaryIO, exported: ExportedBooks, books: ReportBooks, reports: list[Report], span: DateSpan,
+    warnings: list[str],
+) -> list[str]:  # fmt: skip
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+        package = _PackageWriter(archive)
+        package.add_file("README.txt", _describe_package(exported, span, warnings).encode().splitlines(True))
+        if find_spec("xlsxwriter") is not None:
+            with tempfile.TemporaryFile() as whole:
+                write_workbook(whole, exported, reports, span)
+                whole.seek(0)
+                package.add_file("books.xlsx", iter(lambda: whole.read(_CHUNK), b""))
+        for table in list_tables(exported, span):
+            name = f"{table.name.lower().replace(' ', '-')}.csv"
+            package.add_file(name, (text.encode() for text in table.iter_csv()))
+        for source, data in _list_sources(exported, span):
+            package.add_file(f"source/{source}", [data])
+        manifest = {
+            "business": exported.title, "period": span.label, "from": str(span.start), "through": str(span.end),
+            "currency": exported.currency, "commit": exported.commit,
+            "draft": bool(books.pending(span.start, span.end).count), "warnings": warnings, "files": package.files,
+        }  # fmt: skip
+        package.add_file("manifest.json", [json.dumps(manifest, indent=1).encode(), b"\n"])
+    return [str(each["path"]) for each in package.files]
+
+
+@dataclass(slots=True)
+class _PackageWriter:
+    """Adds files to a zip, and remembers the digest of each."""
+
+    archive: zipfile.ZipFile
+    files: list[dict[str, str | int]] = field(default_factory=list)
+
+    def add_file(self, path: str, parts: Iterable[bytes]) -> None:
+        info = zipfile.ZipInfo(path, _DATE)
+        info.compress_type, info.external_attr, info.create_system = zipfile.ZIP_DEFLATED, 0o644 << 16, 3
+        digest, size = hashlib.sha256(), 0
+        with self.archive.open(info, "w", force_zip64=True) as target:
+            for part in parts:
+                target.write(part)
+                digest.update(part)
+                size += len(part)
+        self.files.append({"path": path, "bytes": size, "sha256": digest.hexdigest()})
+
+
+def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str, bytes]]:
+    """The files of the books as they are in the commit, byte for byte: chart, journals and bank facts of the period."""
+    source, paths = exported.books.source, exported.books.paths
+    months = {f"{year:04d}-{month:02d}" for year, month in span.months}
+    names = [paths.chart, *(paths.journal_path(*key) for key in span.months), paths.periods]
+    for name in source.list_paths(paths.bank_root):
+        stem = Path(name).stem
+        is_month = len(stem) == 7 and stem[4] == "-" and name.count("/") > paths.bank_root.count("/") + 1
+        if not is_month or stem in months:
+            names.append(name)
+    for name in sorted(set(names)):
+        data = source.read(name)
+        if data is not None:
+            yield name, data
+
+
+def _describe_package(exported: ExportedBooks, span: DateSpan, warnings: list[str]) -> str:
+    draft = "".join(f"{line}\n" for line in warnings)
+    return (
+        f"{escape_text(exported.title)}: the books of {span.label} ({span.start} to {span.end})\n"
+        f"{exported.currency}, cash basis, as of commit {exported.commit}\n{draft}\n"
+        "books.xlsx        statements with formulas, accounts, journal and bank lines\n"
+        "accounts.csv      the chart of accounts\n"
+        "journal.csv       every leg of every entry\n"
+        "bank-lines.csv    what the banks reported, and the entries that post each line\n"
+        "source/           the files of the books as they are kept, byte for byte\n"
+        "manifest.json     each file's size and SHA-256\n\n"
+        "Adjusting entries: send them back as CSV with the columns date, description, account, debit, credit.\n"
+        "In the CSV files a text that a spreadsheet would take for a formula has a ' before it.\n"
+    )
