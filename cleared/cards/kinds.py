@@ -100,6 +100,16 @@ BALANCE_GAP: Final = CardKind(
     "balance_gap", "Gap in the balance", "gap", "The running balance jumps: rows are missing.",
     "An import of the rows that were missing.", answers=_SEEN,
 )  # fmt: skip
+RECURRING: Final = CardKind(
+    "recurring", "Odd monthly charge", "monthly",
+    "A charge that comes every month did not come, came twice, or costs a fifth more.", "",
+    answers={"seen": "Seen.", "stop": "Seen; say nothing of this payee's charges any more."},
+)  # fmt: skip
+TRANSFER: Final = CardKind(
+    "transfer", "Perhaps a transfer", "transfer",
+    "Two entries on two of your own accounts that look like both sides of one transfer.", "",
+    answers={"pair": "It is: both go through the clearing account.", "different": "They are two different things."},
+)  # fmt: skip
 DAMAGE: Final = CardKind(
     "damage", "Damage found by a check", "damage", "A check found something wrong with the books.",
     "The next `cleared journal check --card` that finds it gone.", answers={"seen": "Seen; it is not asked again."},

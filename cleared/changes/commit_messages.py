@@ -103,6 +103,11 @@ def period_reopened(start: date, reason: str) -> CommitSubject:
     return _subject("close", f"reopened from {start}: {_one_line(reason)}")
 
 
+def transfer_paired(ids: Sequence[str]) -> CommitSubject:
+    """A person said that two entries are both sides of one transfer."""
+    return _subject("correct", f"{' and '.join(ids)} are one transfer")
+
+
 def account_reconciled(account: int, day: date, balance: Decimal) -> CommitSubject:
     """A person found that books and bank agree."""
     return _subject("confirm", f"{account} reconciled on {day}: {balance}")

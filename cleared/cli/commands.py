@@ -46,6 +46,7 @@ SECTIONS: Final = {
         Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),
         Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),
         Entry("teach", "teach", "teach_vendor", "Say where a vendor's lines always go"),
+        Entry("transfers", "transfers", "app", "List transfers between your own accounts, and pair both sides"),
         Entry("reconcile", "reconcile", "reconcile_with_bank", "Compare the books with a balance of the bank"),
         Entry("why", "explanation", "explain_entry", "Say why an entry is as it is"),
         Entry("export", "export", "app", "Write the books for hledger, beancount, or an accountant"),

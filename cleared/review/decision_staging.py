@@ -5,18 +5,20 @@ Each function takes a target and a request, stages the changes, and returns what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.cards.kinds import ADJUSTMENT, BRANCH, LINE, PROPOSAL, QUESTION, kind_named
+from cleared.cards.card import card_id
+from cleared.cards.kinds import ADJUSTMENT, BRANCH, ENTRY, LINE, PROPOSAL, QUESTION, TRANSFER, kind_named
 from cleared.clock import format_iso
 from cleared.decisions.adjusting_entries import post_adjustment
 from cleared.decisions.decision_context import DecisionContext
 from cleared.errors import PolicyError, UsageError
-from cleared.ledger.corrections import make_leg
+from cleared.ledger.corrections import find_corrections, make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
+from cleared.ledger.transfers import CLEARING_ACCOUNT, find_sides
 from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files
@@ -136,6 +138,9 @@ def _answer_target(
         decision_context.context.bank.set_line_aside(
             str(card.details["line"]), "ignored", f"{choice}, by {decision_context.by}"
         )
+    if card.kind == TRANSFER.name and choice == "pair":
+        entries = card.details.get("entries")
+        pair_entries(decision_context, [str(each) for each in entries] if isinstance(entries, list) else [], result)
     if card.kind == BRANCH.name and choice == "merge":
         result.merged_files |= read_branch_files(decision_context, card)
     result.asked_by_run = card.kind == QUESTION.name
@@ -223,6 +228,38 @@ def _post_held_line(
     context.log_action("correct", f"posted {line.description}"[:200], entry.entry_id)
     _settle_target(decision_context, target, f"posted as {entry.entry_id}", result)
     return f"{entry.entry_id} {entry.description}"
+
+
+def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: DecisionResult) -> None:
+    """Book two entries as both sides of one transfer: what does not go through the clearing account is corrected.
+
+    Raises ``UsageError`` where they are not one amount that leaves one bank account and reaches another.
+    """
+    context = decision_context.context
+    entries = [decidable_entry(context, entry_id) for entry_id in dict.fromkeys(ids)]
+    known = [e for entry in entries for e in (entry, *find_corrections(context.books, entry))]
+    sides = find_sides(known, set(context.ledger_accounts.values()))
+    if len(sides) != 2 or sides[0].account == sides[1].account or sides[0].amount != -sides[1].amount:
+        raise UsageError(
+            f"{' and '.join(ids)[:80]} are not both sides of one transfer",
+            remedy="They move the same amount, one out of a bank account, the other into another one.",
+        )
+    for side, entry in zip(sides, sorted(entries, key=lambda e: (e.date, e.entry_id)), strict=True):
+        if not side.is_cleared:
+            correction = Correction(account=CLEARING_ACCOUNT)
+            made = correct_entry(context, entry.entry_id, correction, decision_context.by)
+            result.posted += [e.entry_id for e in made.posted]
+            context.log_action("correct", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
+            result.entries.append(entry.entry_id)
+            card = context.cards.committed_cards.get(card_id(ENTRY.name, entry.entry_id))
+            if card is not None and card.status == "open":
+                context.cards.resolve_card(
+                    card.id,
+                    format_iso(context.now),
+                    decision_context.by,
+                    f"corrected: {', '.join(result.posted)}"[:300],
+                )
+                result.cards.append(card.id)
 
 
 def require_entry(target: Target) -> Entry:

@@ -28,6 +28,7 @@ from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
+from cleared.runs.import_findings import stage_findings
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import RunError, RunResult, make_run_error
 from cleared.terminal import count_noun
@@ -256,6 +257,7 @@ class _AgentRun:
             )
         if not self.dry_run:
             resolve_cards(self.host, self.repo, self.snapshot, context)
+            stage_findings(context)
             self._stage_model_answers()
         result.entries = context.books.list_staged()
         result.cards = list(context.cards.added.values())

@@ -1,0 +1,133 @@
+"""What an import shows beside its rows, as cards in the run's own commit: monthly charges that did not come, came
+twice or cost a fifth more; and entries that look like two sides of one transfer.
+
+Each is asked once: the card's id follows from what it is about, in every clone. What somebody answered with "stop" is
+not asked for that payee again. It never stops an import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from typing import Final
+
+from cleared.cards.card import card_id
+from cleared.cards.kinds import RECURRING, TRANSFER
+from cleared.ledger.bank_lines import BankLine
+from cleared.ledger.entry import Entry
+from cleared.ledger.recurring import HISTORY, RecurringFinding, find_recurring
+from cleared.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
+from cleared.primitives.context import Context
+
+MAX_CARDS: Final = 20
+"""Of one run."""
+STOP: Final = "stop"
+_WHAT: Final = {
+    "missing": "{payee} did not come: it was due about {due}, the last was {last.amount} on {last.posted_date}",
+    "doubled": "{payee} was charged twice: {new.amount} on {last.posted_date} and on {new.posted_date}",
+    "dearer": "{payee} costs more: {new.amount} on {new.posted_date}, {last.amount} before",
+}
+
+
+def stage_findings(context: Context) -> None:
+    """Stage a card for each finding about the accounts that the run has imported."""
+    records = context.bank.new_imports
+    if not records:
+        return
+    room = MAX_CARDS
+    stopped = {
+        card.details.get("series") for card in context.cards.committed_cards.values()
+        if card.kind == RECURRING.name and card.resolution == STOP
+    }  # fmt: skip
+    for account in sorted({record.account for record in records}):
+        for finding in _find_recurring(context, account):
+            if room and finding.series not in stopped and _is_decided(context, finding):
+                room -= _stage_recurring(context, account, finding)
+    for pair in _find_pairs(context):
+        if room:
+            room -= _stage_transfer(context, pair)
+    if not room:
+        context.log_action("import_findings", f"more than {MAX_CARDS} things were odd; the others are left out")
+
+
+def _find_recurring(context: Context, account: str) -> Iterator[RecurringFinding]:
+    bank = context.bank
+    new = {line_id: line for line_id, (owner, line) in bank.new_lines.items() if owner == account}
+    days = [line.posted_date for line in new.values() if line.state == "posted"]
+    ends = [date.fromisoformat(r.last_date) for r in bank.imports if r.account == account and r.last_date]
+    if not days:
+        return iter(())
+    through = max([*days, *ends])
+    known = bank.scan_account_lines(account, since=through - min(HISTORY, through - date.min))
+    committed = (line for line in known if line.line_id not in new)
+    lines = [line for line in (*committed, *new.values()) if _is_posted(context, line)]
+    return find_recurring(account, lines, set(new), through)
+
+
+def _is_posted(context: Context, line: BankLine) -> bool:
+    return line.state == "posted" and context.bank.posted_amount(line.line_id) == line.amount
+
+
+def _is_decided(context: Context, finding: RecurringFinding) -> bool:
+    """Whether the charges before are more than guesses that wait for a person."""
+    decided = 0
+    before = finding.lines if finding.what == "missing" else finding.lines[:-1]
+    for line in before:
+        legs = [leg_id for leg_id, amount in context.bank.matches.get(line.line_id, ()) if amount]
+        entry = context.books.find_entry(legs[-1]) if legs else None
+        decided += entry is not None and entry.status not in ("pending-review", "voided")
+    return decided >= len(before) - 1
+
+
+def _stage_recurring(context: Context, account: str, finding: RecurringFinding) -> int:
+    new, last = finding.lines[-1], finding.lines[-1 if finding.what == "missing" else -2]
+    title = _WHAT[finding.what].format(payee=finding.payee[:80], due=finding.due, last=last, new=new)
+    key = (finding.what, finding.series, finding.about)
+    if card_id(RECURRING.name, *key) in context.cards.committed_cards:
+        return 0
+    context.stage_card(
+        RECURRING.name, key, f"{account}: {title}"[:300], what=finding.what, series=finding.series, account=account,
+        due=finding.due.isoformat() if finding.due else None, rows=[_row_data(line) for line in finding.lines],
+    )  # fmt: skip
+    return 1
+
+
+def _row_data(line: BankLine) -> dict[str, str]:
+    return {"date": str(line.posted_date), "amount": str(line.amount), "text": line.description[:200]}
+
+
+def _find_pairs(context: Context) -> list[TransferPair]:
+    banks = set(context.ledger_accounts.values())
+    if len(banks) < 2 or context.books.chart.find_account(CLEARING_ACCOUNT) is None:
+        return []
+    staged = {e.entry_id for each in context.books.staged.values() for e in each}
+    pairs = find_transfers(find_sides(_recent_entries(context), banks)).proposed
+    return [pair for pair in pairs if not staged.isdisjoint((pair.out.entry_id, pair.into.entry_id))]
+
+
+def _recent_entries(context: Context) -> Iterable[Entry]:
+    """The entries of the months that the run posts into, and of those around them."""
+    days = [entry.date for each in context.books.staged.values() for entry in each]
+    if not days:
+        return []
+    span = timedelta(days=3 * MAX_DAYS)
+    first, last = min(days) - min(span, min(days) - date.min), max(days) + min(span, date.max - max(days))
+    months = [m for m in context.books.list_months() if (first.year, first.month) <= m <= (last.year, last.month)]
+    months = sorted({*months, *context.books.staged})
+    return (entry for month in months for entry in context.books.iter_entries(*month))
+
+
+def _stage_transfer(context: Context, pair: TransferPair) -> int:
+    ids = (pair.out.entry_id, pair.into.entry_id)
+    if card_id(TRANSFER.name, *ids) in context.cards.committed_cards:
+        return 0
+    title = (
+        f"{-pair.out.amount} left {pair.out.account} on {pair.out.day} ({pair.out.text[:60]}) and reached "
+        f"{pair.into.account} on {pair.into.day} ({pair.into.text[:60]}): one transfer?"
+    )
+    context.stage_card(
+        TRANSFER.name, ids, title[:300], entries=list(ids), amount=str(pair.into.amount),
+        rows=[{"entry": s.entry_id, "date": str(s.day), "account": s.account, "amount": str(s.amount),
+               "text": s.text[:200]} for s in (pair.out, pair.into)],
+    )  # fmt: skip
+    return 1

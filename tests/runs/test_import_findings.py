@@ -1,0 +1,98 @@
+"""What an import shows beside its rows, in its own commit: each matter one card, once and for all."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase, copy_books
+
+ROWS = [(f"{month:02}/03/2025", "GITHUB *PRO", "-4.00") for month in range(1, 5)]
+POST = """
+for f in importer_scan():
+    for t in importer_parse(f["name"]):
+        if t["amount"] < 0:
+            journal_add_double(date=t["date"], description=t["description"], debit_account=5030,
+                credit_account=f["ledger_account"], amount=-t["amount"], reference=t["reference"],
+                status="auto-confirmed", confidence=1, evidence="test")
+        else:
+            journal_add_double(date=t["date"], description=t["description"], debit_account=f["ledger_account"],
+                credit_account=4900, amount=t["amount"], reference=t["reference"],
+                status="auto-confirmed", confidence=1, evidence="test")
+    importer_mark_processed(f["name"])
+git_commit("imported")
+"""
+
+
+def odd(ws: Workspace, *options: str) -> list[tuple[str, str]]:
+    return sorted((c["details"]["what"], c["id"]) for c in ws.cards(*options) if c["kind"] == "recurring")
+
+
+def test_a_doubled_charge_is_one_card_in_every_clone(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(*ROWS))
+    ws.run("ingest")
+    assert odd(ws) == []
+    other = Workspace(copy_books(ws.root, ws.root.parent / "clone"))
+    april = chase(("04/09/2025", "GITHUB *PRO", "-4.00"), ("04/10/2025", "COFFEE", "-4.50"))
+    for each in (ws, other):
+        each.drop("b.csv", april)
+        assert len(each.run("ingest")["commits"]) == 1
+    ((what, card),) = odd(ws)
+    assert what == "doubled" and odd(other) == [(what, card)]
+    ws.ok("queue", "answer", card, "seen")
+    ws.ok("import", "undo", "b.csv", "--despite", "again")
+    ws.drop("b.csv", april)
+    ws.run("ingest")
+    assert odd(ws) == [] and odd(ws, "--status", "all") == [(what, card)]
+    ws.in_order()
+
+
+def test_a_late_charge_is_said_once_and_stop_is_heard(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(*ROWS))
+    ws.run("ingest")
+    for name, day in (("b.csv", "05/20/2025"), ("c.csv", "06/20/2025")):
+        ws.drop(name, chase((day, "COFFEE", "-4.50")))
+        ws.run("ingest")
+        ((what, card),) = odd(ws)
+        assert what == "missing"
+    title = next(c["title"] for c in ws.cards() if c["id"] == card)
+    assert title == "checking: GITHUB PRO did not come: it was due about 2025-05-03, the last was -4.00 on 2025-04-03"
+    ws.ok("queue", "answer", card, "stop")
+    ws.drop("d.csv", chase(*((f"{m:02}/03/2025", "GITHUB *PRO", "-4.00") for m in (7, 8, 9)),
+                           ("11/20/2025", "COFFEE", "-4.50")))  # fmt: skip
+    ws.run("ingest")
+    assert odd(ws) == []
+
+
+def test_guesses_that_wait_are_no_history(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(*((day, "NOBODY KNOWS IT", amount) for day, _, amount in ROWS)))
+    ws.run("ingest")
+    ws.drop("b.csv", chase(("05/20/2025", "COFFEE", "-4.50")))
+    ws.run("ingest")
+    assert odd(ws) == []
+
+
+def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(ws: Workspace) -> None:
+    """B24: booked otherwise at first; both go through 1090 then, and undo takes it back."""
+    text = ws.read("config.yaml")
+    second = (
+        "  - id: savings\n    name: Savings\n    type: savings\n    ledger_account: 1020\n    format: chase_checking\n"
+    )
+    second += "    match: { folder: savings }\n"
+    ws.put("config.yaml", text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
+    ws.commit("config.yaml", message="savings")
+    ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00"), ("01/23/2025", "INTEREST", "0.12")))
+    ws.script(POST)
+    (card,) = (c for c in ws.cards() if c["kind"] == "transfer")
+    assert [row["text"] for row in card["details"]["rows"]] == ["TO SAVINGS", "FROM CHECKING"]
+    assert len(ws.json("transfers")["proposed"]) == 1
+    ws.ok("queue", "answer", card["id"], "pair")
+    found = ws.json("transfers")
+    assert [(p["in"]["amount"], p["days"]) for p in found["pairs"]] == [("500.00", 2)] and not found["proposed"]
+    assert [r["balance"] for r in ws.json("journal", "balance", "1090")] == ["0.00"]
+    ws.in_order()
+    ws.ok("queue", "undo")
+    assert len(ws.json("transfers")["pairs"]) == 0
+    ids = [ws.json("transfers")["proposed"][0][side]["entry_id"] for side in ("out", "in")]
+    assert "Both sides are in:" in (ws.ok("transfers", "pair", *ids), ws.ok("transfers"))[1].out
+    assert ws("transfers", "pair", *ids).code == 3
+    assert ws("transfers", "pair", ids[0], ids[0]).code == 2
+    ws.in_order()
