@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any, Final
 
 from cleared.cards.card import Card
-from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH
+from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -23,7 +23,7 @@ from cleared.terminal import count_noun
 from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
-_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name})
+_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, TRANSFER.name})
 
 
 def close_period(
