@@ -58,8 +58,7 @@ def write_parts(path: Path, *, fsync: bool = True, mode: int = 0o666, replace: b
             if replace:
                 temporary.replace(path)
             else:
-                os.link(temporary, path)
-                temporary.unlink()
+                _rename_to_new(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -69,6 +68,19 @@ def write_parts(path: Path, *, fsync: bool = True, mode: int = 0o666, replace: b
         raise WorkspaceError(
             f"the file could not be written: {describe_os_error(error)}", place=Place(file=str(path))
         ) from error
+
+
+def _rename_to_new(temporary: Path, path: Path) -> None:
+    """Rename where there is nothing yet. Raises ``FileExistsError`` where there is a file."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a memory stick, say, knows no links
+        os.close(os.open(path, _CREATE))
+        temporary.replace(path)
+    else:
+        temporary.unlink()
 
 
 def write_new(path: Path, data: bytes, *, fsync: bool = True, mode: int = 0o666) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.errors import WorkspaceError
-from cleared.safe_files import read_stable, write_atomic
+from cleared.safe_files import read_stable, write_atomic, write_parts
 
 
 @given(st.binary(max_size=3000))
@@ -47,6 +47,29 @@ def test_a_write_that_fails_leaves_the_old_content_and_no_litter(
         write_atomic(path, b"new")
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_parts_take_no_name_that_is_taken_and_leave_nothing_when_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    """Also where the file system knows no links."""
+
+    def refuse_link(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse_link)
+    path = tmp_path / "f"
+    with pytest.raises(KeyboardInterrupt), write_parts(path, replace=False) as file:
+        file.write(b"half")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with write_parts(path, replace=False) as file:
+        file.write(b"whole")
+    with pytest.raises(WorkspaceError, match="could not be written"), write_parts(path, replace=False) as file:
+        file.write(b"other")
+    assert path.read_bytes() == b"whole" and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_folder_in_the_way_is_an_error_in_words(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from cleared.schema.date_spans import DateSpan
 from cleared.terminal import escape_text
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
+_RECEIPTS: Final = "receipts"
 _CHUNK: Final = 1 << 16
 
 
@@ -51,7 +52,7 @@ def export_package(host: Host, year: str, path: Path, *, draft: bool = False, fo
         waiting = books.pending(span.start, span.end)
         if waiting.count and not draft:
             raise PolicyError(
-                f"the books of {span.label} are not final. {describe_pending(waiting, exported.currency)}",
+                f"the books of {span.label} are {describe_pending(waiting, exported.currency).replace('N', 'n', 1)}",
                 remedy="Decide about them (cleared review), or pass --draft: the package says so then.",
             )
         reports = list_statements(books, span)
@@ -107,7 +108,8 @@ class _PackageWriter:
 
 
 def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str, bytes]]:
-    """The files of the books as they are in the commit, byte for byte: chart, journals and bank facts of the period."""
+    """The files of the books as they are in the commit, byte for byte: chart, journals and bank facts of the period,
+    and the receipts that git has."""
     source, paths = exported.books.source, exported.books.paths
     months = {f"{year:04d}-{month:02d}" for year, month in span.months}
     names = [paths.chart, *(paths.journal_path(*key) for key in span.months), paths.periods]
@@ -116,6 +118,8 @@ def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str
         is_month = len(stem) == 7 and stem[4] == "-" and name.count("/") > paths.bank_root.count("/") + 1
         if not is_month or stem in months:
             names.append(name)
+    names += [f"{paths.bank_root.rpartition('/')[0]}/receipts.csv"]
+    names += [name for name in source.list_paths(_RECEIPTS) if not name.startswith(f"{_RECEIPTS}/inbox/")]
     for name in sorted(set(names)):
         data = source.read(name)
         if data is not None:

@@ -24,6 +24,9 @@ def read_table(archive: zipfile.ZipFile, name: str) -> list[dict[str, str]]:
 def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -> None:
     """B20: statements, journal, bank lines, the books' own files; the same commit gives the same bytes."""
     confirm_all(posted)
+    posted.put("receipts/ab/receipt.pdf", b"%PDF")
+    posted.put("receipts/inbox/new.pdf", b"%PDF")
+    posted.commit("receipts")
     made = posted.json("export", "package", "2025")
     path = Path(made["file"])
     assert path == posted.root / "exports/package-2025.zip"
@@ -40,6 +43,7 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
         assert (manifest["draft"], manifest["commit"]) == (False, posted.head())
         journal = archive.read("source/books/2025/01/journal.csv")
         assert journal == (posted.root / "books/2025/01/journal.csv").read_bytes()
+        assert archive.read("source/receipts/ab/receipt.pdf") == b"%PDF" and "inbox" not in "".join(made["files"])
         legs = read_table(archive, "journal.csv")
         assert sum(float(r["debit"] or 0) for r in legs) == sum(float(r["credit"] or 0) for r in legs) == 1553.6
         lines = read_table(archive, "bank-lines.csv")

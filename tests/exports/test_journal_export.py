@@ -6,39 +6,15 @@ import csv
 import io
 import os
 from collections import Counter
-from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from harness import Workspace, chase, refused, unchanged
+from hostile_books import HOSTILE, post_texts
 from plain_accounting import check_beancount, read_hledger_balances, run_hledger
 
 from cleared.exports.written_text import unescape_text
-from cleared.ledger.corrections import make_leg
-from cleared.ledger.entry import Entry
-from cleared.ledger.journal import append_entries
-
-HOSTILE = (
-    "x ; entry:2025-01-001, date:2024-01-01", "(x) code", "(", "* starred", "! flagged", "=2024-01-01", "a | b", "",
-    "  blanks around  ", "two  blanks", "tab\tinside", "line\nbreak\n2025-01-01 * forged\n  Assets:1010  5 USD",
-    "carriage\rreturn", "\u2028separated", "\u202eright to left", "nul\0byte", "no\u00a0break", "back\\slash \\x3b",
-    'quote " and \\" more', "#tag ^link", "50% off, date:2020-01-01", "[2020-01-01=2020-02-02]", "{} @ @@ = == =*",
-    "100 EUR", "include /etc/passwd", "Ünïcödé 日本 🍣", "';--", "end comment", "Expenses:Foo  1 USD",
-    ";", ":tag:other:",
-)  # fmt: skip
-
-
-def post_texts(ws: Workspace, texts: tuple[str, ...], amount: str = "10.01") -> None:
-    """Entries as whoever pushes may write them: all texts of each are the same."""
-    entries = [
-        Entry(f"2025-01-{n:03d}", date(2025, 1, 1 + n % 28), text,
-              (make_leg(5020, Decimal(amount) + n), make_leg(1010, -Decimal(amount) - n)), "user-confirmed", text,
-              tags=f"a,b;@rev={text}" if ";" not in text else "x", notes=text)
-        for n, text in enumerate(texts, 1)
-    ]  # fmt: skip
-    places = -int(Decimal(amount).as_tuple().exponent)
-    ws.put("books/2025/01/journal.csv", append_entries(None, entries, places))
-    ws.commit("books")
 
 
 def balances(ws: Workspace) -> dict[int, Decimal]:
@@ -88,6 +64,30 @@ def test_hostile_texts_stay_texts(ws: Workspace, currency: str, amount: str) -> 
     assert set(run_hledger(journal, "tags").split()) == names
     assert by_number(read_hledger_balances(journal)) == balances(ws)
     assert check_beancount(folder / "books.beancount") == ""
+
+
+def test_statements_are_those_of_hledger(posted: Workspace) -> None:
+    """B18: profit and loss and balance sheet, line by line, as hledger makes them of the exported journal."""
+    from cleared.app import open_workspace
+    from cleared.queries import open_report_books
+    from cleared.reports.statements import make_balance_sheet, make_income_statement
+
+    posted.ok("journal", "void", "2025-01-003", "--reason", "twice")
+    posted.ok("journal", "add", "2025-02-01", "Owner", "1010=500.00", "3100=-500.00")
+    posted.ok("journal", "add", "2025-02-02", "Loan", "1010=100.00", "2500=-100.00")
+    journal = Path(posted.json("export", "hledger", str(posted.root / "exports"))["file"])
+    with open_report_books(open_workspace(posted.root)) as books:
+        span = books.parse_period("2025")
+        income, sheet = make_income_statement(books, span, None), make_balance_sheet(books, span, None)
+    for report, command in ((income, "incomestatement"), (sheet, "balancesheet")):
+        shown = list(csv.reader(io.StringIO(run_hledger(journal, command, "-E", "-O", "csv"))))
+        named = {row[0]: Decimal(row[1].split(" ")[0]) for row in shown if row[1].endswith(" USD") or row[1] == "0"}
+        theirs = by_number({name: amount for name, amount in named.items() if ":" in name and name[-1] != ":"})
+        ours = {row.account_id: row.cells[0] for row in report.rows if row.account_id and row.account_id // 1000 != 3}
+        assert {number: amount for number, amount in theirs.items() if amount} == ours
+        totals = {row.key: row.cells[0] for row in report.rows if row.cells}
+        net = totals["net-income"] if report is income else totals["both"] - totals["liability"]  # type: ignore[operator]
+        assert named["Net:"] == net
 
 
 def test_beancount_proves_totals_to_the_smallest_unit(posted: Workspace) -> None:

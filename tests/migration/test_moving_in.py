@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, copy_books, refused, unchanged
+from hostile_books import HOSTILE, post_texts
 
 TRIAL = """Account,Name,Debit,Credit
 1010,Business checking,"1,250.00",
@@ -127,6 +128,20 @@ def test_an_export_moves_in_with_the_same_balances(
     other.in_order()
     again = other.json("export", format, str(tmp_path / "again"))["file"]
     assert Path(again).read_text().count("1010") == Path(name).read_text().count("1010")
+
+
+@pytest.mark.parametrize("format", ["hledger", "beancount"])
+def test_hostile_texts_move_in_as_they_were(ws: Workspace, tmp_path: Path, starting_point: Path, format: str) -> None:
+    texts = tuple(text for text in HOSTILE if "\0" not in text)
+    post_texts(ws, texts)
+    name = ws.json("export", format, str(tmp_path))["file"]
+    other = Workspace(copy_books(starting_point, tmp_path / "new"))
+    other.ok("start-from", name)
+    assert balances(other) == balances(ws)
+    for key in ("description", "counterparty", "notes"):
+        came = [e[key] for e in other.entries()]
+        assert came == [e[key] for e in ws.entries()] or (format == "beancount" and len(came) == len(texts))
+    other.in_order()
 
 
 def test_a_closed_period_and_a_secret_are_respected(ws: Workspace) -> None:
