@@ -17,7 +17,7 @@ from cleared.changes.host import Host
 from cleared.gate.lint_rules import RULES
 from cleared.registry.projections import render_stubs
 from cleared.runs.approved_scripts import Scripts
-from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
+from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS, WEBHOOK
 from cleared.vcs import Snapshot
 
 OVERRIDE: Final = "templates/meta.md"
@@ -111,10 +111,16 @@ class _ApprovedTexts:
         return data.decode("utf-8", "replace")
 
 
+_WITHOUT_KEY: Final = {
+    ON_DEMAND.name: ": when the owner starts it",
+    WEBHOOK.name: f": when another program calls; `{WEBHOOK.sample}: {{…}}` is the body (JSON) that dry runs get",
+}
+"""Of each kind of trigger that has no key in the header: when it starts the agent."""
+
+
 def _describe_triggers() -> str:
     return "\n".join(
-        f"- `trigger: {kind.name}`"
-        + (f" with `{kind.key}: {kind.example}`" if kind.key else ": when the owner starts it")
+        f"- `trigger: {kind.name}`" + (f" with `{kind.key}: {kind.example}`" if kind.key else _WITHOUT_KEY[kind.name])
         for kind in TRIGGER_KINDS
     )
 

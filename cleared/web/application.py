@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -31,8 +32,8 @@ from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
-from cleared.web.program_requests import program_endpoint
-from cleared.web.request_guard import Receive, RequestGuard, Scope, Send
+from cleared.web.program_requests import Refused, program_endpoint, render_refusal
+from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
 
 ExplainFault = Callable[[BaseException], ClearedError | None]
@@ -57,7 +58,12 @@ def make_application(
     app = Starlette(
         routes=routes,
         middleware=[Middleware(SessionFinder)],
-        exception_handlers={404: _show_missing, 405: _show_missing},
+        exception_handlers={
+            404: _show_missing,
+            405: _show_missing,
+            BodyRefused: _refuse_body,
+            ClientDisconnect: _refuse_body,
+        },
     )
     app.router.redirect_slashes = False
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
@@ -123,7 +129,16 @@ async def _show_health(request: Request) -> Response:
     return JSONResponse({"ok": True})
 
 
+async def _refuse_body(request: Request, error: Exception) -> Response:
+    """What came is too large or too slow; or the client is gone, and nobody reads this."""
+    status, text = (error.status, error.text) if isinstance(error, BodyRefused) else (400, "The body ended early.")
+    return PlainTextResponse(f"{text}\n", status, {"Connection": "close"})
+
+
 async def _show_missing(request: Request, error: Exception) -> Response:
+    if _PROGRAM_PATH.fullmatch(request.url.path):
+        status = error.status_code if isinstance(error, HTTPException) else 404
+        return render_refusal(Refused(status, "there is nothing of that name and method here"))
     if request.scope.get("session") is None:
         return go_to("/login")
     return render_page(request, "missing.html", {}, status=404)

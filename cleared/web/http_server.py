@@ -39,7 +39,7 @@ class HttpServer:
         self, app: Any, listener: socket.socket, on_ready: Callable[[], None], tls: TlsFiles | None = None
     ) -> None:  # fmt: skip
         """Serve until ``end`` is called; ``on_ready`` is called once it answers."""
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would say on stderr what clients send
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
         config = uvicorn.Config(
             app, http=_make_protocol(), loop="asyncio", log_config=None, access_log=False, server_header=False,
             date_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,

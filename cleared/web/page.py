@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from traceback import print_exception
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from cleared.errors import CheckFailed, ClearedError, PolicyError, UsageError
 from cleared.web.access import Session
 from cleared.web.forms import Form, read_form
 from cleared.web.page_rendering import go_to, render_error, render_page
+from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
 
 Handler = Callable[["PageRequest"], Response]
@@ -68,6 +69,8 @@ def page(handler: Handler) -> Endpoint:
             return await run_in_threadpool(handler, PageRequest(request, site, session, form))
         except ClearedError as error:
             return render_error(request, error, site=site, status=404 if isinstance(error, UsageError) else 409)
+        except (BodyRefused, ClientDisconnect):
+            raise
         except Exception as error:  # noqa: BLE001
             refusal = request.app.state.explain_fault(error)
             if refusal is None:

@@ -8,7 +8,7 @@ from traceback import print_exception
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from cleared.bridge.jsonrpc import encode_frame
@@ -16,6 +16,7 @@ from cleared.errors import ClearedError, ExitCode, Interrupted
 from cleared.web.client_file import Scope
 from cleared.web.client_tokens import allows_scope, find_token
 from cleared.web.page import find_site
+from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
 
 BODY_SECONDS: Final = 15.0
@@ -46,17 +47,19 @@ def program_endpoint(answer: Endpoint) -> Callable[[Request], Awaitable[Response
                 raise Refused(404, "there is no such workspace here")
             return await answer(request, site)
         except Refused as refusal:
-            return _render_refusal(refusal)
+            return render_refusal(refusal)
         except Interrupted:
-            return _render_refusal(Refused(503, "the server is ending"))
+            return render_refusal(Refused(503, "the server is ending"))
         except ClearedError as error:
-            return _render_refusal(refuse_as(error))
+            return render_refusal(refuse_as(error))
+        except (BodyRefused, ClientDisconnect):
+            raise
         except Exception as error:  # noqa: BLE001
             known = request.app.state.explain_fault(error)
             if known is not None:
-                return _render_refusal(refuse_as(known))
+                return render_refusal(refuse_as(known))
             print_exception(error)
-            return _render_refusal(Refused(500, "the program made a mistake", "The server's terminal says more."))
+            return render_refusal(Refused(500, "the program made a mistake", "The server's terminal says more."))
 
     return respond
 
@@ -106,6 +109,7 @@ async def read_body(request: Request, most: int) -> bytes:
     return data
 
 
-def _render_refusal(refusal: Refused) -> Response:
+def render_refusal(refusal: Refused) -> Response:
+    """The answer, with cause and remedy."""
     error = {"message": refusal.cause, "remedy": refusal.remedy or None}
     return answer_json({"error": error}, refusal.status, refusal.headers)

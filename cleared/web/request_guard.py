@@ -3,8 +3,10 @@ every answer has."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from time import monotonic
 from typing import Any, Final
 
 Scope = MutableMapping[str, Any]
@@ -30,8 +32,17 @@ _HEADERS: Final = [
 _SAFE_METHODS: Final = ("GET", "HEAD")
 
 
-class BodyTooLarge(Exception):
-    """A request went on after ``MAX_BODY``."""
+BODY_SECONDS: Final = 30.0
+"""How long a client may take to send its body; one of many megabytes may take longer, at ``_LEAST_RATE``."""
+_LEAST_RATE: Final = 32 << 10
+
+
+class BodyRefused(Exception):
+    """A request went on after ``MAX_BODY``, or its body did not come in time."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
 
 
 class RequestGuard:
@@ -52,16 +63,7 @@ class RequestGuard:
         if problem is not None:
             await _refuse(send, *problem)
             return
-        taken = 0
         begun = False
-
-        async def receive_bounded() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > MAX_BODY:
-                raise BodyTooLarge
-            return message
 
         async def send_guarded(message: Message) -> None:
             nonlocal begun
@@ -73,10 +75,10 @@ class RequestGuard:
             await send(message)
 
         try:
-            await self._app(scope, receive_bounded, send_guarded)
-        except BodyTooLarge:
+            await self._app(scope, _bound_body(receive), send_guarded)
+        except BodyRefused as refused:
             if not begun:
-                await _refuse(send, 413, f"At most {MAX_BODY >> 20} MB are taken at once.")
+                await _refuse(send, refused.status, refused.text)
 
     def _find_problem(self, scope: Scope) -> tuple[int, str] | None:
         """Status and text of a refusal."""
@@ -91,6 +93,29 @@ class RequestGuard:
         if any(not length.isdigit() or int(length) > MAX_BODY for length in lengths):
             return 413, f"At most {MAX_BODY >> 20} MB are taken at once."
         return None
+
+
+def _bound_body(receive: Receive) -> Receive:
+    """As ``receive``; raises ``BodyRefused`` where the body is too large or too slow."""
+    taken, is_whole, began = 0, False, monotonic()
+
+    async def receive_bounded() -> Message:
+        nonlocal taken, is_whole
+        if is_whole:  # what comes now is that the client goes away
+            return await receive()
+        left = began + BODY_SECONDS + taken / _LEAST_RATE - monotonic()
+        try:
+            async with asyncio.timeout(left):
+                message = await receive()
+        except TimeoutError:
+            raise BodyRefused(408, "The body did not come in time.") from None
+        taken += len(message.get("body", b""))
+        is_whole = not message.get("more_body", False)
+        if taken > MAX_BODY:
+            raise BodyRefused(413, f"At most {MAX_BODY >> 20} MB are taken at once.")
+        return message
+
+    return receive_bounded
 
 
 def _header_values(scope: Scope, *wanted: bytes) -> list[list[bytes]]:

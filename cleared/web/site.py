@@ -17,6 +17,7 @@ from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.triggers.webhook_calls import WebhookCalls
 from cleared.web.call_rates import CallRates
 from cleared.web.client_file import ClientFile
+from cleared.web.webhook_secrets import CheckedAgents
 
 _deciding = threading.Lock()
 """One decision at a time in this process: how a passphrase is asked for is the process's."""
@@ -42,6 +43,7 @@ class Site:
         """The programs that may call."""
         self.calls = WebhookCalls(root)
         self.rates = CallRates()
+        self.webhook_agents = CheckedAgents()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None

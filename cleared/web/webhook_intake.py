@@ -15,10 +15,9 @@ from starlette.responses import Response
 from cleared.bridge.jsonrpc import parse_value
 from cleared.errors import UsageError
 from cleared.triggers.webhook_calls import CallState, WebhookCall
-from cleared.vcs import Snapshot
 from cleared.web.program_requests import Refused, answer_json, read_body
 from cleared.web.site import Site
-from cleared.web.webhook_secrets import find_signer, refuse_other_triggers
+from cleared.web.webhook_secrets import find_signer
 
 MAX_BODY: Final = 64 << 10
 MAX_WAIT: Final = 30.0
@@ -45,7 +44,7 @@ async def take_call(request: Request, site: Site) -> Response:
         state = await _await_run(request, site, call, wait)
     finally:
         request.app.state.waiters -= 1
-    if state is None:
+    if state is None or state.result is None:
         return answer_json(answer, 202)
     return answer_json({**answer, "run": state.result}, 200)
 
@@ -77,11 +76,10 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -
         text = json.dumps(parse_value(body), ensure_ascii=True)
     except ValueError as error:
         raise Refused(400, f"the body is not JSON: {str(error)[:200]}") from None
-    with host.open_for_reading() as repo:
-        try:
-            refuse_other_triggers(host, Snapshot(repo, repo.read_head()), agent)
-        except UsageError as error:
-            raise Refused(404, error.message, error.remedy or "") from None
+    try:
+        site.webhook_agents.refuse_other_triggers(host, agent)
+    except UsageError as error:
+        raise Refused(404, error.message, error.remedy or "") from None
     call = WebhookCall(agent, headers["webhook-id"], text, host.clock.now())
     if not site.calls.add_call(call):
         raise Refused(409, f"a call with this webhook-id was taken already; its event is {call.key}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cleared.approvals.person_only import refuse_in_job
@@ -16,6 +16,7 @@ from cleared.sandbox.trigger_kinds import WEBHOOK
 from cleared.triggers.agent_triggers import read_header
 from cleared.vcs import Snapshot
 from cleared.web.client_file import ClientFile, WebhookSecret
+from cleared.workspace.git_directory import read_checkout
 
 _SECRET_BYTES: Final = 32
 _MOST: Final = 1_000
@@ -62,6 +63,28 @@ def refuse_other_triggers(host: Host, snapshot: Snapshot, agent: str) -> None:
         raise UsageError(
             f"{what} {agent[:60]!r}", remedy=f"Write `trigger: {WEBHOOK.name}` into its header; approve it."
         )
+
+
+@dataclass
+class CheckedAgents:
+    """The agents that webhooks start, as far as they were asked for, in one commit. Thread-safe.
+
+    To open the repository takes longer than all else that a call needs, so that is done once a commit.
+    """
+
+    _commit: str = ""
+    _agents: frozenset[str] = frozenset()
+
+    def refuse_other_triggers(self, host: Host, agent: str) -> None:
+        """As the function, of the commit that is checked out. Raises ``UsageError``."""
+        checkout = read_checkout(host.root)
+        if checkout is not None and checkout.commit == self._commit and agent in self._agents:
+            return
+        with host.open_for_reading() as repo:
+            commit = repo.read_head()
+            refuse_other_triggers(host, Snapshot(repo, commit), agent)
+        known = self._agents if commit == self._commit else frozenset[str]()
+        self._commit, self._agents = commit, known | {agent}
 
 
 def find_signer(known: Iterable[WebhookSecret], body: bytes, headers: Mapping[str, str]) -> WebhookSecret | None:

@@ -61,6 +61,7 @@ def test_i4_without_a_token_that_counts_nothing_is_answered(server: Server, post
     assert program.call("agent.run", name="ingest")[0] == 403
     assert program.send("POST", "/queue", b"card=1").status == 403, "nor is a token a session"
     assert program.send("POST", "/api/accounts.list", b"x" * (1 << 20 | 1)).status == 413
+    assert program.send("GET", "/api/accounts.list").status == 405 and program.send("GET", "/api/none").status == 405
     for body in (b"{", b"3", b"\xff", b"[" * 300 + b"]" * 300):
         assert program.send("POST", "/api/accounts.list", body).status == 400
     posted.ok("token", "remove", "reader")

@@ -218,6 +218,24 @@ def test_a_sender_that_is_slow_or_never_ends_holds_up_nobody(program: Program) -
     eventually(lambda: program.send("GET", "/healthz").status == 200)
 
 
+def test_who_sends_half_a_body_is_not_waited_for_and_not_worth_a_word(
+    program: Program, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cleared.web.program_requests.BODY_SECONDS", 0.2)
+    monkeypatch.setattr("cleared.web.request_guard.BODY_SECONDS", 0.4)
+    capfd.readouterr()
+    for path, status in ((b"/hooks/orders", b"408"), (b"/login", b"408")):
+        head = b"POST %s HTTP/1.1\r\nHost: localhost:%d\r\nOrigin: http://localhost:%d\r\nContent-Length: 9\r\n"
+        kind = b"Content-Type: application/x-www-form-urlencoded\r\n\r\n{"
+        port = program.server.port
+        with socket.create_connection(("127.0.0.1", port), 20) as wire:
+            wire.sendall(head % (path, port, port) + kind)
+            assert wire.recv(12) == b"HTTP/1.1 " + status
+        with socket.create_connection(("127.0.0.1", port), 20) as wire:
+            wire.sendall(head % (path, port, port) + kind)
+    assert program.hook("m1")[0] == 202 and capfd.readouterr().err == ""
+
+
 def test_a_secret_is_in_no_log_and_in_no_commit(
     ws: Workspace, program: Program, up: Up, capfd: pytest.CaptureFixture[str]
 ) -> None:
