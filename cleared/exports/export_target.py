@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,8 +31,12 @@ def open_target(root: Path, path: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 def refuse_target(root: Path, path: Path, *, force: bool) -> None:
     """Raises ``PolicyError`` as ``open_target`` does."""
-    place, workspace = path.parent.resolve() / path.name, root.resolve()
-    if place.is_relative_to(workspace) and not place.is_relative_to(workspace / EXPORTS_DIR):
+    workspace = root.resolve()
+    # A link in the workspace may be one that somebody pushed, so it leads nowhere else.
+    written, place = Path(os.path.abspath(path)), path.parent.resolve() / path.name  # noqa: PTH100
+    roots = Path(os.path.abspath(root)), workspace  # noqa: PTH100
+    is_inside = any(p.is_relative_to(r) for p in (written, place) for r in roots)
+    if is_inside and not place.is_relative_to(workspace / EXPORTS_DIR):
         raise PolicyError(
             "an export among the files of the workspace would be taken for a part of the books",
             place=Place(str(path)), remedy=f"Take a folder below {EXPORTS_DIR}/, or one elsewhere.",

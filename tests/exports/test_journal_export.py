@@ -154,6 +154,18 @@ def test_an_export_does_not_land_among_the_books(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_a_link_in_the_workspace_leads_nowhere_else(posted: Workspace) -> None:
+    """Whoever pushes can make exports/ a link."""
+    outside = posted.root.parent / "outside"
+    outside.mkdir()
+    for target in (outside, posted.root / "books"):
+        (posted.root / "exports").symlink_to(target)
+        for argv in (["hledger", str(posted.root / "exports")], ["package", "2025", "--draft"]):
+            refused(posted("export", *argv), 3, "taken for a part of the books")
+        (posted.root / "exports").unlink()
+    assert os.listdir(outside) == []
+
+
 def test_nothing_is_left_of_an_export_that_fails(posted: Workspace) -> None:
     """An unbalanced entry, or an account that is not in the chart: no file, no part of one."""
     journal = posted.read("books/2025/01/journal.csv")
