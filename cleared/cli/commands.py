@@ -49,6 +49,8 @@ SECTIONS: Final = {
         Entry("transfers", "transfers", "app", "List transfers between your own accounts, and pair both sides"),
         Entry("reconcile", "reconcile", "reconcile_with_bank", "Compare the books with a balance of the bank"),
         Entry("why", "explanation", "explain_entry", "Say why an entry is as it is"),
+        Entry("report", "report", "show_report", "Show profit and loss, balance sheet, taxes and more"),
+        Entry("search", "search", "search_entries", "Find entries by text, amount, account and days"),
         Entry("export", "export", "app", "Write the books for hledger, beancount, or an accountant"),
         Entry("period", "period", "app", "Close months and years, and reopen them"),
     ),

@@ -64,10 +64,10 @@ def list_entries(
         if json:
             print_json_list(index.iter_dicts(wanted, limit=limit))
         else:
-            _print_months(lambda: index.iter_months(wanted, limit))
+            print_months(lambda: index.iter_months(wanted, limit))
 
 
-def _print_months(read_months: Callable[[], Iterable[tuple[MonthEntries, list[int]]]]) -> None:
+def print_months(read_months: Callable[[], Iterable[tuple[MonthEntries, list[int]]]]) -> None:
     """As ``print_entries``, of many entries."""
 
     def read_batches() -> Iterator[Sequence[Sequence[str]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import Annotated
 
 import typer
@@ -14,24 +13,11 @@ from cleared.terminal import print_json, print_line, print_table
 app = new_group()
 
 
-def _parse_last_day(text: str) -> date:
-    import calendar
-
-    from cleared.schema.days import parse_month
-
-    try:
-        if len(text) == 7:
-            year, month = parse_month(text)
-            return date(year, month, calendar.monthrange(year, month)[1])
-        return date.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a day or month; write 2025-01-31 or 2025-01") from None
-
-
 @app.command("close")
 def close_books(
     through: Annotated[
-        str, typer.Argument(metavar="DATE", help="The last day (2025-01-31) or month (2025-01) to close.")
+        str,
+        typer.Argument(metavar="DATE", help="The last day (2025-01-31), month (2025-01) or year to close."),
     ],
     filed: Annotated[bool, typer.Option("--filed", help="Mark it as filed with the authorities.")] = False,
     reason: Annotated[str, typer.Option("--reason", help="A note.")] = "",
@@ -50,8 +36,9 @@ def close_books(
     again, or missing (a gap in the balance). What is decided later is dated in the first open period.
     """
     from cleared.decisions.period_closing import close_period
+    from cleared.schema.date_spans import parse_span
 
-    day = _parse_last_day(through)
+    day = parse_span(through).end
     host = open_host(workspace)
     commit = close_period(host, day, filed=filed, reason=reason, despite=despite, with_pending=with_pending)
     if json:
@@ -69,8 +56,9 @@ def reopen_books(
 ) -> None:
     """Reopen everything from a day on; a commit with a reason."""
     from cleared.decisions.period_closing import reopen_period
+    from cleared.schema.date_spans import parse_span
 
-    day = _parse_last_day(start).replace(day=1) if len(start) == 7 else _parse_last_day(start)
+    day = parse_span(start).start
     commit = reopen_period(open_host(workspace), day, reason)
     if json:
         print_json({"from": day.isoformat(), "commit": commit})

@@ -12,6 +12,7 @@ from cleared.cli.options import chosen_workspace, open_host
 if TYPE_CHECKING:
     from cleared.books_index.current_books import CurrentBooks
     from cleared.books_index.journal_index import JournalIndex
+    from cleared.reports.report_books import ReportBooks
 
 
 @contextmanager
@@ -25,6 +26,21 @@ def open_journal(workspace: Path | None) -> Iterator[JournalIndex]:
 
     with open_journal_index(open_host(workspace)) as (index, _):
         yield index
+
+
+@contextmanager
+def open_report_books(workspace: Path | None) -> Iterator[ReportBooks]:
+    """What reports are made of. Raises ``WorkspaceError``."""
+    current = _open_current(workspace)
+    if current is not None:
+        from cleared.reports.report_books import ReportBooks
+
+        yield ReportBooks(current.journal, current.accounts, current.business, current.commit)
+        return
+    from cleared import queries
+
+    with queries.open_report_books(open_host(workspace)) as books:
+        yield books
 
 
 def read_balances(

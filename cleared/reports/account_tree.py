@@ -21,6 +21,11 @@ def add_amounts(parts: Iterable[Sequence[Decimal]], width: int, zero: Decimal) -
     return tuple(money.total([zero, *(part[n] for part in listed)]) for n in range(width))
 
 
+def turn_sign(amount: Decimal, sign: int) -> Decimal:
+    """The amount, or its opposite where ``sign`` is -1; never a negative zero."""
+    return -amount if sign < 0 else amount
+
+
 class AccountTree:
     """The accounts that have amounts, below their headings. ``amounts``: number → one for each column."""
 

@@ -22,6 +22,10 @@ class Column:
     """What programs call it."""
     title: str
     kind: Literal["amount", "count", "text", "date"] = "amount"
+    is_summed: bool = True
+    """Whether a total sums this column; else its cell is a figure of its own."""
+    hides_zero: bool = False
+    """Whether people are shown nothing where a line has zero."""
 
 
 @dataclass(frozen=True, slots=True)

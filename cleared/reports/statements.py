@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from cleared.errors import WorkspaceError
-from cleared.reports.account_tree import AccountTree, Amounts, add_amounts
+from cleared.reports.account_tree import AccountTree, Amounts, add_amounts, turn_sign
 from cleared.reports.report import BarChart, Column, Report, Row
 from cleared.reports.report_books import ReportBooks
 from cleared.schema.date_spans import DateSpan, fiscal_year_of
@@ -19,8 +19,10 @@ def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan 
     """Debits and credits of every account at the end of the period; both sides sum to the same."""
     dates = [period.end, *([compared.end] if compared else [])]
     balances = [books.balances(None, day) for day in dates]
-    columns = [Column("debit", "debit"), Column("credit", "credit")]
-    columns += [Column(f"{side}_before", f"{side} {_label_day(compared)}") for side in ("debit", "credit") if compared]
+    columns = [Column(side, side, hides_zero=True) for side in ("debit", "credit")]
+    columns += [
+        Column(f"{side}_before", f"{side} {compared.end}", hides_zero=True) for side in ("debit", "credit") if compared
+    ]
     zero = books.zero
     for number in {number for balance in balances for number in balance}:
         books.find_account(number)
@@ -31,7 +33,7 @@ def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan 
     ]  # fmt: skip
     total = add_amounts([_amounts_of(row) for row in rows], len(columns), zero)
     rows.append(Row("Total", total, "total", key="total", above=len(rows)))
-    return _make_report(
+    return make_report_of(
         books, "trial-balance", "Trial balance", period, compared, columns, rows, as_of=True,
         pending=books.pending(None, period.end),
     )  # fmt: skip
@@ -42,12 +44,12 @@ def make_income_statement(books: ReportBooks, period: DateSpan, compared: DateSp
     spans = [period, *([compared] if compared else [])]
     sums = [books.balances(span.start, span.end, closings=False) for span in spans]
     rows: list[Row] = []
-    revenue = _add_section(books, rows, "Revenue", ("revenue",), sums, -1)
-    expenses = _add_section(books, rows, "Expenses", ("expense",), sums, 1)
+    revenue = add_section(books, rows, "Revenue", ("revenue",), sums, -1)
+    expenses = add_section(books, rows, "Expenses", ("expense",), sums, 1)
     net = tuple(r - e for r, e in zip(revenue, expenses, strict=True))
     rows.append(Row("Net income", _with_change(net), "total", key="net-income",
                     parts=(("revenue", 1), ("expense", -1))))  # fmt: skip
-    return _make_report(
+    return make_report_of(
         books, "pnl", "Profit and loss", period, compared, _amount_columns(period.label, compared), rows,
         pending=books.pending(period.start, period.end), chart=_chart_months(books, period),
     )  # fmt: skip
@@ -59,9 +61,9 @@ def make_balance_sheet(books: ReportBooks, period: DateSpan, compared: DateSpan 
     days = [period.end, *([compared.end] if compared else [])]
     sums = [books.balances(None, day) for day in days]
     rows: list[Row] = []
-    assets = _add_section(books, rows, "Assets", ("asset",), sums, 1)
-    liabilities = _add_section(books, rows, "Liabilities", ("liability",), sums, -1)
-    equity = _add_section(books, rows, "Equity", ("equity",), sums, -1, _list_computed(books, days))
+    assets = add_section(books, rows, "Assets", ("asset",), sums, 1)
+    liabilities = add_section(books, rows, "Liabilities", ("liability",), sums, -1)
+    equity = add_section(books, rows, "Equity", ("equity",), sums, -1, _list_computed(books, days))
     both = tuple(a + b for a, b in zip(liabilities, equity, strict=True))
     rows.append(Row("Total liabilities and equity", _with_change(both), "total", key="both",
                     parts=(("liability", 1), ("equity", 1))))  # fmt: skip
@@ -69,7 +71,7 @@ def make_balance_sheet(books: ReportBooks, period: DateSpan, compared: DateSpan 
         raise WorkspaceError("entries do not balance, so there is no balance sheet",
                              remedy="Run cleared journal check: the books were damaged by hand.")  # fmt: skip
     columns = _amount_columns(str(period.end), compared, _label_day(compared))
-    return _make_report(
+    return make_report_of(
         books, "balance-sheet", "Balance sheet", period, compared, columns, rows, as_of=True,
         pending=books.pending(None, period.end), notes=_note_openings(books),
         chart=BarChart("Assets, liabilities and equity", ("",), tuple(
@@ -115,14 +117,14 @@ def _note_openings(books: ReportBooks) -> list[str]:
     ]
 
 
-def _add_section(
+def add_section(
     books: ReportBooks, rows: list[Row], title: str, types: tuple[str, ...], sums: Sequence[Mapping[int, Decimal]],
     sign: int, more: Sequence[Row] = (),
 ) -> Amounts:  # fmt: skip
     """Add the accounts of these types as rows, and their sum; gives the sum, one for each of ``sums``."""
     numbers = sorted({n for part in sums for n in part if books.is_of(n, *types)})
     amounts = {
-        n: _with_change(tuple(sign * part.get(n, books.zero) for part in sums)) for n in numbers
+        n: _with_change(tuple(turn_sign(part.get(n, books.zero), sign) for part in sums)) for n in numbers
         if any(part.get(n) for part in sums)
     }  # fmt: skip
     width = len(sums) if len(sums) == 1 else len(sums) + 1
@@ -169,14 +171,14 @@ def _chart_months(books: ReportBooks, period: DateSpan) -> BarChart | None:
     for month in period.split_months():
         sums = books.balances(month.start, month.end, closings=False)
         sides = [
-            add_amounts([(sign * a,) for n, a in sums.items() if books.is_of(n, kind)], 1, books.zero)[0]
+            add_amounts([(turn_sign(a, sign),) for n, a in sums.items() if books.is_of(n, kind)], 1, books.zero)[0]
             for kind, sign in (("revenue", -1), ("expense", 1))
         ]
         groups.append((month.label, tuple(sides)))
     return BarChart("Revenue and expenses by month", ("Revenue", "Expenses"), tuple(groups))
 
 
-def _make_report(
+def make_report_of(
     books: ReportBooks, name: str, title: str, period: DateSpan, compared: DateSpan | None,
     columns: Sequence[Column], rows: Sequence[Row], **more: object,
 ) -> Report:  # fmt: skip

@@ -121,7 +121,7 @@ class Workbook:
         self._write(sheet, at, 0, label, bold=bold, indent=row.depth)
         for n, cell in enumerate(row.cells, 1):
             formula = _make_formula(row, at, n, places) if isinstance(cell, Decimal | int) else None
-            if formula is None or columns[n - 1].kind not in ("amount", "count"):
+            if formula is None or not columns[n - 1].is_summed:
                 self._write(sheet, at, n, cell, bold=bold)
             else:
                 sheet.write_formula(at, n, formula, self._formats[columns[n - 1].kind, bold], cell)

@@ -1,0 +1,47 @@
+"""``cleared search``: entries by text, amount, account and days."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cleared.cli.completion import complete_accounts
+from cleared.cli.options import JsonOption, WorkspaceOption, parse_day
+from cleared.cli.quick_books import open_journal
+from cleared.terminal import print_json_list
+
+
+def search_entries(
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help="In description, counterparty, reference, evidence or notes.")
+    ] = "",
+    amount: Annotated[
+        str | None, typer.Option("--amount", metavar="FROM..TO", help="Such as 4..8, 100.., ..5 or 4.50.")
+    ] = None,
+    start: Annotated[str | None, typer.Option("--from", metavar="DATE", help="Not before this day.")] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Up to and including this day.")] = None,
+    account: Annotated[
+        int | None,
+        typer.Option("--account", metavar="N", autocompletion=complete_accounts, help="Only entries that touch it."),
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Find entries of which all that is given holds. Upper and lower case are the same."""
+    from cleared.books_index.entry_selection import AmountRange, find_months, parse_amounts
+    from cleared.books_index.journal_index import EntryFilter
+    from cleared.cli.journal import print_months
+
+    amounts = parse_amounts(amount) if amount else AmountRange()
+    if not (text or amount or start or end or account is not None):
+        raise typer.BadParameter("say what to find: a text, --amount, --from, --to or --account")
+    wanted = EntryFilter(
+        start=parse_day(start) if start else None, end=parse_day(end) if end else None, account=account,
+        text=text or None,
+    )  # fmt: skip
+    with open_journal(workspace) as index:
+        if json:
+            print_json_list(d for entries, at in find_months(index, wanted, amounts) for d in entries.list_dicts(at))
+        else:
+            print_months(lambda: find_months(index, wanted, amounts))
