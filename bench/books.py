@@ -18,6 +18,7 @@ from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared import queries
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
+from cleared.changes.host import Host
 from cleared.exports.journal_export import export_journal
 
 ROWS = 100_000
@@ -27,14 +28,14 @@ _FORMATS = {"ledger": "hledger", "hledger": "hledger", "bean-check": "beancount"
 
 def balance(quick: bool) -> Result:
     """``journal balance``, when it was asked before."""
-    return _beside_help("journal balance, 100,000 entries, warm", ["journal", "balance"], 1.5, quick,
+    return beside_help("journal balance, 100,000 entries, warm", ["journal", "balance"], 1.5, quick,
                         peers={"ledger": ["balance"], "hledger": ["balance"]})  # fmt: skip
 
 
 def month_list(quick: bool) -> Result:
     """``journal list --month``, likewise."""
     argv = ["journal", "list", "--month", "2025-06"]
-    return _beside_help("journal list --month, of 100,000 entries", argv, 2, quick)
+    return beside_help("journal list --month, of 100,000 entries", argv, 2, quick)
 
 
 def whole_list(quick: bool) -> Result:
@@ -65,8 +66,7 @@ def export_hledger(quick: bool) -> Result:
 
 def reports(quick: bool) -> Result:
     """The slowest of the questions that reports ask of an index that stays open."""
-    opened = host(_books())
-    opened.stays_open = True
+    opened = open_large_books()
 
     def ask(index: JournalIndex) -> Iterator[Callable[[], object]]:
         quarter = date(2025, 4, 1), date(2025, 6, 30)
@@ -97,6 +97,13 @@ def reports(quick: bool) -> Result:
     )  # fmt: skip
 
 
+def open_large_books() -> Host:
+    """Books of 100,000 entries, as a process has them that stays open."""
+    opened = host(_books())
+    opened.stays_open = True
+    return opened
+
+
 def _books() -> Path:
     use_own_home()
     return _make_books()
@@ -109,7 +116,7 @@ def _make_books() -> Path:
     return root
 
 
-def _beside_help(
+def beside_help(
     name: str, argv: Sequence[str], at_most: float, quick: bool, peers: dict[str, list[str]] | None = None
 ) -> Result:  # fmt: skip
     root = _books()

@@ -14,7 +14,7 @@ from cleared.terminal import print_json_list
 
 def search_entries(
     text: Annotated[
-        str, typer.Argument(metavar="[TEXT]", help="In description, counterparty, reference, evidence or notes.")
+        str, typer.Argument(metavar="TEXT", help="In description, counterparty, reference, evidence or notes.")
     ] = "",
     amount: Annotated[
         str | None, typer.Option("--amount", metavar="FROM..TO", help="Such as 4..8, 100.., ..5 or 4.50.")

@@ -60,7 +60,8 @@ class _LedgerRows:
         yield Row(account.account_name, kind="heading", account_id=number)
         yield Row("Balance before", (None, None, None, None, None, held), depth=1)
         wanted = EntryFilter(account=number, start=period.start, end=period.end)
-        for entries, at in books.index.iter_months(wanted, None):
+        for entries, unsorted in books.index.iter_months(wanted, None):
+            at = sorted(unsorted, key=entries.dates.__getitem__)
             texts = [entries.list_texts(name, at) for name in ("date", "entry_id", "description", "counterparty")]
             for day, entry_id, description, other, legs in zip(*texts, entries.list_movements(at), strict=True):
                 for leg, text in legs:
