@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +11,20 @@ from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_json, print_line, print_table
 
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.schema.date_spans import DateSpan
+
 app = new_group()
+
+
+def _open_for_span(text: str, workspace: Path | None) -> tuple[Host, DateSpan]:
+    """The opened workspace, and the days that are meant there. Raises ``UsageError``, ``WorkspaceError``."""
+    from cleared.schema.date_spans import parse_span
+
+    parse_span(text)  # what is no period is refused before anything is opened
+    host = open_host(workspace)
+    return host, parse_span(text, host.config.fiscal.start_month)
 
 
 @app.command("close")
@@ -56,10 +70,10 @@ def reopen_books(
 ) -> None:
     """Reopen everything from a day on; a commit with a reason."""
     from cleared.decisions.period_closing import reopen_period
-    from cleared.schema.date_spans import parse_span
 
-    day = parse_span(start).start
-    commit = reopen_period(open_host(workspace), day, reason)
+    host, span = _open_for_span(start, workspace)
+    day = span.start
+    commit = reopen_period(host, day, reason)
     if json:
         print_json({"from": day.isoformat(), "commit": commit})
     else:

@@ -13,7 +13,7 @@ import pytest
         (["agent", "run"], "Missing argument"),
         (["agent", "run", "ingest", "--nope"], "No such option"),
         (["init", "--entity", "xx", "/nowhere/at/all"], "--entity"),
-        (["period", "close", "xx"], "not a day or month"),
+        (["period", "close", "xx"], "not a period"),
     ],
 )
 def test_usage(argv: list[str], said: str) -> None:
