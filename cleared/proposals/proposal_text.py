@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Final, Literal
@@ -24,6 +25,7 @@ from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, g
 from cleared.terminal import count_noun
 
 _MOST_EXAMPLES: Final = 3
+_SAMPLE_CHARS: Final = 300
 
 
 def write_title(report: Report, host: Host) -> str:
@@ -157,6 +159,8 @@ def header_lines(change: Change, header: Header | None, host: Host) -> list[str]
     lines = []
     if _trigger_text(old) != _trigger_text(header):
         lines.append(f"{change.name} ran {_trigger_text(old)}; it would run {_trigger_text(header)}.")
+    if header is not None and _sample_text(old) != _sample_text(header):
+        lines.append(f"{change.name} is rehearsed over the sample call {_sample_text(header) or 'without a payload'}.")
     if old is None or header is None:
         return lines
     before, after = _header_terms(old, host), _header_terms(header, host)
@@ -179,6 +183,16 @@ def _trigger_text(header: Header | None) -> str:
     return _join_words(
         [kind.describe(header, _join_words([*kind.values(header)])) for kind in trigger_kinds.kinds_of(header)]
     )
+
+
+def _sample_text(header: Header | None) -> str:
+    """The payload of the sample call that the header gives its dry run; its beginning where it is long."""
+    for kind in trigger_kinds.kinds_of(header) if header is not None else ():
+        payload = header.value_of(kind.sample) if kind.sample and header is not None else None
+        if payload is not None:
+            text = json.dumps(payload, ensure_ascii=True)
+            return text if len(text) <= _SAMPLE_CHARS else f"{text[:_SAMPLE_CHARS]}…"
+    return ""
 
 
 def _header_terms(header: Header | None, host: Host) -> str:

@@ -19,7 +19,7 @@ _AT_ONCE: Final = 500
 
 def format_cell(cell: Cell, column: Column, row: Row) -> str:
     """A cell as people read it."""
-    if cell is None or (column.hides_zero and row.kind == "line" and cell == 0):
+    if cell is None or (column.hides_zero and not row.is_bold and cell == 0):
         return ""
     return money.format_amount(cell) if isinstance(cell, Decimal) else str(cell)
 

@@ -47,6 +47,11 @@ class Row:
     entries: tuple[str, ...] = ()
     """Ids of the entries behind it, where the report drills down to them."""
 
+    @property
+    def is_bold(self) -> bool:
+        """Whether it stands out: a heading or a total."""
+        return self.kind in ("heading", "total")
+
 
 @dataclass(frozen=True, slots=True)
 class BarChart:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from cleared.errors import UsageError
+from cleared.reports.renderings import format_label
 from cleared.reports.report import Cell, Column, Report, Row
 from cleared.terminal import escape_text
 
@@ -116,9 +117,8 @@ class Workbook:
         return sheet
 
     def _add_row(self, sheet: Any, at: int, row: Row, columns: Sequence[Column], places: dict[str, int]) -> None:
-        bold = row.kind != "line"
-        label = f"{row.account_id} {row.label}" if row.account_id is not None and row.kind != "total" else row.label
-        self._write(sheet, at, 0, label, bold=bold, indent=row.depth)
+        bold = row.is_bold
+        self._write(sheet, at, 0, format_label(row), bold=bold, indent=row.depth)
         for n, cell in enumerate(row.cells, 1):
             formula = _make_formula(row, at, n, places) if isinstance(cell, Decimal | int) else None
             if formula is None or not columns[n - 1].is_summed:

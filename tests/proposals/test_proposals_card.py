@@ -207,6 +207,7 @@ KEYS = {
     "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "0 6 * * * in Asia/Tokyo"),
     "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
     "event": ("event: ping", "event: [ping, run.*]", "on the event ping and run.*"),
+    "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
     "description": ("description: a probe", "description: another", "describes itself as: another"),
     "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
     "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
@@ -224,7 +225,9 @@ KEYS = {
 was approved: the primitives that are called, which come first on every card."""
 
 
-TRIGGERS = {"schedule": "schedule", "timezone": "schedule", "watch": "file_watch", "event": "event"}
+TRIGGERS = {
+    "schedule": "schedule", "timezone": "schedule", "watch": "file_watch", "event": "event", "sample": "webhook",
+}  # fmt: skip
 
 
 def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: Workspace) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import entry, make_books, sample_entries
-from test_statements import shown
+from test_financial_statements import shown
 
 from cleared.errors import CheckFailed, UsageError
 from cleared.ledger.entry import Entry

@@ -74,7 +74,7 @@ jitter: 30
     ("lines", "expected"),
     [
         (["trigger: on_demand"], ("header-name", "name", 1)),
-        (["name: x", "trigger: webhook"], ("header-trigger", "trigger", 3)),
+        (["name: x", "trigger: web_hook"], ("header-trigger", "trigger", 3)),
         (["name: x", "trigger: [schedule, nope]", "schedule: @daily"], ("header-trigger", "trigger", 3)),
         (["name: x", "trigger: schedule"], ("header-trigger", "schedule", 3)),
         (["name: x", "trigger: file_watch"], ("header-trigger", "watch", 3)),

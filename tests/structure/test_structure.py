@@ -69,6 +69,12 @@ def test_module_names_are_unique() -> None:
     assert not twins, twins
 
 
+def test_names_of_test_modules_are_unique() -> None:
+    """Of two modules of one name, pytest collects only the first."""
+    names = Counter(path.name for path in Path(__file__).parents[1].rglob("*.py") if path.name != "__init__.py")
+    assert not [name for name, count in names.items() if count > 1 and name not in ("conftest.py", "__main__.py")]
+
+
 def test_no_function_has_a_vague_name() -> None:
     vague = [
         f"{shown(path)}:{node.lineno} {node.name}"
