@@ -22,8 +22,9 @@ from cleared.exports.book_tables import list_tables
 from cleared.exports.export_target import EXPORTS_DIR, open_target, refuse_target
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.exports.journal_export import open_exported_books
-from cleared.exports.workbook_export import list_statements, write_workbook
+from cleared.exports.workbook_export import list_reports, write_workbook
 from cleared.queries import make_report_books
+from cleared.reports.renderings import join_texts, write_text
 from cleared.reports.report import Report, describe_pending
 from cleared.reports.report_books import ReportBooks
 from cleared.schema.date_spans import DateSpan
@@ -55,7 +56,7 @@ def export_package(host: Host, year: str, path: Path, *, draft: bool = False, fo
                 f"the books of {span.label} are {describe_pending(waiting, exported.currency).replace('N', 'n', 1)}",
                 remedy="Decide about them (cleared review), or pass --draft: the package says so then.",
             )
-        reports = list_statements(books, span)
+        reports = list_reports(books, span.label)
         warnings = list(dict.fromkeys(line for report in reports for line in report.list_warnings()))
         with open_target(host.root, path, force=force) as file:
             written = _write_package(file, exported, books, reports, span, warnings)
@@ -68,15 +69,19 @@ def _write_package(
 ) -> list[str]:  # fmt: skip
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         package = _PackageWriter(archive)
-        package.add_file("README.txt", _describe_package(exported, span, warnings).encode().splitlines(True))
+        package.add_file("README.txt", [_encode(_describe_package(exported, span, warnings))])
         if find_spec("xlsxwriter") is not None:
             with tempfile.TemporaryFile() as whole:
-                write_workbook(whole, exported, reports, span)
+                write_workbook(whole, exported, [report for report in reports if report.name != "ledger"], span)
                 whole.seek(0)
                 package.add_file("books.xlsx", iter(lambda: whole.read(_CHUNK), b""))
+        for report in reports:
+            for format in ("html", "csv"):
+                texts = join_texts(write_text(report, format))
+                package.add_file(f"reports/{report.name}.{format}", (_encode(text) for text in texts))
         for table in list_tables(exported, span):
             name = f"{table.name.lower().replace(' ', '-')}.csv"
-            package.add_file(name, (text.encode() for text in table.iter_csv()))
+            package.add_file(name, (_encode(text) for text in join_texts(table.iter_csv())))
         for source, data in _list_sources(exported, span):
             package.add_file(f"source/{source}", [data])
         manifest = {
@@ -126,11 +131,16 @@ def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str
             yield name, data
 
 
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
 def _describe_package(exported: ExportedBooks, span: DateSpan, warnings: list[str]) -> str:
     draft = "".join(f"{line}\n" for line in warnings)
     return (
         f"{escape_text(exported.title)}: the books of {span.label} ({span.start} to {span.end})\n"
         f"{exported.currency}, cash basis, as of commit {exported.commit}\n{draft}\n"
+        "reports/          statements, general ledger, vendors, taxes: pages to read and print, and CSV\n"
         "books.xlsx        statements with formulas, accounts, journal and bank lines\n"
         "accounts.csv      the chart of accounts\n"
         "journal.csv       every leg of every entry\n"

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Final
 
 from cleared.books_index.journal_index import EntryFilter
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
+from cleared.reports.renderings import protect_text
 from cleared.reports.report import Cell
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan
-
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +94,4 @@ def _format_cell(cell: Cell) -> str:
         case int():
             return str(cell)
         case _:
-            return f"'{cell}" if cell.startswith(_FORMULAS) else cell
+            return protect_text(cell)

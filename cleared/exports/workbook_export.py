@@ -12,9 +12,9 @@ from cleared.exports.export_target import open_target, refuse_target
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.exports.journal_export import open_exported_books
 from cleared.queries import make_report_books
+from cleared.reports.catalogue import REPORTS, ReportRequest, make_report
 from cleared.reports.report import Report
 from cleared.reports.report_books import ReportBooks
-from cleared.reports.statements import make_balance_sheet, make_income_statement, make_trial_balance
 from cleared.reports.workbook import Workbook
 from cleared.schema.date_spans import DateSpan
 
@@ -33,7 +33,7 @@ def export_workbook(host: Host, directory: Path, period: str | None = None, *, f
     with open_exported_books(host) as exported:
         books = make_report_books(host, exported.index, exported.books)
         span = books.parse_period(period)
-        reports = list_statements(books, span)
+        reports = [report for report in list_reports(books, span.label) if report.name != "ledger"]
         with open_target(host.root, path, force=force) as file:
             write_workbook(file, exported, reports, span)
         waiting = books.pending(span.start, span.end)
@@ -41,9 +41,9 @@ def export_workbook(host: Host, directory: Path, period: str | None = None, *, f
     return {"file": str(path), "period": span.label, "pending": waiting.count, "warnings": warnings}
 
 
-def list_statements(books: ReportBooks, span: DateSpan) -> list[Report]:
-    """The statements that a workbook and a package have."""
-    return [make(books, span, None) for make in (make_income_statement, make_balance_sheet, make_trial_balance)]
+def list_reports(books: ReportBooks, period: str) -> list[Report]:
+    """All reports of a period; those of taxes say where they are not final."""
+    return [make_report(books, ReportRequest(name, period, draft=name == "tax")) for name in REPORTS]
 
 
 def write_workbook(file: BinaryIO, exported: ExportedBooks, reports: Iterable[Report], span: DateSpan) -> None:

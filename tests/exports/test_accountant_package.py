@@ -12,6 +12,8 @@ from pathlib import Path
 from harness import Workspace, chase, refused
 from openpyxl import load_workbook
 
+from cleared.reports.catalogue import REPORTS
+
 
 def confirm_all(ws: Workspace) -> None:
     ws.ok("queue", "approve", *[c["id"] for c in ws.cards() if c["kind"] == "entry"])
@@ -44,6 +46,8 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
         journal = archive.read("source/books/2025/01/journal.csv")
         assert journal == (posted.root / "books/2025/01/journal.csv").read_bytes()
         assert archive.read("source/receipts/ab/receipt.pdf") == b"%PDF" and "inbox" not in "".join(made["files"])
+        assert {f"reports/{name}.{form}" for name in REPORTS for form in ("csv", "html")} <= set(made["files"])
+        assert b"GITHUB *PRO" in archive.read("reports/ledger.csv")
         legs = read_table(archive, "journal.csv")
         assert sum(float(r["debit"] or 0) for r in legs) == sum(float(r["credit"] or 0) for r in legs) == 1553.6
         lines = read_table(archive, "bank-lines.csv")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from harness import Workspace, refused, unchanged
+from reviewers import People
 
 CSV = """Date,Description,Account,Debit,Credit
 2025-01-31,Depreciation,5220,120.00,
@@ -62,14 +64,16 @@ def test_a_closed_period_is_told_when_it_is_posted(ws: Workspace) -> None:
         refused(ws("queue", "approve", card), 1, "closed", "cleared period reopen")
 
 
-def test_two_reviewers_where_the_amount_takes_two(ws: Workspace) -> None:
-    """The amount that counts is that of the card's own lines."""
-    from cleared.cards.card import Card
-    from cleared.decisions.adjusting_entries import read_adjustment
-
-    ws.ok(*adjust(ws, CSV))
-    (details,) = [c["details"] for c in ws.cards() if "Accrued" in c["title"]]
-    assert str(read_adjustment(Card("x", "adjustment", "…", "", details=details), 2).amount) == "1000.00"
+def test_an_amount_that_takes_two_takes_two(ws: Workspace, tmp_path: Path) -> None:
+    """The amount that counts is that of the card's own lines; small ones and rejections take one."""
+    people = People(ws, tmp_path, two="500")
+    small, large = people.json("ana", *adjust(ws, CSV))["cards"]
+    people.ok("ana", "queue", "approve", small)
+    assert "It takes two" in people.ok("ana", "queue", "approve", large).err
+    assert len(ws.entries()) == 1
+    people.ok("ben", "queue", "approve", large)
+    assert [e["amount"] for e in ws.entries()] == ["120.00", "1000.00"]
+    ws.in_order()
 
 
 @pytest.mark.parametrize(
