@@ -69,10 +69,21 @@ class DefaultingGroup(CommandGroup):
     """That command's name; set by a subclass."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments, with the default command before them where they begin with no other."""
-        if args[:1] not in (["--help"], ["-h"]) and args[:1] not in [[name] for name in self.list_commands(ctx)]:
-            args = [self.default, *args]
+        """The arguments, a command first: the one that is named, behind options or not, else the default one."""
+        if args[:1] not in (["--help"], ["-h"]):
+            at = self._find_first_word(ctx, args)
+            named = args[at] if at < len(args) and args[at] in self.list_commands(ctx) else None
+            args = [self.default, *args] if named is None else [named, *args[:at], *args[at + 1 :]]
         return list(super().parse_args(ctx, args))
+
+    def _find_first_word(self, ctx: Any, args: list[str]) -> int:
+        """The place of the first argument that is no option, nor the value of one."""
+        known = super().get_command(ctx, self.default)
+        valued = {flag for p in (known.params if known else ()) for flag in p.opts if not getattr(p, "is_flag", True)}
+        at = 0
+        while at < len(args) and args[at].startswith("-"):
+            at += 2 if args[at] in valued else 1
+        return at
 
     def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands that begin so, and files."""

@@ -15,7 +15,7 @@ _LABELS: Final = {
     "instead_of": "asked before", "omitted": "rows left out", "says": "what it would change", "sha256": "SHA-256",
 }  # fmt: skip
 """Details whose name is not their label."""
-_FOR_PROGRAMS: Final = ("ticket", "key", "event_id")
+_FOR_PROGRAMS: Final = ("ticket", "key", "event_id", "series")
 _ROWS_FOR_PROGRAMS: Final = ("line",)
 
 

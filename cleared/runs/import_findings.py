@@ -87,7 +87,7 @@ def _stage_recurring(context: Context, account: str, finding: RecurringFinding) 
         return 0
     context.stage_card(
         RECURRING.name, key, f"{account}: {title}"[:300], what=finding.what, series=finding.series, account=account,
-        due=finding.due.isoformat() if finding.due else None, rows=[_row_data(line) for line in finding.lines],
+        expected=finding.due.isoformat() if finding.due else None, rows=[_row_data(line) for line in finding.lines],
     )  # fmt: skip
     return 1
 
