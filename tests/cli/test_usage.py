@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from harness import Workspace, here
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,12 @@ def test_a_text_needs_no_pydantic() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "4 False\n"
     assert "'--limit'" in done.stderr
+
+
+def test_the_word_of_a_groups_first_command_may_be_left_out(posted: Workspace) -> None:
+    """``cleared import FILE`` beside ``cleared import undo``, options before or after the word."""
+    assert posted.json("transfers") == posted.json("transfers", "list")
+    done = here("import", "-C", str(posted.root), "--json", "undo", "january.csv")
+    assert done.code == 0 and done.json["files"] == ["january.csv"]
+    file = posted.root / "import/processed/january.csv"
+    assert "goes to  checking" in here("import", "--preview", "-C", str(posted.root), str(file)).out

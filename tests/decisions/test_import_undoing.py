@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness import JANUARY, Workspace, chase, refused, unchanged
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reviewers import People
 
 FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00", "2442.40"), ("02/04/2025", "RENT", "-900.00", "1542.40"))
 BOTH = chase(
@@ -132,6 +135,19 @@ def test_b28_a_name_that_two_files_had_takes_a_run(ws: Workspace) -> None:
     assert trial_balance(ws) == {}
 
 
+def test_b28_it_is_a_reviewers_decision_and_takes_two_where_entries_do(posted: Workspace, tmp_path: Path) -> None:
+    people = People(posted, tmp_path, two="500")
+    head = posted.head()
+    refused(people("eve", "import", "undo", "january.csv"), 3, "only reviewers may decide here")
+    assert posted.head() == head
+    refused(people("ana", "import", "undo", "january.csv"), 3, "it takes two reviewers; you are the first")
+    assert trial_balance(posted) != {}
+    people.ok("ben", "import", "undo", "january.csv")
+    assert trial_balance(posted) == {}
+    wrong = people("ana", "journal", "check", "--json").json["violations"]
+    assert [v["message"][:30] for v in wrong if "import: 4 transactions" not in v["message"]] == []
+
+
 FILES = {"january.csv": JANUARY, "both.csv": BOTH, "february.csv": FEBRUARY}
 
 
@@ -144,19 +160,17 @@ def alone() -> dict[frozenset[str], dict[int, str]]:
 @settings(max_examples=3)
 @given(st.lists(st.tuples(st.sampled_from(sorted(FILES)), st.booleans()), min_size=3, max_size=6))
 def test_b28_the_books_are_those_of_the_imports_that_stand(
-    tmp_path_factory: pytest.TempPathFactory, starting_point: object, alone: dict[frozenset[str], dict[int, str]],
+    tmp_path_factory: pytest.TempPathFactory, starting_point: Path, alone: dict[frozenset[str], dict[int, str]],
     steps: list[tuple[str, bool]],
 ) -> None:  # fmt: skip
     """Any imports and undoings, in any order: the same trial balance for the same files that stand."""
-    from pathlib import Path
-
     from harness import copy_books, environment
 
     root = tmp_path_factory.mktemp("undo")
     with pytest.MonkeyPatch.context() as patch:
         for key, value in environment(root).items():
             patch.setenv(key, value)
-        ws = Workspace(copy_books(Path(str(starting_point)), root / "books"))
+        ws = Workspace(copy_books(starting_point, root / "books"))
         standing: set[str] = set()
         for name, comes in steps:
             if comes:
