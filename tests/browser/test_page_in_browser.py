@@ -1,0 +1,150 @@
+"""The page in a real browser: keys, thumbs, live, without JavaScript, hostile texts, accessible to everybody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+import pytest
+from browsing import PHONE, Visit, swipe
+from harness import Workspace, chase
+from playwright.sync_api import Page, expect
+from web_client import PATIENCE
+
+AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
+expect.set_options(timeout=1000 * PATIENCE)
+FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/06/2025", "ZEPHYR LLC", "-80.00"))
+
+
+def statuses(ws: Workspace) -> dict[str, str]:
+    return {entry["description"]: entry["status"] for entry in ws.entries()}
+
+
+def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) -> None:
+    """A file is handed in, its agent run, each card decided: no hand leaves the keys once the file is chosen."""
+    page = visit.open()
+    file = tmp_path / "february.csv"
+    file.write_text(FEBRUARY)
+    page.set_input_files("#files", file)
+    page.get_by_role("button", name="Hand in").press("Enter")
+    expect(page.get_by_text("february.csv").first).to_be_visible()
+    page.goto("/agents/ingest")
+    page.get_by_role("button", name="Run now").press("Enter")
+    page.goto("/queue")
+    expect(page.get_by_text("3 cards to decide")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+    page.keyboard.press("c")
+    page.keyboard.type("meals")
+    page.get_by_role("button", name="5070").press("Enter")
+    expect(page.get_by_text("Corrected: COFFEE")).to_be_visible()
+    page.keyboard.press("s")
+    expect(page.get_by_text("1 card to decide")).to_be_visible()
+    page.keyboard.press("r")
+    page.get_by_role("button", name="Personal").press("Enter")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.get_by_text("ZEPHYR").first).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    assert statuses(posted)["COFFEE"] == "user-corrected" and posted.ok("journal", "check")
+    visit.assert_clean()
+
+
+def test_a_thumb_approves_puts_off_and_rejects(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue", **PHONE)
+    expect(page.locator(".about")).to_contain_text("ACME")
+    swipe(page, "down")
+    expect(page.locator(".about")).to_contain_text("COFFEE")
+    swipe(page, "right")
+    expect(page.get_by_text("Confirmed: COFFEE")).to_be_visible()
+    swipe(page, "left")
+    page.get_by_role("button", name="Personal").tap()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    assert statuses(posted)["COFFEE"] == "user-confirmed"
+    visit.assert_clean()
+
+
+def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    page.evaluate("window.stays = true")
+    expect(page.get_by_text("2 cards to decide")).to_be_visible()
+    posted.drop("february.csv", FEBRUARY)
+    posted.run("ingest")
+    expect(page.get_by_text("3 cards to decide")).to_be_visible()
+    assert page.evaluate("window.stays"), "the page was not loaded again"
+    visit.assert_clean()
+
+
+def test_reading_and_deciding_without_javascript(visit: Visit, posted: Workspace) -> None:
+    visit.open("/queue")
+    page = visit.open("/queue", java_script_enabled=False)
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+    page.get_by_text("Correct the account").click()
+    page.get_by_label("Account, by name or number").fill("meals")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("button", name="5070").click()
+    expect(page.get_by_text("Corrected: COFFEE")).to_be_visible()
+    page.goto("/books")
+    expect(page.get_by_role("heading", name="Books")).to_be_visible()
+
+
+MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>\"'><a href=javascript:alert(3)>{{7*7}}"
+BACKWARDS = "‮gnp.exe"
+
+
+def test_texts_of_a_bank_are_texts(visit: Visit, posted: Workspace) -> None:
+    """Markup is shown, not followed; what turns the reading direction is escaped; long ones do not break the page."""
+    rows = [("02/01/2025", text, "-9.00") for text in (MARKUP, BACKWARDS, "X" * 400)]
+    posted.drop("hostile.csv", chase(*rows))
+    posted.run("ingest")
+    cards = [card["id"] for card in posted.cards()]
+    page = visit.open("/queue", **PHONE)
+    for card in cards:
+        page.goto(f"/queue?card={card}")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
+    page.goto("/books/entries")
+    text = page.locator("main").inner_text()
+    assert "<script>alert(2)</script>" in text and "{{7*7}}" in text and "\u202e" not in text
+    assert page.locator("main img, main script").count() == 0
+    visit.assert_clean()
+
+
+def test_the_first_page_is_small(visit: Visit) -> None:
+    page = visit.open("/queue")
+    sizes: list[int] = page.evaluate(
+        "[performance.getEntriesByType('navigation')[0], ...performance.getEntriesByType('resource')]"
+        ".map(entry => entry.encodedBodySize)"
+    )
+    assert len(sizes) >= 4 and sum(sizes) <= 60_000, sizes
+
+
+PAGES = ["/", "/queue", "/agents", "/agents/ingest", "/runs", "/books", "/books/entries", "/books/entries/2025-01-002"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str) -> None:
+    """axe finds nothing serious on any page, on a phone or a desk, in light or dark."""
+    device: dict[str, Any] = dict(PHONE) if scheme == "dark" else {}
+    page = visit.open(color_scheme=scheme, bypass_csp=True, **device)
+    card = posted.cards()[0]["id"]
+    run = posted.json("run", "list")[0]["run_id"]
+    found = {}
+    for path in [*PAGES, f"/queue?card={card}&q=meals", f"/runs/{run}"]:
+        page.goto(path)
+        if problems := find_serious(page):
+            found[path] = problems
+    page.goto("/login")
+    found |= {"/login": problems} if (problems := find_serious(page)) else {}
+    assert found == {}
+
+
+def find_serious(page: Page) -> list[str]:
+    page.add_script_tag(path=AXE)
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0]['failureSummary'][:200]}"
+        for each in result["violations"] if each["impact"] in ("serious", "critical")
+    ]  # fmt: skip
