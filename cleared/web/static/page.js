@@ -25,13 +25,18 @@ function signIn() {
   }
 }
 
-// One key each, as in the terminal.
+// One key each, as in the terminal. Nothing is decided by the letters of a word that missed its field, nor about a card
+// that has just taken the place of another.
+const WORD_MS = 1000, NEW_CARD_MS = 700;
+let wordAt = -WORD_MS, newCardAt = -NEW_CARD_MS;
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key === "Escape") typing.blur();
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   const key = /^[a-z0-9]$/.test(event.key) || event.key === "Escape" ? event.key : "";
-  if (key && press(`[data-key="${key}"]`)) event.preventDefault();
+  if (!key || event.timeStamp - newCardAt < NEW_CARD_MS) return;
+  if (event.timeStamp - wordAt < WORD_MS || !document.querySelector(`[data-key="${key}"]`)) wordAt = event.timeStamp;
+  else if (press(`[data-key="${key}"]`)) event.preventDefault();
 });
 
 // A thumb: right approves, left opens the rejection, down puts off.
@@ -58,6 +63,7 @@ document.addEventListener("touchend", (event) => {
   start = null;
   card.classList.remove("away");
   card.style.removeProperty("transform");
+  if (event.timeStamp - newCardAt < NEW_CARD_MS) return;
   if (Math.abs(x) > FAR && Math.abs(x) > 2 * Math.abs(y)) press(`[data-swipe="${x > 0 ? "right" : "left"}"]`);
   else if (top && y > 1.5 * FAR && y > 2 * Math.abs(x)) press('[data-swipe="down"]');
 });
@@ -91,9 +97,17 @@ function watch() {
   if (!main || !main.dataset.live || !window.EventSource) return;
   let first = true;
   const events = new EventSource(main.dataset.live);
+  const busy = () => start || document.querySelector("details[open], form[data-sent], input:focus, select:focus");
+  const shownCard = () => document.getElementById("card")?.dataset.card;
+  let cardBefore;
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.target.id !== "main") return;
+    if (busy()) event.detail.shouldSwap = false; // it was asked for before somebody began
+    cardBefore = shownCard();
+  });
+  document.addEventListener("htmx:afterSwap", () => { if (shownCard() !== cardBefore) newCardAt = performance.now(); });
   events.onmessage = () => {
-    const busy = document.querySelector("details[open], form[data-sent], input:focus, select:focus");
-    if (!first && !busy && !start) htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
+    if (!first && !busy()) htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
     first = false;
   };
   window.addEventListener("pagehide", () => events.close());
