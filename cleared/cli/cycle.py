@@ -66,7 +66,8 @@ def start_cycles(
 
     The engine works in a private clone, with the network and its own credential. It cannot write this workspace, the
     books or your keys. Changes of agents and settings are proposed; other files wait on a branch with a card. The name
-    in capitals behind an option is the environment variable that says the same.
+    in capitals behind an option is the environment variable that says the same. Exits 1 where the last of --max-cycles
+    failed, or the loop had to end.
     """
     import os
 

@@ -165,9 +165,11 @@ class CycleLoop:
         return resumed[1] if resumed is not None else None
 
     def _run_cycles(self) -> int:
+        result = None
         while not self._must_stop():
             if self._is_last():
-                return self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+                code = self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+                return 1 if result is not None and result.outcome == "failed" else code
             if (self.host.root / cycle_state.PAUSE_FILE).exists():
                 if self._state["status"] != "paused":
                     self._say("paused; it goes on after: cleared cycle resume")

@@ -158,7 +158,7 @@ def test_a_link_for_the_consensus_is_none(cyc: Workspace, engine: FakeEngine, tm
     (elsewhere / "consensus.md").write_text(GOOD.format(state="x", action="y"))
     before = cyc.read("memories/consensus.md")
     engine.plan({"run": [str(attack), str(elsewhere)], "stdout": result()})
-    assert start(cyc, engine).code == 0
+    assert start(cyc, engine).code == 1
     assert read_state(cyc.root)["last_cycle"]["outcome"] == "failed" and cyc.read("memories/consensus.md") == before
 
 

@@ -75,7 +75,7 @@ def test_f13_the_breaker_opens_cools_down_and_begins_anew(cyc: Workspace, engine
     run = _Run(cyc, engine, max_cycles=7, interval_seconds=30.0)
     counts: list[int] = []
     run.during = lambda status: counts.append(state(cyc)["consecutive_errors"]) if status == "cooldown" else None
-    assert run.run() == 0
+    assert run.run() == 1
     assert run.waits["cooldown"] == pytest.approx(300) and run.waits["sleeping"] == pytest.approx(5 * 30)
     assert set(counts) == {5} and state(cyc)["consecutive_errors"] == 1
     assert len(engine.calls) == 7
@@ -84,7 +84,7 @@ def test_f13_the_breaker_opens_cools_down_and_begins_anew(cyc: Workspace, engine
 def test_f14_a_success_resets_the_count(cyc: Workspace, engine: FakeEngine) -> None:
     """F14: two failures, a success, a failure: one is counted."""
     engine.plan({"exit": 1}, {"exit": 1}, good(), {"exit": 1})
-    assert _Run(cyc, engine, max_cycles=4, interval_seconds=0.0).run() == 0
+    assert _Run(cyc, engine, max_cycles=4, interval_seconds=0.0).run() == 1
     assert state(cyc)["consecutive_errors"] == 1
 
 
