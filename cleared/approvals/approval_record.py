@@ -6,6 +6,7 @@
     agents/approvals/agents/ingest/switch.json                    that a person disabled it, or enabled it again
     agents/approvals/config.json                                  the protected settings
     agents/approvals/cases.json                                   the tests
+    agents/approvals/passkeys/1f3a9c0d12aa.json                   a passkey of a person
 
 The signature covers all fields but itself, as JSON with sorted keys and no spaces.
 """
@@ -14,11 +15,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
 
+from cleared.approvals.device_signing import make_token
 from cleared.approvals.keys import Key, verify_signature
 
 FOLDER: Final = "agents/approvals"
@@ -30,12 +31,12 @@ _VERSION: Final = 1
 _MAX_BYTES: Final = 8 << 20
 _MAX_TEXT: Final = 4_000
 
-Kind = Literal["script", "config", "cases", "quarantine", "disabled", "enabled"]
+Kind = Literal["script", "config", "cases", "quarantine", "disabled", "enabled", "passkey"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ApprovalRecord:
-    """One approval. ``policy`` holds protected settings, ``cases`` tests; each is of one kind only."""
+    """One approval. ``policy`` holds protected settings (or says what a passkey is), ``cases`` tests."""
 
     kind: Kind
     path: str
@@ -62,7 +63,7 @@ class ApprovalRecord:
     reason: str = ""
     policy: Mapping[str, Any] = field(default_factory=dict)
     cases: Mapping[str, str] = field(default_factory=dict)
-    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    id: str = field(default_factory=lambda: make_token(8))
     key: str = ""
     signature: str = ""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.approvals import passphrase, sealed_key
+from cleared.approvals.passkey_assertions import is_passkey, verify_assertion
 from cleared.errors import PolicyError, WorkspaceError
 from cleared.safe_files import describe_os_error, write_atomic, write_new
 from cleared.workspace.user_folder import cleared_home as cleared_home
@@ -229,6 +230,8 @@ def publish_keys(root: Path) -> None:
 
 def verify_signature(public: str, signature: str, data: bytes) -> bool:
     """Whether the signature over ``data`` is that key's. False for anything malformed, never an exception."""
+    if is_passkey(public):
+        return verify_assertion(public, signature, data)
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

@@ -35,6 +35,15 @@ class ReviewRules:
     def is_restricted(self) -> bool:
         return bool(self.reviewers)
 
+    def person_of(self, key: str) -> str:
+        """Whose key it is: one person may have several, such as a passkey beside another key."""
+        return self.reviewers.get(key) or key
+
+    @property
+    def people(self) -> frozenset[str]:
+        """All who may decide."""
+        return frozenset(map(self.person_of, self.reviewers))
+
     def needs_two(self, weight: Decimal | None) -> bool:
         """Whether two must have agreed to something of this weight; None is more than any amount."""
         return self.two_person is not None and (weight is None or weight >= self.two_person)
@@ -137,7 +146,8 @@ def find_first_agreement(
     for each in reversed(list(agreements)):
         if each.covers != wanted:
             return None
-        if each.key != other_than and each.key in rules.reviewers and each.workspace == workspace and each.is_genuine:
+        is_other = each.key in rules.reviewers and rules.person_of(each.key) != rules.person_of(other_than)
+        if is_other and each.workspace == workspace and each.is_genuine:
             return each
     return None
 

@@ -18,6 +18,7 @@ from cleared.changes.host import Host
 from cleared.changes.lost_rows import REMEDY, find_lost_rows
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import ORIGIN_TRAILERS
+from cleared.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.violations import TWO_CLONES_PAGE, Violation
@@ -57,7 +58,8 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
             enough = "genuine" in answered or (claims and not origins.touches_books(commit))
             violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
             unexplained += [(commit.id, violation) for violation in violations]
-    return unexplained + unsigned
+    wrong = find_wrong_passkey_signatures(host, repo, snapshot)
+    return unexplained + unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
 
 
 def _explain_commit(

@@ -216,6 +216,14 @@ def tasks_archived(count: int) -> CommitSubject:
 # -- proposals and settings -------------------------------------------------------------------------------------------
 
 
+def passkey_added(name: str) -> CommitSubject:
+    return _subject("config", f"passkey of {_one_line(name)} added")
+
+
+def passkey_removed(name: str) -> CommitSubject:
+    return _subject("config", f"passkey of {_one_line(name)} removed")
+
+
 def proposal_made(proposal: str, title: str) -> CommitSubject:
     return CommitSubject(f"agent: {proposal} proposed: {title}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -11,6 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, record_folder
+from cleared.approvals.device_signing import make_token
 from cleared.cards.queue_files import CardDraft
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
@@ -28,7 +28,7 @@ from cleared.vcs import Difference, Repository, Snapshot, find_differences, hist
 
 def new_run_id(now: datetime) -> str:
     """``20250201T060000Z-1f3a9c``: sortable, unique."""
-    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+    return f"{now:%Y%m%dT%H%M%SZ}-{make_token(3)}"
 
 
 def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:

@@ -90,6 +90,7 @@ SECTIONS: Final = {
         Entry("llm", "llm", "app", "See which language model is asked, its key, and what it has cost"),
         Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
         Entry("key", "key", "app", "Give the approval key a passphrase"),
+        Entry("passkey", "passkey", "app", "Let a phone or a security key sign in and decide"),
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
         Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),

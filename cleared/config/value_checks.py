@@ -197,6 +197,8 @@ def _is_at_least(low: float, *, above: bool = False) -> Check:
 
 def _check_public_key(value: str) -> str | None:
     kind, _, text = value.partition(":")
+    if kind == "passkey" and re.fullmatch(r"[a-z0-9.-]{1,253}:[A-Za-z0-9_-]{40,1000}", text):
+        return None
     try:
         good = kind == "ed25519" and len(base64.b64decode(text, validate=True)) == 32
     except ValueError:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.approvals.approval_record import CONFIG, ApprovalRecord, try_parse_record
+from cleared.approvals.approval_record import CONFIG, FOLDER, ApprovalRecord, try_parse_record
 from cleared.approvals.decision_effects import Effect, effects_of_draft, rule_change_effect
+from cleared.approvals.device_signing import current_device
 from cleared.approvals.keys import Key, own_key, run_key
 from cleared.approvals.reviewers import (
     KEY,
@@ -78,8 +79,9 @@ class Authorization:
         if self._key is None:
             if self.books is not None:
                 self.books.must_be_pinned()
-            own = own_key(self.host.root)
-            if own is None or own.public not in self.rules.reviewers:
+            device = current_device()
+            own = device.key if device is not None else own_key(self.host.root)
+            if own is None or (own.public not in self.rules.reviewers and (self.rules.is_restricted or device is None)):
                 names = ", ".join(sorted(self.rules.reviewers.values()))
                 raise PolicyError(
                     f"only reviewers may decide here: {names}; "
@@ -118,6 +120,7 @@ class Authorization:
                 raise self.problem or PolicyError("only a person decides about entries")
         if self.by_person:
             self._require_self_included(files)
+            self._require_records_of_reviewers(files)
 
     def is_free_for_all(self, context: Context, files: Mapping[str, bytes | None]) -> bool:
         """Whether it needs no right: it changes nothing but settings that are not protected."""
@@ -131,6 +134,18 @@ class Authorization:
             raise PolicyError(
                 "you would not be among the reviewers yourself, and could not take it back",
                 remedy=f"Name yourself as well, with your key: {record.key}.",
+            )
+
+    def _require_records_of_reviewers(self, files: Mapping[str, bytes | None]) -> None:
+        """Raises ``PolicyError`` where a passkey decides what runs and this machine's key, which signs the records of
+        it, is no reviewer's."""
+        if current_device() is None or not self.rules.is_restricted:
+            return
+        records = [try_parse_record(data) for path, data in files.items() if path.startswith(f"{FOLDER}/")]
+        if any(record is not None and record.key not in self.rules.reviewers for record in records):
+            raise PolicyError(
+                "the key of the machine that this page runs on is no reviewer's, so it makes no records of approval",
+                remedy="Approve it in a terminal of your own: cleared review.",
             )
 
     # -- two people -----------------------------------------------------------------------------------------------
@@ -225,7 +240,8 @@ def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *
     if problem is not None and (record is None or approvals.find_doubt(record) not in TRUST_DOUBTS):
         authorization.problem = problem
     if person and authorization.rules.is_restricted:
-        own = own_key(host.root)
+        device = current_device()
+        own = device.key if device is not None else own_key(host.root)
         authorization.by = authorization.rules.reviewers.get(own.public, by) if own is not None else by
     return authorization
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
+from cleared.approvals.device_signing import current_device
 from cleared.approvals.keys import KeyLocked
 from cleared.changes import draft
 from cleared.changes.commit_messages import CommitSubject, first_of_two_decided
@@ -23,6 +24,9 @@ ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 
 UNDO_TRAILER: Final = "Cards"
 """The trailer of a decision that ``queue undo`` can undo: the cards that it settled and the entries it was about."""
+
+SHOWN_TRAILER: Final = "Shown"
+"""The trailer with a digest of what a person was shown before a passkey signed the decision."""
 
 CONFIG_COMMAND: Final = "config"
 """The command that changes settings. Whether it takes a reviewer depends on which setting it changes."""
@@ -143,9 +147,11 @@ def _try_decision(
     if command != RECOVER_COMMAND:
         refuse_lost_rows(host.layout, repo, snapshot)
         refuse_changed_files(host, snapshot)
-    now = host.clock.now().replace(microsecond=0)
+    device = current_device() if by is None else None
+    now = (device.now if device is not None else host.clock.now()).replace(microsecond=0)
     decision = new_run_id(now)
-    right = find_authorization(host, snapshot, decision, by or current_user(), person=by is None)
+    user = device.name if device is not None else current_user()
+    right = find_authorization(host, snapshot, decision, by or user, person=by is None)
 
     def fresh() -> Context:
         context = make_context(
@@ -164,13 +170,15 @@ def _try_decision(
         return None
     right.require_allowed(decision_context.context, decided.files)
     marks = [(mark, decision), ("By", decision_context.by), ("Clock", format_iso(now))]
+    if device is not None and device.shown:
+        marks.append((SHOWN_TRAILER, device.shown))
     first = _stage_first_of_two(decision_context, decided, command)
     if first is not None:
         decision_context, decided = first
     decision_context.context.log_action("decision", f"{decided.message} (by {decision_context.by})")
     signs = (
         right.by_person
-        and right.rules.is_restricted
+        and (right.rules.is_restricted or device is not None)
         and not right.is_free_for_all(decision_context.context, decided.files)
     )
     signs = signs and decided.merged_commit is None  # what a merge brings was signed where it was decided

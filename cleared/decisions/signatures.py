@@ -116,8 +116,8 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
             )
         cases.append((commit.id, case))
         for accepted in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n") if case.key else ():
-            answers.setdefault(accepted, set()).add(case.key)
-    two = min(2, len(judge.rules.reviewers))
+            answers.setdefault(accepted, set()).add(case.person)
+    two = min(2, len(judge.rules.people))
     books = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
     if books.pinned and judge.workspace_id != books.id:
         explanation = "who decided was judged by the id of other books than this clone holds"
@@ -138,6 +138,7 @@ class _CommitFindings:
     decided; ``alone``: what takes two."""
 
     key: str
+    person: str = ""
     needs_one: list[Violation] = field(default_factory=list)
     needs_two: list[Violation] = field(default_factory=list)
 
@@ -162,7 +163,7 @@ class _HistoryJudge:
         base = before[0]
         rules = self.approved_rules.get(base.read_file(CONFIG) or b"", self.rules)
         key = find_signing_key(self.repo, commit, self.workspace_id)
-        case = _CommitFindings(key if key in rules.reviewers else "")
+        case = _CommitFindings(key, rules.person_of(key)) if key in rules.reviewers else _CommitFindings("")
         if case.key and WORKSPACE in (commit.files or ()):
             self.workspace_id = _read_workspace_id(after)  # books made from others, by a reviewer of theirs
         is_run = "Run" in commit.trailers and "Decision" not in commit.trailers

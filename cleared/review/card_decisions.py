@@ -100,7 +100,8 @@ def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | Non
             raise UsageError(
                 f"nobody has decided about {target.name} as the first of two", remedy="Decide it: cleared queue show."
             )
-        if first.key == decision_context.authorization.reviewer_key.public:
+        right = decision_context.authorization
+        if right.rules.person_of(first.key) == right.rules.person_of(right.reviewer_key.public):
             raise PolicyError(f"you are the first of two for {target.name} yourself", remedy="It takes another one.")
         return first.wish
 

@@ -31,6 +31,8 @@ class Session:
     token: str
     """What its forms send back, so that no other page can send them."""
     last_used: float
+    passkey: str = ""
+    """The key of the passkey that signed in, and signs what is decided; empty after a code of the terminal."""
     messages: list[tuple[str, bool]] = field(default_factory=list)
     """What is to be said on the next page, and whether it went well."""
 
@@ -71,10 +73,18 @@ class Access:
             if known is None or self._codes.pop(known) <= self.now():
                 self._wrong += 1
                 return None
-            self._forget_old_sessions()
-            cookie = secrets.token_urlsafe(32)
-            self._sessions[cookie] = Session(secrets.token_urlsafe(32), self.now())
-            return cookie
+            return self._add_session("")
+
+    def open_passkey_session(self, passkey: str) -> str:
+        """The cookie of a new session, of a passkey that has answered."""
+        with self._lock:
+            return self._add_session(passkey)
+
+    def _add_session(self, passkey: str) -> str:
+        self._forget_old_sessions()
+        cookie = secrets.token_urlsafe(32)
+        self._sessions[cookie] = Session(secrets.token_urlsafe(32), self.now(), passkey)
+        return cookie
 
     def find_session(self, cookie: str) -> Session | None:
         """The session of a cookie; None where there is none any more."""

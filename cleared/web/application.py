@@ -20,6 +20,7 @@ from cleared.web import (
     book_pages,
     http_api,
     loop_pages,
+    passkey_pages,
     queue_pages,
     run_pages,
     sign_in_pages,
@@ -32,6 +33,7 @@ from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
+from cleared.web.passkey_options import Challenges
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
 from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
@@ -51,6 +53,8 @@ def make_application(
     routes = [
         Route("/login", sign_in_pages.show_sign_in),
         Route("/login", sign_in_pages.sign_in, methods=["POST"]),
+        Route("/passkeys/new", passkey_pages.show_registration),
+        Route("/passkeys/new", passkey_pages.register, methods=["POST"]),
         Route("/healthz", _show_health),
         Mount("/static", StaticFiles(directory=STATIC_FOLDER)),
         *(pages if is_single else [Route("/", _list_sites), Mount("/w/{workspace}", routes=pages)]),
@@ -67,6 +71,7 @@ def make_application(
     )
     app.router.redirect_slashes = False
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
+    app.state.challenges = Challenges()
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters = explain_fault, 0
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)

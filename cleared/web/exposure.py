@@ -91,13 +91,17 @@ def refuse_exposure(exposure: Exposure, hosts: Sequence[Host]) -> None:
         if not has_registered_passkey(host):
             raise PolicyError(
                 f"a server that other machines reach needs a registered passkey, and {host.root} has none",
-                remedy="Serve this machine only: leave --bind and --behind-proxy out.",
+                remedy="Register one: cleared passkey add NAME. Or serve this machine only: leave --bind and --behind-proxy "
+                "out.",
             )
 
 
 def has_registered_passkey(host: Host) -> bool:
-    """Whether somebody has registered a passkey for these books. None can be yet."""
-    return False
+    """Whether somebody has registered a passkey for these books, or is invited to do so now."""
+    from cleared.proposals.passkey_registration import read_passkeys
+    from cleared.web.passkey_invitations import has_invitation
+
+    return bool(read_passkeys(host)) or has_invitation(host.root)
 
 
 def _read_address(text: str | None) -> str:

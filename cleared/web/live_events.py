@@ -24,7 +24,8 @@ _KEEP_ALIVE_POLLS: Final = 15
 async def stream_changes(request: Request) -> Response:
     """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace."""
     site = find_site(request)
-    if request.scope.get("session") is None or site is None:
+    session = request.scope.get("session")
+    if session is None or site is None or not await run_in_threadpool(site.admits, session):
         return Response(status_code=403)
     if request.app.state.streams >= _MAX_STREAMS:
         return Response(status_code=503)

@@ -66,6 +66,8 @@ def page(handler: Handler) -> Endpoint:
                 form = await read_form(request)
                 if not hmac.compare_digest(form.get("token").encode(), session.token.encode()):
                     raise PolicyError("this form is not of this session", remedy="Load the page again.")
+            if not await run_in_threadpool(site.admits, session):
+                return go_to("/login")
             return await run_in_threadpool(handler, PageRequest(request, site, session, form))
         except ClearedError as error:
             return render_error(request, error, site=site, status=404 if isinstance(error, UsageError) else 409)

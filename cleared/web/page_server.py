@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cleared.web.access import Access
 
 INSTALL: Final = "pip install '.[web]'"
-_PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart", "standardwebhooks")
+_PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart", "standardwebhooks", "webauthn")
 _MAX_WAITING: Final = 1_024
 _START_SECONDS: Final = 60.0
 

@@ -20,8 +20,10 @@ from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import CardChoice, CardView, cards_summary, proposal_folder, show_card
 from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
 from cleared.web.page import PageRequest
+from cleared.web.passkey_signing import NOT_SENT_AGAIN, PreparedDecision, ask_passkey, make_device, prepare_decision
 from cleared.web.site import Decided
 
 _LIVE_VERB: Final = "approve"
@@ -118,12 +120,13 @@ def decide(page: PageRequest) -> Response:
     rows = [queue.row_of(queue.cards[each]) for each in cards if each in queue.cards]
     about = cards_summary(rows) if rows else "the card"
     verb, _, value = form.get("choice").partition(":")
+    prepared = prepare_decision(page)
     if verb == "later":
         decided = page.site.act_as_person(lambda: _put_off(page, cards), shown)
-    elif verb == _LIVE_VERB and not is_passphrase_protected():
+    elif verb == _LIVE_VERB and not is_passphrase_protected() and prepared is None:
         raise PolicyError(
             "approving what runs asks for the passphrase of your approval key, and the key has none",
-            remedy="Give it one: cleared key protect. Or approve in the terminal: cleared review.",
+            remedy="Give it one: cleared key protect. Or sign in with a passkey. Or approve in the terminal: cleared review.",
         )
     else:
         request = ActionRequest(
@@ -132,22 +135,42 @@ def decide(page: PageRequest) -> Response:
             reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
             outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
         )  # fmt: skip
-        decided = page.site.decide(request, shown, form.get("passphrase") or None, again=verb == _LIVE_VERB)
-    return _answer(page, decided, cards[0])
+        again = verb == _LIVE_VERB and (prepared is None or not prepared.assertions)
+        decided = _decide(page, request, shown, prepared, again=again)
+    return _answer(page, decided, cards[0], prepared=prepared)
+
+
+def _decide(
+    page: PageRequest, request: ActionRequest, shown: Mapping[str, str] | None, prepared: PreparedDecision | None, *,
+    again: bool = False,
+) -> Decided:  # fmt: skip
+    """Carry out a request, signed by the passkey that has signed in, if one has."""
+    device = make_device(prepared, shown)
+    if device is not None and request.choice.verb == "retry":  # the run comes first, and cannot wait for a signature
+        if list_reviewers(page.site.open_host())["reviewers"]:
+            raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
+        device = None
+    return page.site.decide(request, shown, page.form.get("passphrase") or None, again=again, device=device)
 
 
 def undo(page: PageRequest) -> Response:
     """Take back the newest decision."""
-    decided = page.site.decide(UNDO, None, page.form.get("passphrase") or None)
+    prepared = prepare_decision(page)
+    decided = _decide(page, UNDO, None, prepared)
     cards = decided.result.cards
-    return _answer(page, decided, "", f"/queue?card={quote(cards[0])}" if cards else "/queue")
+    then = f"/queue?card={quote(cards[0])}" if cards else "/queue"
+    return _answer(page, decided, "", then, prepared)
 
 
-def _answer(page: PageRequest, decided: Decided, card: str, then: str = "/queue") -> Response:
+def _answer(
+    page: PageRequest, decided: Decided, card: str, then: str = "/queue", prepared: PreparedDecision | None = None
+) -> Response:
     result = decided.result
+    if decided.wanted is not None and prepared is not None:
+        return ask_passkey(page, prepared, decided.wanted)
     if decided.needs_passphrase:
         fields = [(name, value) for name, values in page.form.values.items() for value in values
-                  if name not in ("token", "passphrase")]  # fmt: skip
+                  if name not in NOT_SENT_AGAIN]  # fmt: skip
         return page.render("passphrase.html", fields=fields, action=page.request.url.path)
     if not result.ok:
         return page.go_to(f"/queue?card={quote(card)}" if card else "/queue", f"Not done: {result.text}", ok=False)
@@ -180,7 +203,7 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
     actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
     return ShownCard(
         view, _digests(page, queue, card_id), tuple(c for c in view.choices if c.verb == "answer"), actions,
-        queue.posts_line(card), card.kind == PROPOSAL.name and not is_passphrase_protected(),
+        queue.posts_line(card), card.kind == PROPOSAL.name and not is_passphrase_protected() and not page.session.passkey,
     )  # fmt: skip
 
 

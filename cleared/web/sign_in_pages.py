@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from cleared.errors import ClearedError
 from cleared.web.access import Access
 from cleared.web.forms import read_form
 from cleared.web.page_rendering import go_to, render_page
+from cleared.web.passkey_pages import check_sign_in, sign_in_question
 
 
 def cookie_name(request: Request) -> str:
@@ -17,17 +20,30 @@ def cookie_name(request: Request) -> str:
 
 async def show_sign_in(request: Request) -> Response:
     """The form that takes a code. A link with the code after ``#`` fills and sends it."""
-    return render_page(request, "sign_in.html", {"problem": ""})
+    return await _render_sign_in(request)
+
+
+async def _render_sign_in(request: Request, problem: str = "", status: int = 200) -> Response:
+    question, options = await run_in_threadpool(sign_in_question, request)
+    data = {"problem": problem, "question": question, "options": options}
+    return render_page(request, "sign_in.html", data, status=status)
 
 
 async def sign_in(request: Request) -> Response:
-    """Take a code; each counts once."""
+    """Take a code, or the answer of a passkey; each counts once."""
     form = await read_form(request)
     access: Access = request.app.state.access
-    cookie = access.open_session(form.get("code"))
+    if form.get("question"):
+        try:
+            passkey = await run_in_threadpool(check_sign_in, request, form.get("question"), form.get("answer"))
+        except ClearedError as error:
+            return await _render_sign_in(request, " ".join(str(error).split()), 403)
+        cookie: str | None = access.open_passkey_session(passkey.key)
+    else:
+        cookie = access.open_session(form.get("code"))
     if cookie is None:
         problem = "This code does not count, or not any more. Enter in the terminal of cleared server prints a new one."
-        return render_page(request, "sign_in.html", {"problem": problem}, status=403)
+        return await _render_sign_in(request, problem, 403)
     response = go_to("/")
     response.set_cookie(
         cookie_name(request), cookie, httponly=True, samesite="strict", path="/", secure=request.app.state.is_secure

@@ -8,13 +8,18 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from cleared.approvals import passphrase
+from cleared.approvals.device_signing import DeviceSigning, signing_with
+from cleared.approvals.passkey_records import Passkey
+from cleared.approvals.policy_in_force import settings_stamp
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.decisions.shown_cards import expecting
 from cleared.operations.current_host import CurrentHost, HostFactory
+from cleared.proposals.passkey_registration import read_passkeys
 from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.triggers.webhook_calls import WebhookCalls
+from cleared.web.access import Session
 from cleared.web.call_rates import CallRates
 from cleared.web.client_file import ClientFile
 from cleared.web.webhook_secrets import CheckedAgents
@@ -29,6 +34,8 @@ class Decided:
 
     result: ActionResult
     needs_passphrase: bool = False
+    wanted: bytes | None = None
+    """What a passkey is to sign first; nothing was done then."""
 
 
 class Site:
@@ -46,6 +53,7 @@ class Site:
         self.webhook_agents = CheckedAgents()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
+        self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None
 
     def open_host(self) -> Host:
@@ -73,20 +81,40 @@ class Site:
                 self._queue = (key, read_queue(host))
             return self._queue[1]
 
+    def list_passkeys(self) -> list[Passkey]:
+        """The passkeys that count here; looked at again only where something has changed."""
+        host = self.open_host()
+        with host.open_for_reading() as repo:
+            key = (repo.read_head(), settings_stamp(host.root))
+        with self._reading:
+            if self._passkeys is None or self._passkeys[0] != key:
+                self._passkeys = (key, read_passkeys(host))
+            return self._passkeys[1]
+
+    def find_passkey(self, key: str) -> Passkey | None:
+        """The passkey with this key, where it counts here."""
+        return next((each for each in self.list_passkeys() if each.key == key), None)
+
+    def admits(self, session: Session) -> bool:
+        """Whether somebody who has signed in may see this workspace: with a code, or with a passkey of it."""
+        return not session.passkey or self.find_passkey(session.passkey) is not None
+
     def decide(
-        self, request: ActionRequest, shown: Mapping[str, str] | None, typed: str | None = None, *, again: bool = False
-    ) -> Decided:
+        self, request: ActionRequest, shown: Mapping[str, str] | None, typed: str | None = None, *,
+        again: bool = False, device: DeviceSigning | None = None,
+    ) -> Decided:  # fmt: skip
         """Carry out what a person chose; a refusal is a result. ``shown``: digests of what they saw; None for an undo,
         which is about nothing that is shown.
 
         ``typed``: the passphrase of the approval key, where it was asked for. ``again``: ask for it even where it was
-        typed a moment ago, as for what changes scripts.
+        typed a moment ago, as for what changes scripts. ``device``: the passkey that signs it.
         """
-        return self.act_as_person(lambda: self._executor.execute_request(request), shown, typed, again=again)
+        action = lambda: self._executor.execute_request(request)  # noqa: E731
+        return self.act_as_person(action, shown, typed, again=again, device=device)
 
     def act_as_person(
         self, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, typed: str | None = None,
-        *, again: bool = False,
+        *, again: bool = False, device: DeviceSigning | None = None,
     ) -> Decided:  # fmt: skip
         """As ``decide``, for any action that a person asks for."""
         asked: list[str] = []
@@ -101,5 +129,9 @@ class Site:
             if shown is not None:
                 stack.enter_context(expecting(shown))
             stack.enter_context(passphrase.asking_with(answer))
+            if device is not None:
+                stack.enter_context(signing_with(device))
             result = action()
+            if device is not None and device.key.wanted is not None:
+                return Decided(result, wanted=device.key.wanted)
             return Decided(result, needs_passphrase=bool(asked) and not typed and not result.ok)

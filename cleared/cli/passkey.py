@@ -1,0 +1,103 @@
+"""``cleared passkey …``: phones and security keys that sign in to the page, and sign what is decided there."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from cleared.cli.command_groups import new_group
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.errors import PolicyError
+from cleared.terminal import print_json, print_line, print_message, print_table
+
+if TYPE_CHECKING:
+    from cleared.proposals.passkey_registration import NewPasskey
+    from cleared.web.passkey_invitations import Invitation
+
+app = new_group()
+_POLL_SECONDS: Final = 0.3
+
+
+@app.command("add")
+def add_passkey(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The person's; reviewers are listed by theirs.")],
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", help="Where the browser reaches cleared server, which must be open.")
+    ] = "http://localhost:8765",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Invite a person to register a device: prints a link that counts once, for ten minutes, and waits for it.
+
+    Open the link with that device, in the running cleared server. Your approval key signs that it counts.
+    """
+    from cleared.approvals.keys import unlock_own_key
+    from cleared.approvals.person_only import refuse_in_job
+    from cleared.proposals.passkey_registration import register_passkey, require_person_name
+    from cleared.web.page_server import require_packages
+    from cleared.web.passkey_invitations import invited
+
+    require_packages("cleared passkey add")
+    refuse_in_job()
+    require_person_name(name)
+    host = open_host(workspace)
+    unlock_own_key(host.root)
+    with invited(host.root, name) as invitation:
+        print_message(f"Open with the device (cleared server must be running): {url.rstrip('/')}/passkeys/new#"
+                      f"{invitation.code}")  # fmt: skip
+        print_message("The link counts once, for ten minutes. This command waits; Ctrl-C takes it back.")
+        new = _wait_for_device(invitation)
+    passkey = register_passkey(host, name, new)
+    if json:
+        print_json({"id": passkey.id, "name": passkey.name, "host": passkey.host, "key": passkey.key})
+        return
+    print_line(passkey.id)
+    print_message(f"the passkey of {passkey.name} counts from now on, at {passkey.host}")
+    if host.config.reviewers and all(each.key != passkey.key for each in host.config.reviewers):
+        print_message("It is no reviewer's yet: name its key (cleared passkey list --json) among reviewers: in "
+                      "config.yaml, then cleared config approve.")  # fmt: skip
+
+
+def _wait_for_device(invitation: Invitation) -> NewPasskey:
+    from cleared.web.passkey_invitations import INVITED_SECONDS
+
+    end = time.monotonic() + INVITED_SECONDS
+    while time.monotonic() < end:
+        new = invitation.read_result()
+        if new is not None:
+            return new
+        time.sleep(_POLL_SECONDS)
+    raise PolicyError("nobody has opened the link in time; nothing was registered", remedy="Run the command again.")
+
+
+@app.command("list")
+def list_passkeys(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the passkeys that count in this workspace, on this machine."""
+    from cleared.proposals.passkey_registration import read_passkeys
+
+    passkeys = read_passkeys(open_host(workspace))
+    if json:
+        print_json([{"id": p.id, "name": p.name, "host": p.host, "by": p.by, "at": p.at, "key": p.key}
+                    for p in passkeys])  # fmt: skip
+        return
+    print_table(
+        ["id", "name", "host", "by", "at"], ((p.id, p.name, p.host, p.by, p.at) for p in passkeys),
+        empty="No passkey is registered. Register one: cleared passkey add NAME.",
+    )  # fmt: skip
+
+
+@app.command("remove")
+def remove_passkey(
+    id: Annotated[str, typer.Argument(metavar="ID", help="As in the list, or its beginning.")],
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Have a passkey count no more, at once; what it has signed stays valid."""
+    from cleared.proposals import passkey_registration
+
+    host = open_host(workspace)
+    removed = passkey_registration.remove_passkey(host, id)
+    print_message(f"the passkey of {removed.name} ({removed.id}) counts no more")
+    if any(each.key == removed.key for each in host.config.reviewers):
+        print_message("Take its key out of reviewers: in config.yaml, too, then: cleared config approve.")

@@ -1,0 +1,90 @@
+"""Checks what passkeys have signed in the history. It works on any clone and needs no extra: keys, records and
+assertions are in the commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, try_parse_record
+from cleared.approvals.keys import own_public_key
+from cleared.approvals.passkey_assertions import is_passkey, read_counter
+from cleared.approvals.passkey_records import FOLDER, passkey_path, read_passkey
+from cleared.approvals.reviewers import KEY, SIGNATURE
+from cleared.approvals.verification import Approvals
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.decisions.signatures import find_signing_key, read_parents
+from cleared.errors import WorkspaceError
+from cleared.ledger.violations import Violation
+from cleared.vcs import Repository, Snapshot, history
+
+if TYPE_CHECKING:
+    from cleared.vcs.history import CommitInfo
+
+_REMEDY = (
+    "Look at it (git show COMMIT); reverse what is wrong with new entries; then say that it is dealt with: "
+    "cleared journal accept COMMIT --reason …"
+)
+
+
+def find_wrong_passkey_signatures(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
+    """Commits that name a passkey as their signer and were not signed by it, or by one that nobody here registered, or
+    whose counter went back (a sign of a copied device); each with its commit."""
+    first = history.read_log(host.root, None, [FOLDER])[-1:]
+    if not first:
+        return []
+    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    commits = history.read_log(host.root, None, grep=f"{KEY}: passkey:", files=True)
+    signed: list[tuple[str, str, int, CommitInfo]] = []
+    wrong: list[tuple[str, Violation]] = []
+    for commit in reversed(commits):
+        key = commit.trailers.get(KEY, "")
+        if not is_passkey(key):
+            continue
+        problem = _find_problem(host, repo, approvals, commit, key)
+        if problem:
+            wrong.append((commit.id, _make_violation(commit, problem)))
+        else:
+            signed.append((key, commit.trailers.get("Clock", ""), read_counter(commit.trailers[SIGNATURE]), commit))
+    return [*wrong, *_find_falling_counters(signed)]
+
+
+def _find_problem(host: Host, repo: Repository, approvals: Approvals, commit: CommitInfo, key: str) -> str:
+    try:
+        before = Snapshot(repo, read_parents(repo, commit.id)[0])
+        books = (before.read_file(WORKSPACE) or b"").decode("ascii", "replace").strip()
+        signer = find_signing_key(repo, commit, books)
+    except (WorkspaceError, IndexError):
+        return ""  # a shallow clone ends here
+    if signer != key:
+        return "what the passkey has signed is not this commit"
+    record = try_parse_record(before.read_file(passkey_path(key)))
+    if record is None or read_passkey(record) is None or not record.is_genuine or record.workspace != books:
+        return "its passkey was not registered in these books"
+    if approvals.identity.pinned and not _is_trusted(host, approvals, record):
+        return f"{record.by} registered its passkey, with a key that is not trusted on this machine"
+    return ""
+
+
+def _is_trusted(host: Host, approvals: Approvals, record: ApprovalRecord) -> bool:
+    return record.key in approvals.trust.keys or record.key == own_public_key(host.root)
+
+
+def _find_falling_counters(signed: list[tuple[str, str, int, CommitInfo]]) -> list[tuple[str, Violation]]:
+    """Of each passkey, by the time that it signed itself: two clones may be merged in any order."""
+    wrong: list[tuple[str, Violation]] = []
+    highest: dict[str, tuple[int, str]] = {}
+    for key, at, counter, commit in sorted(signed, key=lambda each: each[:3]):
+        most, since = highest.get(key, (0, ""))
+        if counter <= most and at > since and most > 0:
+            text = f"the counter of its passkey went back, from {most} to {counter}: the passkey may have been copied"
+            wrong.append((commit.id, _make_violation(commit, text)))
+        if counter >= most:
+            highest[key] = (counter, at)
+    return wrong
+
+
+def _make_violation(commit: CommitInfo, problem: str) -> Violation:
+    by, short = commit.trailers.get("By") or commit.author, commit.id[:10]
+    text = f"commit {short} ({commit.subject[:60]!r}, {by}): {problem}"
+    return Violation("authority", text, _REMEDY.replace("COMMIT", short))

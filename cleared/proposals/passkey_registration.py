@@ -1,0 +1,101 @@
+"""Registering a person's passkey, and removing it: a signed record, made by whoever may approve here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cleared.approvals import trust_store
+from cleared.approvals.approval_record import digest_of
+from cleared.approvals.passkey_assertions import host_of
+from cleared.approvals.passkey_records import Passkey, is_person_name, list_passkeys, passkey_id, passkey_path
+from cleared.approvals.person_only import refuse_in_job
+from cleared.approvals.verification import Approvals
+from cleared.changes import commit_messages
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.errors import ClearedError, PolicyError, UsageError
+from cleared.proposals.approval import Signer
+from cleared.runs.approved_scripts import Scripts
+from cleared.vcs import Snapshot, Unfinished
+
+
+@dataclass(frozen=True, slots=True)
+class NewPasskey:
+    """What a browser has made. ``key``: ``passkey:HOST:…``."""
+
+    key: str
+    credential: str
+    counter: int
+
+
+def read_passkeys(host: Host) -> list[Passkey]:
+    """The passkeys that count in the last commit, on this machine. Raises ``WorkspaceError``."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        return list_passkeys(Approvals(CommittedSource(snapshot), host.root, {}))
+
+
+def require_person_name(name: str) -> None:
+    """Raises ``UsageError`` where a passkey's owner cannot be called that."""
+    if not is_person_name(name):
+        raise UsageError(
+            f"{name[:60]!r} cannot be the name of a person here",
+            remedy="At most 60 letters, digits, spaces and . @ ' -.",
+        )
+
+
+def register_passkey(host: Host, name: str, new: NewPasskey) -> Passkey:
+    """Have a passkey count from now on, as that of this person.
+
+    Raises ``UsageError`` for a wrong name, ``PolicyError`` where it is registered already, for who may not decide
+    here, and inside a job.
+    """
+    refuse_in_job()
+    require_person_name(name)
+
+    def stage_registration(decision_context: DecisionContext) -> Decision:
+        approvals = Scripts(host, decision_context.snapshot).approvals
+        if not host_of(new.key) or any(each.key == new.key for each in list_passkeys(approvals)):
+            raise PolicyError("this passkey cannot be registered, or is already", remedy="cleared passkey list")
+        signer = Signer(host, approvals, decision_context)
+        signer.sign(
+            kind="passkey", path=passkey_path(new.key), digest=digest_of(new.key.encode()),
+            policy={"name": name, "key": new.key, "credential": new.credential, "counter": new.counter},
+        )  # fmt: skip
+        return Decision(commit_messages.passkey_added(name), signer.files)
+
+    commit_decision(host, "passkey add", stage_registration)
+    return next(each for each in read_passkeys(host) if each.id == passkey_id(new.key))
+
+
+def remove_passkey(host: Host, text: str) -> Passkey:
+    """Have a passkey count no more; bringing its record back with git does not bring it back on this machine.
+
+    ``text``: its id, or the beginning of it. Raises ``UsageError`` where there is none or several of it,
+    ``PolicyError`` for who may not decide here, and inside a job.
+    """
+    refuse_in_job()
+    removed: list[Passkey] = []
+    before: list[trust_store.Trust] = []
+
+    def stage_removal(decision_context: DecisionContext) -> Decision:
+        approvals = Scripts(host, decision_context.snapshot).approvals
+        matching = [each for each in list_passkeys(approvals) if text and each.id.startswith(text)]
+        if len(matching) != 1:
+            raise UsageError(f"no passkey has the id {text[:60]!r}", remedy="cleared passkey list shows them.")
+        removed.append(matching[0])
+        # Said before the commit: killed in between, it counts no more here.
+        before.append(trust_store.load_trust(approvals.workspace))
+        trust = trust_store.load_trust(approvals.workspace)
+        trust.withdrawn.add(matching[0].record)
+        trust.save()
+        return Decision(commit_messages.passkey_removed(matching[0].name), {passkey_path(matching[0].key): None})
+
+    try:
+        commit_decision(host, "passkey remove", stage_removal)
+    except ClearedError as error:
+        if before and not isinstance(error, Unfinished):  # there the commit is made
+            before[-1].save()
+        raise
+    return removed[-1]

@@ -1,0 +1,110 @@
+"""Invitations to register a passkey: made in the terminal, taken once by the page, completed in the terminal.
+
+The page only checks what the browser made and lays it here. The record is signed by whoever waits in the terminal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.approvals.keys import cleared_home, refuse_inside
+from cleared.approvals.workspace_pin import find_clone_mark
+from cleared.clock import SystemClock
+from cleared.errors import WorkspaceError
+from cleared.proposals.passkey_registration import NewPasskey
+from cleared.safe_files import describe_os_error, write_atomic, write_new
+
+FOLDER: Final = "passkey-invitations"
+INVITED_SECONDS: Final = 600.0
+"""How long an invitation can be used."""
+_MAX_BYTES: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """``code``: what the link carries."""
+
+    code: str
+    name: str
+    clone: str
+    until: float
+
+    def read_result(self) -> NewPasskey | None:
+        """What a browser has registered with it; None as long as none has."""
+        data = _read_json(_path_of(self.code).with_suffix(".done"))
+        with suppress(TypeError):
+            return NewPasskey(**data) if data is not None else None
+        return None
+
+
+@contextmanager
+def invited(root: Path, name: str) -> Iterator[Invitation]:
+    """An invitation for the length of the block. Raises ``WorkspaceError`` where it cannot be written."""
+    refuse_inside(root)
+    until = SystemClock().now().timestamp() + INVITED_SECONDS
+    invitation = Invitation(secrets.token_urlsafe(32), name, find_clone_mark(root, make=True), until)
+    path = _path_of(invitation.code)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = {"name": name, "clone": invitation.clone, "until": until}
+        write_new(path, json.dumps(data).encode(), mode=0o600)
+    except OSError as error:
+        raise WorkspaceError(f"the invitation {path} cannot be written: {describe_os_error(error)}") from None
+    try:
+        yield invitation
+    finally:
+        for each in (path, path.with_suffix(".done")):
+            with suppress(OSError):
+                each.unlink(missing_ok=True)
+
+
+def find_invitation(code: str) -> Invitation | None:
+    """The invitation with this code, if it still counts."""
+    path = _path_of(code)
+    return _parse(code, path) if not path.with_suffix(".done").exists() else None
+
+
+def has_invitation(root: Path) -> bool:
+    """Whether somebody is invited to register a passkey for this clone now."""
+    mark = find_clone_mark(root)
+    paths = sorted((cleared_home() / FOLDER).glob("*.json")) if mark else []
+    return any(each is not None and each.clone == mark for each in (_parse("", path) for path in paths))
+
+
+def complete_invitation(invitation: Invitation, new: NewPasskey) -> bool:
+    """Lay down what a browser has made; False where another was faster, or nobody waits for it any more."""
+    if find_invitation(invitation.code) is None:
+        return False
+    path = _path_of(invitation.code).with_suffix(".done")
+    if path.exists():
+        return False
+    write_atomic(path, json.dumps(asdict(new)).encode(), mode=0o600)
+    return True
+
+
+def _parse(code: str, path: Path) -> Invitation | None:
+    data = _read_json(path)
+    with suppress(TypeError, ValueError):
+        if data is not None and SystemClock().now().timestamp() < float(data.get("until", 0)):
+            return Invitation(code, str(data.get("name")), str(data.get("clone")), float(data["until"]))
+    return None
+
+
+def _path_of(code: str) -> Path:
+    return cleared_home() / FOLDER / f"{hashlib.sha256(code.encode()).hexdigest()[:32]}.json"
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            data = json.loads(file.read(_MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None

@@ -1,0 +1,214 @@
+"""Passkeys: registered by a link, they sign in and sign what is decided; checked without any extra."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from harness import Workspace
+from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, sign_in
+from web_client import Page, Server, inner_server
+
+from cleared.app import open_workspace
+from cleared.approvals.passkey_records import Passkey
+from cleared.proposals.passkey_registration import read_passkeys, register_passkey, remove_passkey
+from cleared.web.passkey_invitations import invited
+
+
+@pytest.fixture
+def server(posted: Workspace) -> Iterator[Server]:
+    with inner_server(posted.root) as server:
+        yield server
+
+
+def register(ws: Workspace, server: Server, device: SoftPasskey, name: str = "Ana") -> Passkey:
+    host = open_workspace(ws.root)
+    with invited(ws.root, name) as invitation:
+        page = server.send("POST", "/passkeys/new", [("code", invitation.code)])
+        made = device.create(options_of(page), server.url)
+        page = server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
+        assert page.status == 200, page.text
+        new = invitation.read_result()
+    assert new is not None
+    return register_passkey(host, name, new)
+
+
+@pytest.mark.parametrize("kind", ["es256", "eddsa", "rs256"])
+def test_a_device_is_registered_signs_in_and_signs_a_decision(kind: str, server: Server, posted: Workspace) -> None:
+    device = SoftPasskey(kind)
+    passkey = register(posted, server, device)
+    assert sign_in(server, device).status == 303
+    queue = server.get("/queue")
+    before = posted.head()
+    page = server.submit(queue, "/queue", ("choice", "confirm"))
+    assert is_asked(page) and "The passkey of Ana" in page.text and posted.head() == before
+    page = answer(server, device, page)
+    assert "Confirmed: ACME INVOICE 12" in page.text
+    message = posted.git("log", "-1", "--format=%B")
+    assert f"Key: {passkey.key}" in message and "By: Ana" in message and "Shown: " in message
+    posted.in_order()
+
+
+def rounds(server: Server, device: SoftPasskey) -> Page:
+    """Signed in, and asked to sign the approval of the first card."""
+    sign_in(server, device)
+    return server.submit(server.get("/queue"), "/queue", ("choice", "confirm"))
+
+
+def test_an_answer_counts_for_what_it_was_asked_for_alone(server: Server, posted: Workspace) -> None:
+    """Replays: for another card, another verb, again, in another session."""
+    device = SoftPasskey()
+    register(posted, server, device)
+    asked = rounds(server, device)
+    given = device.get(options_of(asked), server.url)
+    fields = dict(fields_of(asked))
+    before = posted.head()
+    reject = {**fields, "choice": "reject", "outcome": "personal", "answer": given}
+    page = server.follow(server.send("POST", "/queue", [*reject.items()]))
+    assert is_asked(page) and posted.head() == before  # asked again, for the rejection
+    page = server.follow(server.send("POST", "/queue", [*(fields | {"answer": given}).items()]))
+    assert is_asked(page) and posted.head() == before  # each question is answered once
+    again = dict(fields_of(page))
+    page = server.follow(server.send("POST", "/queue", [*(again | {"answer": given}).items()]))
+    assert "made for other content" in page.text or is_asked(page)
+    assert posted.head() == before
+    sign_in(server, device)
+    other = server.get("/queue").fields("token")[0]
+    asked = server.submit(server.get("/queue"), "/queue", ("choice", "confirm"))
+    sign_in(server, device)
+    token = server.get("/queue").fields("token")[0]
+    assert token != other
+    stolen = dict(fields_of(asked)) | {"token": token, "answer": device.get(options_of(asked), server.url)}
+    page = server.follow(server.send("POST", "/queue", [*stolen.items()]))
+    assert is_asked(page) and posted.head() == before
+
+
+def test_what_a_wrong_device_or_page_signs_does_not_count(server: Server, posted: Workspace) -> None:
+    """Wrong origin, wrong name, user verification missing, nobody there, another key; at a decision and signing in."""
+    device, other = SoftPasskey(counts=False), SoftPasskey(counts=False)
+    register(posted, server, device)
+    before = posted.head()
+
+    def decide(text: str, **how: str) -> None:
+        page = answer(server, device, rounds(server, device), **how)
+        assert text in page.text and posted.head() == before, page.text
+
+    decide("made on another page", origin="http://localhost.evil.test")
+    decide("made on another page", origin="http://evil.test")
+    decide("made for another name", host="evil.test")
+    for how, text in (
+        ({"origin": "https://evil.test"}, "made on another page"),
+        ({"host": "evil.test"}, "made for another name"),
+    ):
+        assert text in sign_in(server, device, **how).text and server.cookie == ""
+    asked = rounds(server, device)
+    for flags, text in ((0x01, "did not make sure who"), (0x04, "nobody was there")):
+        device.flags = flags
+        page = answer(server, device, asked)
+        assert text in page.text and posted.head() == before
+        assert text in sign_in(server, device).text and server.cookie == ""
+        device.flags = 0x05
+        asked = rounds(server, device)
+    device.key = other.key
+    assert "it is forged" in answer(server, device, asked).text and posted.head() == before
+    assert "it is forged" in sign_in(server, device).text
+    assert "not registered here" in sign_in(server, other).text
+
+
+def test_a_registration_needs_its_link_and_a_device_that_makes_sure_who_uses_it(
+    server: Server, posted: Workspace
+) -> None:
+    device = SoftPasskey()
+    page = server.send("POST", "/passkeys/new", [("code", "x" * 43)])
+    assert page.status == 403 and "does not count" in page.text
+    with invited(posted.root, "Ana") as invitation:
+        for flags, origin in ((0x01, server.url), (0x05, "http://evil.test")):
+            page = server.send("POST", "/passkeys/new", [("code", invitation.code)])
+            device.flags = flags
+            made = device.create(options_of(page), origin)
+            page = server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
+            assert page.status == 403 and "cannot be taken" in page.text
+        device.flags = 0x05
+        page = server.send("POST", "/passkeys/new", [("code", invitation.code)])
+        made = device.create(options_of(page), server.url)
+        filled = [*fields_of(page), ("answer", made)]
+        assert server.send("POST", "/passkeys/new", filled).status == 200
+        assert server.send("POST", "/passkeys/new", filled).status == 403
+        assert server.send("POST", "/passkeys/new", [("code", invitation.code)]).status == 403
+        assert invitation.read_result() is not None
+    assert invitation.read_result() is None
+    assert server.send("POST", "/passkeys/new", [("code", invitation.code)]).status == 403
+    assert read_passkeys(open_workspace(posted.root)) == []  # without the terminal nothing is registered
+    page = server.send("GET", "/login", headers={"Host": f"127.0.0.1:{server.port}"})
+    assert "Or with your passkey" not in page.text
+
+
+def test_a_removed_passkey_neither_decides_nor_signs_in(server: Server, posted: Workspace) -> None:
+    """Nor does one whose record is brought back with git."""
+    device = SoftPasskey()
+    passkey = register(posted, server, device)
+    with_it = posted.head()
+    asked = rounds(server, device)
+    remove_passkey(open_workspace(posted.root), passkey.id[:6])
+    posted.git("checkout", with_it, "--", "agents/approvals/passkeys")
+    posted.git("commit", "-qm", "bring it back")
+    before = posted.head()
+    page = answer(server, device, asked)
+    assert posted.head() == before and "Sign in" in page.text
+    page = server.get("/login")
+    assert "Or with your passkey" not in page.text
+    assert read_passkeys(open_workspace(posted.root)) == []
+
+
+def test_a_record_that_somebody_pushed_does_not_count(server: Server, posted: Workspace, tmp_path: Path) -> None:
+    """Neither one that a stranger signed, nor one of this machine's that was altered."""
+    from dataclasses import replace
+
+    from cleared.approvals import approval_record, passkey_records
+    from cleared.approvals.keys import Key, _key_of, new_secret
+
+    mine, theirs = SoftPasskey(), SoftPasskey()
+    passkey = register(posted, server, mine)
+    own = approval_record.parse_record(posted.read(passkey_records.passkey_path(passkey.key)).encode())
+    stranger: Key = _key_of(new_secret())
+    with invited(posted.root, "Eve") as invitation:
+        page = server.send("POST", "/passkeys/new", [("code", invitation.code)])
+        made = theirs.create(options_of(page), server.url)
+        server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
+        new = invitation.read_result()
+    assert new is not None
+    about = {"name": "Ana", "key": new.key, "credential": new.credential, "counter": 0}
+    path = passkey_records.passkey_path(new.key)
+    altered = replace(own, path=path, policy=about)
+    for record in (approval_record.sign_record(replace(altered, signature=""), stranger), altered):
+        posted.put(path, record.render().decode())
+        posted.commit(path, message="a passkey")
+        assert [each.key for each in read_passkeys(open_workspace(posted.root))] == [passkey.key]
+        assert "not registered here" in sign_in(server, theirs).text
+
+
+def test_a_counter_that_goes_back_is_refused(server: Server, posted: Workspace) -> None:
+    device = SoftPasskey()
+    register(posted, server, device)
+    assert sign_in(server, device).status == 303
+    asked = rounds(server, device)
+    device.counter = 1
+    before = posted.head()
+    page = answer(server, device, asked)
+    assert "went back" in page.text and posted.head() == before
+    device.counter = 0
+    assert "went back" in sign_in(server, device).text and server.cookie == ""
+
+
+def test_undo_and_later_with_a_passkey(server: Server, posted: Workspace) -> None:
+    device = SoftPasskey()
+    register(posted, server, device)
+    confirm(server, device, rounds(server, device))
+    page = server.submit(server.get("/queue"), "/queue/undo")
+    page = confirm(server, device, page, "/queue/undo")
+    assert "Taken back" in page.text
+    assert posted.git("log", "-1", "--format=%B").count("Key: passkey:") == 1
+    page = server.submit(server.get("/queue"), "/queue", ("choice", "later"))
+    assert "Put behind the others" in page.text
+    posted.in_order()
