@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 
 from cleared.approvals.device_signing import make_token
 from cleared.approvals.keys import Key, verify_signature
+from cleared.approvals.passkey_assertions import is_passkey
 
 FOLDER: Final = "agents/approvals"
 CONFIG: Final = f"{FOLDER}/config.json"
@@ -77,8 +78,9 @@ class ApprovalRecord:
 
     @property
     def is_genuine(self) -> bool:
-        """Whether the signature is that of the key it names."""
-        return bool(self.key) and verify_signature(self.key, self.signature, self.signed_bytes())
+        """Whether the signature is that of the key it names. A passkey signs decisions, and no record."""
+        signable = bool(self.key) and not is_passkey(self.key)
+        return signable and verify_signature(self.key, self.signature, self.signed_bytes())
 
     @property
     def file(self) -> str:

@@ -1,6 +1,6 @@
 """The passkeys of a workspace: a signed record each, which counts as any other record of approval does.
 
-    agents/approvals/passkeys/1f3a9c0d12aa.json
+agents/approvals/passkeys/1f3a9c0d12aa.json
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@ assertions are in the commits."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, try_parse_record
@@ -29,24 +30,21 @@ _REMEDY = (
 
 def find_wrong_passkey_signatures(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
     """Commits that name a passkey as their signer and were not signed by it, or by one that nobody here registered, or
-    whose counter went back (a sign of a copied device); each with its commit."""
-    first = history.read_log(host.root, None, [FOLDER])[-1:]
-    if not first:
-        return []
+    that was removed before, or whose counter went back (a sign of a copied device); each with its commit."""
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
     commits = history.read_log(host.root, None, grep=f"{KEY}: passkey:", files=True)
     signed: list[tuple[str, str, int, CommitInfo]] = []
     wrong: list[tuple[str, Violation]] = []
     for commit in reversed(commits):
         key = commit.trailers.get(KEY, "")
-        if not is_passkey(key):
+        if not any(map(is_passkey, key.split("\n"))):
             continue
         problem = _find_problem(host, repo, approvals, commit, key)
         if problem:
             wrong.append((commit.id, _make_violation(commit, problem)))
         else:
             signed.append((key, commit.trailers.get("Clock", ""), read_counter(commit.trailers[SIGNATURE]), commit))
-    return [*wrong, *_find_falling_counters(signed)]
+    return [*wrong, *_find_falling_counters(signed), *(_find_late_decisions(host, repo, signed) if signed else ())]
 
 
 def _find_problem(host: Host, repo: Repository, approvals: Approvals, commit: CommitInfo, key: str) -> str:
@@ -64,6 +62,29 @@ def _find_problem(host: Host, repo: Repository, approvals: Approvals, commit: Co
     if approvals.identity.pinned and not _is_trusted(host, approvals, record):
         return f"{record.by} registered its passkey, with a key that is not trusted on this machine"
     return ""
+
+
+def _find_late_decisions(
+    host: Host, repo: Repository, signed: Sequence[tuple[str, str, int, CommitInfo]]
+) -> Iterator[tuple[str, Violation]]:
+    """What a passkey has signed after it was removed, with its old record brought back by git."""
+    commits = {commit.id: commit for *_, commit in signed}
+    paths = {passkey_path(key) for key, *_ in signed}
+    for change in history.commits_touching(host.root, [FOLDER]):
+        for path in paths.intersection(change.files or ()):
+            old, new = (_read_record_id(repo, each, path) for each in (*read_parents(repo, change.id)[:1], change.id))
+            if not old or old == new:
+                continue
+            later = history.read_log(host.root, None, grep=f"{KEY}: passkey:", since=change.id)
+            for commit in (commits[each.id] for each in later if each.id in commits):
+                is_same = passkey_path(commit.trailers[KEY]) == path and old == _read_record_id(repo, commit.id, path)
+                if is_same and history.find_merge_base(host.root, [change.id, commit.id]) == change.id:
+                    yield commit.id, _make_violation(commit, "its passkey had been removed before")
+
+
+def _read_record_id(repo: Repository, commit: str, path: str) -> str:
+    record = try_parse_record(Snapshot(repo, commit).read_file(path))
+    return record.id if record is not None else ""
 
 
 def _is_trusted(host: Host, approvals: Approvals, record: ApprovalRecord) -> bool:

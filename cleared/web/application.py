@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -33,7 +34,7 @@ from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
-from cleared.web.passkey_options import Challenges
+from cleared.web.passkey_options import Challenges, SignInQuestions
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
 from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
@@ -71,7 +72,7 @@ def make_application(
     )
     app.router.redirect_slashes = False
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
-    app.state.challenges = Challenges()
+    app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters = explain_fault, 0
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)
@@ -124,9 +125,12 @@ class SessionFinder:
 
 async def _list_sites(request: Request) -> Response:
     """The workspaces that are served, where there are several."""
-    if request.scope.get("session") is None:
+    session = request.scope.get("session")
+    if session is None:
         return go_to("/login")
-    return render_page(request, "workspaces.html", {})
+    sites: dict[str, Site] = request.app.state.sites
+    admitting = [name for name, site in sites.items() if await run_in_threadpool(site.admits, session)]
+    return render_page(request, "workspaces.html", {"names": admitting})
 
 
 async def _show_health(request: Request) -> Response:

@@ -19,7 +19,7 @@ from cleared.approvals.workspace_pin import find_clone_mark
 from cleared.clock import SystemClock
 from cleared.errors import WorkspaceError
 from cleared.proposals.passkey_registration import NewPasskey
-from cleared.safe_files import describe_os_error, write_atomic, write_new
+from cleared.safe_files import describe_os_error, write_new
 
 FOLDER: Final = "passkey-invitations"
 INVITED_SECONDS: Final = 600.0
@@ -82,11 +82,7 @@ def complete_invitation(invitation: Invitation, new: NewPasskey) -> bool:
     """Lay down what a browser has made; False where another was faster, or nobody waits for it any more."""
     if find_invitation(invitation.code) is None:
         return False
-    path = _path_of(invitation.code).with_suffix(".done")
-    if path.exists():
-        return False
-    write_atomic(path, json.dumps(asdict(new)).encode(), mode=0o600)
-    return True
+    return write_new(_path_of(invitation.code).with_suffix(".done"), json.dumps(asdict(new)).encode(), mode=0o600)
 
 
 def _parse(code: str, path: Path) -> Invitation | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import secrets
 import threading
@@ -13,7 +15,7 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from cleared.approvals.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
-from cleared.errors import UsageError
+from cleared.errors import PolicyError, UsageError
 from cleared.proposals.passkey_registration import NewPasskey
 
 WAIT_SECONDS: Final = 300.0
@@ -45,6 +47,40 @@ class Challenges:
         with self._lock:
             until, about = self._waiting.pop(name, (0.0, None))
         return about if self.now() < until else None
+
+
+@dataclass
+class SignInQuestions:
+    """Questions to whoever wants to sign in, each answered once. None is remembered before it was answered well, so
+    that nobody can crowd out the others. Thread-safe. ``now``: monotonic seconds."""
+
+    now: Callable[[], float] = time.monotonic
+    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32))
+    _answered: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def ask(self) -> str:
+        """A new question, which says itself until when it counts."""
+        return self._seal(f"{secrets.token_hex(16)}.{self.now() + WAIT_SECONDS:.0f}")
+
+    def is_open(self, question: str) -> bool:
+        """Whether it was asked here, a while ago at most, and not answered yet."""
+        text, _, _ = question.rpartition(".")
+        if not hmac.compare_digest(self._seal(text).encode(), question.encode()):
+            return False
+        return self.now() < float(text.rpartition(".")[2]) and question not in self._answered
+
+    def close(self, question: str) -> bool:
+        """Note that it was answered; False where that was so already, or it is not open."""
+        with self._lock:
+            if not self.is_open(question):
+                return False
+            self._answered = {each: until for each, until in self._answered.items() if until > self.now()}
+            self._answered[question] = self.now() + WAIT_SECONDS
+            return True
+
+    def _seal(self, text: str) -> str:
+        return f"{text}.{hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()}"
 
 
 def page_host(request: Request) -> str:
@@ -105,14 +141,24 @@ def read_created(request: Request, text: str, challenge: bytes) -> NewPasskey:
     return NewPasskey(format_passkey(host, der), encode_bytes(made.credential_id), made.sign_count)
 
 
-def read_assertion(text: str) -> tuple[str, str]:
-    """The credential's id and the assertion in what a browser sent. Raises ``UsageError`` for anything else."""
+def read_assertion(request: Request, text: str) -> tuple[str, str]:
+    """The credential's id and the assertion in what a browser sent.
+
+    Raises ``UsageError`` for anything else, ``PolicyError`` where another page had it made: one on another port of this
+    machine has the same name, and could ask the passkey, too.
+    """
     try:
         data = json.loads(text[:20_000])
         parts = [decode_text(data[name]) for name in ("authenticatorData", "clientDataJSON", "signature")]
         credential = data["id"]
         if not isinstance(credential, str) or len(parts[0]) < 37:
             raise ValueError("no credential")
-        return credential, format_assertion(parts[0], parts[1], parts[2])
+        origin = json.loads(parts[1])["origin"]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UsageError("this is no answer of a passkey", remedy="Try again, in a browser that knows them.") from None
+    if origin != request.headers.get("origin"):
+        raise PolicyError(
+            "what the passkey signed does not count: it was made on another page; nothing was decided",
+            remedy="Load this page again, and see what else asked for the passkey.",
+        )
+    return credential, format_assertion(parts[0], parts[1], parts[2])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final
+from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from cleared.web.passkey_counters import note_counter
 from cleared.web.passkey_invitations import Invitation, complete_invitation, find_invitation
 from cleared.web.passkey_options import (
     Challenges,
+    SignInQuestions,
     creation_options,
     page_host,
     read_assertion,
@@ -69,25 +70,27 @@ def sign_in_question(request: Request) -> tuple[str, str]:
             return "", ""
     except ClearedError:
         return "", ""
-    challenges: Challenges = request.app.state.challenges
-    nonce = _SIGN_IN + secrets.token_bytes(32)
-    return challenges.ask(nonce), request_options(host, make_challenge(nonce))
+    questions: SignInQuestions = request.app.state.sign_in_questions
+    question = questions.ask()
+    return question, request_options(host, make_challenge(_SIGN_IN + question.encode()))
 
 
 def check_sign_in(request: Request, question: str, answer: str) -> Passkey:
     """The passkey that has answered. Raises ``PolicyError`` and ``UsageError`` where it does not count."""
-    challenges: Challenges = request.app.state.challenges
-    nonce: Any = challenges.take(question)
-    if not isinstance(nonce, bytes):
-        raise PolicyError("this was asked too long ago", remedy="Load the page again.")
-    credential, assertion = read_assertion(answer)
+    questions: SignInQuestions = request.app.state.sign_in_questions
+    too_late = PolicyError("this was asked too long ago, or answered already", remedy="Load the page again.")
+    if not questions.is_open(question):
+        raise too_late
+    credential, assertion = read_assertion(request, answer)
     host = page_host(request)
     passkey = next((p for p in _list_passkeys(request) if p.credential == credential and p.host == host), None)
     if passkey is None:
         raise PolicyError("this passkey is not registered here", remedy="Register it: cleared passkey add NAME.")
-    problem = find_assertion_problem(passkey.key, assertion, nonce)
+    problem = find_assertion_problem(passkey.key, assertion, _SIGN_IN + question.encode())
     if problem:
         raise PolicyError(f"this passkey does not sign you in: {problem}", remedy="Load the page again.")
+    if not questions.close(question):
+        raise too_late
     note_counter(passkey, assertion)
     return passkey
 

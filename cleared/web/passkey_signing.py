@@ -55,7 +55,7 @@ def prepare_decision(page: PageRequest) -> PreparedDecision | None:
     if not isinstance(asked, PreparedDecision) or asked.session is not page.session or asked.passkey != passkey:
         now = page.site.open_host().clock.now()
         return PreparedDecision(page.session, passkey, now, secrets.token_hex(16))
-    asked.assertions[asked.wanted] = read_assertion(page.form.get("answer"))[1]
+    asked.assertions[asked.wanted] = read_assertion(page.request, page.form.get("answer"))[1]
     return asked
 
 

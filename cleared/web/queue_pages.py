@@ -126,7 +126,8 @@ def decide(page: PageRequest) -> Response:
     elif verb == _LIVE_VERB and not is_passphrase_protected() and prepared is None:
         raise PolicyError(
             "approving what runs asks for the passphrase of your approval key, and the key has none",
-            remedy="Give it one: cleared key protect. Or sign in with a passkey. Or approve in the terminal: cleared review.",
+            remedy="Give it one (cleared key protect), sign in with a passkey, or approve in the terminal (cleared "
+            "review).",
         )
     else:
         request = ActionRequest(
@@ -203,7 +204,8 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
     actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
     return ShownCard(
         view, _digests(page, queue, card_id), tuple(c for c in view.choices if c.verb == "answer"), actions,
-        queue.posts_line(card), card.kind == PROPOSAL.name and not is_passphrase_protected() and not page.session.passkey,
+        queue.posts_line(card),
+        card.kind == PROPOSAL.name and not is_passphrase_protected() and not page.session.passkey,
     )  # fmt: skip
 
 
