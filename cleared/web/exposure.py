@@ -91,8 +91,8 @@ def refuse_exposure(exposure: Exposure, hosts: Sequence[Host]) -> None:
         if not has_registered_passkey(host):
             raise PolicyError(
                 f"a server that other machines reach needs a registered passkey, and {host.root} has none",
-                remedy="Register one: cleared passkey add NAME --url ADDRESS, and start the server while that waits. Or "
-                "serve this machine only: leave --bind and --behind-proxy out.",
+                remedy="Register one: cleared passkey add NAME --url ADDRESS, and start the server while that waits. "
+                "Or serve this machine only: leave --bind and --behind-proxy out.",
             )
 
 

@@ -7,15 +7,24 @@ import html
 import json
 import re
 import secrets
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
 
 import cbor2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from web_client import Page, Server
 
-from cleared.approvals.passkey_assertions import decode_text, encode_bytes
+from cleared.app import open_workspace
+from cleared.approvals.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
+from cleared.approvals.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
+from cleared.approvals.passkey_records import Passkey
+from cleared.clock import SystemClock
+from cleared.proposals.passkey_registration import NewPasskey, register_passkey
 
+T = TypeVar("T")
 PRESENT, VERIFIED, WITH_KEY = 0x01, 0x04, 0x40
 
 
@@ -120,3 +129,31 @@ def confirm(server: Server, device: SoftPasskey, page: Page, path: str = "/queue
             break
         page = answer(server, device, page, path)
     return page
+
+
+# -- without a page ---------------------------------------------------------------------------------------------------
+
+
+def register_device(root: Path, device: SoftPasskey, name: str = "Ana") -> Passkey:
+    """Registered as ``cleared passkey add`` does it, once the page has checked what the browser made."""
+    der = device.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    new = NewPasskey(format_passkey("localhost", der), device.id, device.counter)
+    return register_passkey(open_workspace(root), name, new)
+
+
+def decide_with(device: SoftPasskey, passkey: Passkey, action: Callable[[], T]) -> T:
+    """Make a decision that the device signs, as a program of one's own could: no page looks at what it says."""
+    assertions: dict[bytes, str] = {}
+    seed, now = secrets.token_hex(16), SystemClock().now()
+    for _ in range(4):
+        key = PasskeyKey(passkey.key, assertions)
+        try:
+            with signing_with(DeviceSigning(key, passkey.name, now, seed)):
+                return action()
+        except AssertionNeeded:
+            assert key.wanted is not None
+            options = {"rpId": passkey.host, "challenge": encode_bytes(key.wanted), "allowCredentials": []}
+            given = json.loads(device.get(options, "http://localhost:8765"))
+            parts = (given[each] for each in ("authenticatorData", "clientDataJSON", "signature"))
+            assertions[key.wanted] = format_assertion(*map(decode_text, parts))
+    raise AssertionError("it asks without end")

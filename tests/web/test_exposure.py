@@ -13,14 +13,17 @@ import pytest
 from harness import Workspace
 from program_client import Program, webhook_agent
 from running import eventually
+from soft_passkey import SoftPasskey, register_device
 from web_client import Server
 
 from cleared.app import open_workspace
 from cleared.cli.machine_errors import as_refusal
 from cleared.errors import PolicyError
-from cleared.web import exposure
+from cleared.proposals.passkey_registration import remove_passkey
+from cleared.web.exposure import Exposure, refuse_exposure
 from cleared.web.http_server import TlsFiles
 from cleared.web.page_server import PageServer, serve_in_background
+from cleared.web.passkey_invitations import invited
 
 
 def make_certificate(folder: Path, name: str) -> TlsFiles:
@@ -65,14 +68,15 @@ def test_i4_another_address_needs_tls_or_a_proxy_and_then_a_passkey(ws: Workspac
         assert done.code == code and text in done.err and "answers" not in done.err, (argv, done)
 
 
-def test_with_tls_it_answers_to_its_name_and_signs_nobody_in_with_a_code(
-    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_tls_it_answers_to_its_name_and_signs_nobody_in_with_a_code(ws: Workspace, tmp_path: Path) -> None:
+    """Nor before there is a passkey, or somebody is invited to register one."""
     files = make_certificate(tmp_path, "books.test")
-    reach = exposure.Exposure("127.0.0.2", "books.test", files)
+    reach = Exposure("127.0.0.2", "books.test", files)
     with pytest.raises(PolicyError, match="passkey"):
         PageServer([ws.root], open_workspace, as_refusal, 0, reach)
-    monkeypatch.setattr(exposure, "has_registered_passkey", lambda host: True)
+    with invited(ws.root, "Ana"):
+        refuse_exposure(reach, [open_workspace(ws.root)])
+    passkey = register_device(ws.root, SoftPasskey())
     server = PageServer([ws.root], open_workspace, as_refusal, 0, reach)
     with serve_in_background(server) as place:
         port = int(place["url"].rsplit(":", 1)[1])
@@ -91,6 +95,9 @@ def test_with_tls_it_answers_to_its_name_and_signs_nobody_in_with_a_code(
             wire.request("GET", "/healthz", headers={"Host": host})
             assert wire.getresponse().status == status
             wire.close()
+    remove_passkey(open_workspace(ws.root), passkey.id)
+    with pytest.raises(PolicyError, match="passkey"):
+        refuse_exposure(reach, [open_workspace(ws.root)])
 
 
 def test_up_server_is_both_in_one_process_and_a_kill_loses_no_call(ws: Workspace) -> None:

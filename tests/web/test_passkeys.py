@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace
-from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, sign_in
+from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, register_device, sign_in
 from web_client import Page, Server, inner_server
 
 from cleared.app import open_workspace
@@ -96,6 +96,7 @@ def test_what_a_wrong_device_or_page_signs_does_not_count(server: Server, posted
 
     decide("made on another page", origin="http://localhost.evil.test")
     decide("made on another page", origin="http://evil.test")
+    decide("made on another page", origin="http://localhost:1")  # its name is the same, and any page may ask
     decide("made for another name", host="evil.test")
     for how, text in (
         ({"origin": "https://evil.test"}, "made on another page"),
@@ -212,3 +213,110 @@ def test_undo_and_later_with_a_passkey(server: Server, posted: Workspace) -> Non
     page = server.submit(server.get("/queue"), "/queue", ("choice", "later"))
     assert "Put behind the others" in page.text
     posted.in_order()
+
+
+def propose_hello(ws: Workspace) -> None:
+    ws.put("agents/hello.py", '"""\nname: hello\n"""\nctx_log("hello")\n')
+    ws.ok("agent", "propose", "hello")
+
+
+def test_what_runs_is_approved_with_a_passkey_that_is_asked_again(ws: Workspace) -> None:
+    """The key has no passphrase: signed in with a code nobody could approve it. What was shown is what is approved."""
+    device = SoftPasskey()
+    passkey = register_device(ws.root, device)
+    propose_hello(ws)
+    with inner_server(ws.root) as server:
+        sign_in(server, device)
+        queue, before = server.get("/queue"), ws.head()
+        asked = server.submit(queue, "/queue", ("choice", "approve"))
+        assert is_asked(asked) and ws.head() == before
+        page = confirm(server, device, asked)
+        assert "is live now" in page.text, page.text
+    assert ws.trailers()["Key"] == passkey.key
+    ws.run("hello")
+    ws.in_order()
+
+
+def test_with_a_passphrase_that_is_asked_for_too(ws: Workspace) -> None:
+    """This machine's key signs the record of what runs; the passkey signs the decision."""
+    from cleared.approvals import key_protection, passphrase
+
+    device = SoftPasskey()
+    passkey = register_device(ws.root, device)
+    propose_hello(ws)
+    with passphrase.asking_with(lambda prompt: "correct horse battery staple"):
+        key_protection.protect_key()
+    with inner_server(ws.root) as server:
+        sign_in(server, device)
+        page = server.submit(server.get("/queue"), "/queue", ("choice", "approve"))
+        assert 'name="passphrase"' in page.body and not is_asked(page)
+        wrong = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), ("passphrase", "no"))
+        assert not is_asked(wrong) and "live now" not in wrong.text
+        fields = [("choice", "approve"), ("passphrase", "correct horse battery staple")]
+        page = server.submit(server.get("/queue"), "/queue", *fields)
+        assert "correct horse" not in page.body
+        assert "is live now" in confirm(server, device, page).text
+    passphrase.forget_secrets()
+    assert ws.trailers()["Key"] == passkey.key
+
+
+def test_what_takes_two_takes_the_passkeys_of_two_people(posted: Workspace) -> None:
+    """Nor do two keys of one person count as two people's."""
+    ana, ben, other = SoftPasskey(), SoftPasskey(), SoftPasskey()
+    keys = {device: register_device(posted.root, device, name).key
+            for device, name in ((ana, "Ana"), (ben, "Ben"), (other, "Eve"))}  # fmt: skip
+    own = posted.json("queue", "reviewers")["key"]
+    named = (("Ana", own), ("Ana", keys[ana]), ("Ben", keys[ben]))
+    rules = "".join(f"  - {{name: {name}, key: {key!r}}}\n" for name, key in named)
+    posted.put("config.yaml", f"{posted.read('config.yaml').rstrip()}\nreviewers:\n{rules}")
+    posted.ok("config", "approve")
+    posted.ok("config", "set", "thresholds.two_person", "500")
+    invoice = next(each["id"] for each in posted.cards() if each["entry_id"] == "2025-01-002")
+
+    def press(server: Server, device: SoftPasskey, verb: str) -> str:
+        sign_in(server, device)
+        page = server.submit(server.get(f"/queue?card={invoice}"), "/queue", ("choice", verb))
+        return confirm(server, device, page).text
+
+    with inner_server(posted.root) as server:
+        before = posted.head()
+        assert "only reviewers may decide" in press(server, other, "confirm") and posted.head() == before
+        assert "you are the first" in press(server, ana, "confirm")
+        assert posted.trailers()["Key"] == keys[ana]
+        done = posted("queue", "agree", invoice)
+        assert done.code == 3 and "you are the first of two" in done.err
+        assert "Agreed" in press(server, ben, "agree")
+    assert posted.trailers()["Key"] == keys[ben] and posted.trailers()["By"] == "Ben"
+    assert next(e for e in posted.entries() if e["entry_id"] == "2025-01-002")["status"] == "user-confirmed"
+    posted.in_order()
+
+
+def test_a_passkey_is_of_one_workspace(ws: Workspace, tmp_path: Path) -> None:
+    """Where several are served it opens only those it is registered in, and no other is named."""
+    from harness import copy_books
+
+    other = Workspace(copy_books(ws.root, tmp_path / "other"))
+    device = SoftPasskey()
+    register_device(ws.root, device)
+    with inner_server(ws.root, other.root) as server:
+        sign_in(server, device)
+        listed = server.get("/")
+        assert f"/w/{ws.root.name}/" in listed.body and "/w/other/" not in listed.body
+        assert server.get(f"/w/{ws.root.name}/").status == 200
+        for path in ("/w/other/", "/w/other/queue", "/w/other/live", "/w/other/loop/tree.json"):
+            page = server.get(path)
+            assert page.status in (303, 401, 403) and page.headers.get("location", "/login") == "/login", path
+
+
+def test_an_answered_question_signs_nobody_in_again(server: Server, posted: Workspace) -> None:
+    """Nor does one that was never asked; nothing of it has to be remembered for that."""
+    device = SoftPasskey(counts=False)
+    register(posted, server, device)
+    server.cookie = ""
+    page = server.get("/login")
+    question = page.fields("question")[0]
+    fields = [("question", question), ("answer", device.get(options_of(page), server.url))]
+    assert server.send("POST", "/login", fields).status == 303
+    assert server.send("POST", "/login", fields).status == 403
+    for forged in ("", "a.9e9.b", question[:-1] + ("0" if question[-1] != "0" else "1"), "é"):
+        assert server.send("POST", "/login", [("question", forged), fields[1]]).status == 403

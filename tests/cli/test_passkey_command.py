@@ -1,0 +1,65 @@
+"""``cleared passkey``: a link for one device, what counts, and what counts no more."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from harness import Workspace, refused, unchanged
+from soft_passkey import SoftPasskey, fields_of, options_of, register_device
+from web_client import inner_server
+
+from cleared.web import page_server
+
+
+def test_add_prints_a_link_and_waits_for_the_device(ws: Workspace) -> None:
+    device = SoftPasskey()
+    with inner_server(ws.root) as server:
+        process = ws.start("passkey", "add", "Ana B.", "--url", server.url + "/", "--json")
+        try:
+            assert process.stderr is not None and process.stdout is not None
+            line = process.stderr.readline().decode()
+            url, _, code = line.split()[-1].partition("#")
+            assert url == f"{server.url}/passkeys/new"
+            page = server.send("POST", "/passkeys/new", [("code", code)])
+            assert "will sign in Ana B." in page.text
+            made = device.create(options_of(page), server.url)
+            page = server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
+            assert "The passkey is made" in page.text
+            printed, errors = process.communicate(timeout=90)
+        finally:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 0 and "counts from now on, at localhost" in errors.decode()
+    (listed,) = ws.json("passkey", "list")
+    assert listed["name"] == "Ana B." and listed["key"].startswith("passkey:localhost:")
+    assert f'"{listed["id"]}"' in printed.decode()
+    ws.in_order()
+
+
+def test_list_and_remove(ws: Workspace) -> None:
+    assert "No passkey is registered" in ws.ok("passkey", "list").err
+    one, two = (register_device(ws.root, SoftPasskey(), name) for name in ("Ana", "Ben"))
+    shown = ws.ok("passkey", "list").out
+    assert one.id in shown and re.search(r"Ben\s+localhost", shown)
+    ws.ok("passkey", "remove", one.id)
+    assert [each["id"] for each in ws.json("passkey", "list")] == [two.id]
+    with unchanged(ws):
+        refused(ws("passkey", "remove", one.id), 2, "no passkey has the id")
+        refused(ws("passkey", "remove", ""), 2, "no passkey has the id")
+
+
+def test_what_cannot_be_registered(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with unchanged(ws):
+        refused(ws("passkey", "add", "\u202eAna"), 2, "cannot be the name of a person")
+        refused(ws("passkey", "add", "a" * 61), 2, "cannot be the name of a person")
+        monkeypatch.setattr(page_server, "find_spec", lambda name: None)
+        refused(ws("passkey", "add", "Ana"), 2, "needs more packages", "pip install '.[web]'")
+
+
+def test_no_job_registers_or_removes_one(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    passkey = register_device(ws.root, SoftPasskey())
+    monkeypatch.setenv("CLEARED_JOB", "night/1")
+    with unchanged(ws):
+        refused(ws("passkey", "add", "Eve"), 3, "not for a job")
+        refused(ws("passkey", "remove", passkey.id), 3, "not for a job")
