@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from harness import Workspace, refused
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from soft_passkey import SoftPasskey, decide_with, register_device
 
@@ -31,9 +31,9 @@ from cleared.review.card_decisions import confirm_entries
 INVOICE, COFFEE = "2025-01-002", "2025-01-004"
 
 
-def confirm(ws: Workspace, device: SoftPasskey, passkey: Passkey, entry: str = COFFEE) -> str:
+def confirm(ws: Workspace, device: SoftPasskey, passkey: Passkey, entry: str = COFFEE, later: int = 0) -> str:
     """The commit of it."""
-    decide_with(device, passkey, lambda: confirm_entries(open_workspace(ws.root), [entry]))
+    decide_with(device, passkey, lambda: confirm_entries(open_workspace(ws.root), [entry]), later=later)
     return ws.head()
 
 
@@ -150,7 +150,7 @@ def test_a_counter_that_went_back_is_found(posted: Workspace) -> None:
     passkey = register_device(posted.root, device)
     confirm(posted, device, passkey)
     device.counter = 3
-    confirm(posted, device, passkey, INVOICE)
+    confirm(posted, device, passkey, INVOICE, later=5)
     only(posted, "the counter of its passkey went back, from 8 to 4")
 
 
@@ -185,11 +185,13 @@ def _assertion_of(device: SoftPasskey, data: bytes) -> str:
     return format_assertion(*(decode_text(given[n]) for n in ("authenticatorData", "clientDataJSON", "signature")))
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=200))
 def test_base64url_is_read_as_it_was_written(data: bytes) -> None:
     assert decode_text(encode_bytes(data)) == data
 
 
+@settings(max_examples=30)
 @given(st.text(max_size=80) | st.binary(max_size=80).map(lambda each: f"{encode_bytes(each)}.e30.AA"))
 def test_what_is_no_assertion_is_refused_without_an_error(text: str) -> None:
     key = format_passkey("localhost", b"\0" * 91)

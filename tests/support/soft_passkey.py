@@ -8,6 +8,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,10 +142,11 @@ def register_device(root: Path, device: SoftPasskey, name: str = "Ana") -> Passk
     return register_passkey(open_workspace(root), name, new)
 
 
-def decide_with(device: SoftPasskey, passkey: Passkey, action: Callable[[], T]) -> T:
-    """Make a decision that the device signs, as a program of one's own could: no page looks at what it says."""
+def decide_with(device: SoftPasskey, passkey: Passkey, action: Callable[[], T], *, later: int = 0) -> T:
+    """Make a decision that the device signs, as a program of one's own could: no page looks at what it says.
+    ``later``: seconds after now."""
     assertions: dict[bytes, str] = {}
-    seed, now = secrets.token_hex(16), SystemClock().now()
+    seed, now = secrets.token_hex(16), SystemClock().now() + timedelta(seconds=later)
     for _ in range(4):
         key = PasskeyKey(passkey.key, assertions)
         try:

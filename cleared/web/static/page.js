@@ -97,7 +97,8 @@ function watch() {
   if (!main || !main.dataset.live || !window.EventSource) return;
   let first = true;
   const events = new EventSource(main.dataset.live);
-  const busy = () => start || document.querySelector("details[open], form[data-sent], input:focus, select:focus");
+  const isBegun = "details[open], form[data-sent], form[data-passkey], input:focus, select:focus";
+  const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
   let cardBefore;
   document.addEventListener("htmx:beforeSwap", (event) => {
