@@ -142,7 +142,7 @@ def test_a_registration_needs_its_link_and_a_device_that_makes_sure_who_uses_it(
     assert server.send("POST", "/passkeys/new", [("code", invitation.code)]).status == 403
     assert read_passkeys(open_workspace(posted.root)) == []  # without the terminal nothing is registered
     page = server.send("GET", "/login", headers={"Host": f"127.0.0.1:{server.port}"})
-    assert "Or with your passkey" not in page.text
+    assert "Sign in with a passkey" not in page.text
 
 
 def test_a_removed_passkey_neither_decides_nor_signs_in(server: Server, posted: Workspace) -> None:
@@ -158,7 +158,7 @@ def test_a_removed_passkey_neither_decides_nor_signs_in(server: Server, posted: 
     page = answer(server, device, asked)
     assert posted.head() == before and "Sign in" in page.text
     page = server.get("/login")
-    assert "Or with your passkey" not in page.text
+    assert "Sign in with a passkey" not in page.text
     assert read_passkeys(open_workspace(posted.root)) == []
 
 
