@@ -1,0 +1,63 @@
+"""A passkey in a real browser: chromium's virtual authenticator is the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from browsing import PHONE, Visit
+from harness import Workspace
+from playwright.sync_api import Page, expect
+from web_client import inner_server
+
+from cleared.app import open_workspace
+from cleared.proposals.passkey_registration import register_passkey
+from cleared.web.passkey_invitations import invited
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, CDPSession
+
+DEVICE = {
+    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+    "isUserVerified": True, "automaticPresenceSimulation": True,
+}  # fmt: skip
+
+
+def add_device(page: Page) -> tuple[CDPSession, str]:
+    """A device that this window can ask, and how to steer it."""
+    steering = page.context.new_cdp_session(page)
+    steering.send("WebAuthn.enable")
+    made = steering.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
+    return steering, str(made["authenticatorId"])
+
+
+def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Workspace, chromium: Browser) -> None:
+    """Nothing is decided while it is asked, nor where it does not make sure who holds it."""
+    with inner_server(posted.root) as server:
+        visit = Visit(server, chromium)
+        page = visit.open("/login", **PHONE)
+        page.context.clear_cookies()
+        steering, device = add_device(page)
+        with invited(posted.root, "Ana") as invitation:
+            page.goto(f"/passkeys/new#{invitation.code}")
+            page.get_by_role("button", name="Make the passkey").click()
+            expect(page.get_by_role("heading", name="The passkey is made")).to_be_visible()
+            assert "#" not in page.url
+            new = invitation.read_result()
+        assert new is not None
+        passkey = register_passkey(open_workspace(posted.root), "Ana", new)
+        page.get_by_role("link", name="sign in with it").click()
+        page.get_by_role("button", name="Sign in with a passkey").click()
+        expect(page.get_by_role("heading", name="Today")).to_be_visible()
+        before = posted.head()
+        steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
+        page.goto("/queue")
+        page.get_by_role("button", name="Approve").click()
+        expect(page.get_by_text("The passkey did not answer")).to_be_visible()
+        assert posted.head() == before
+        steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": True})
+        page.get_by_role("button", name="Sign and decide").click()
+        expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+        visit.assert_clean()
+        visit.close()
+    assert posted.trailers()["Key"] == passkey.key and posted.trailers()["By"] == "Ana"
+    posted.in_order()
