@@ -99,6 +99,8 @@ def gather_candidate(
         committed = scripts.snapshot.read_file(path)
         if change.new is None and (change.old is None or (committed is None and kind != "case")):
             raise _unknown_target(host, scripts, target, path)
+        if change.new is not None and committed is None:
+            _refuse_name_of_another_case(scripts, path)
         if kind == "agent":
             looked_at.append(change.name)
         if change.old != change.new or (texts is None and _has_unapproved_settings(host, kind)):
@@ -144,6 +146,17 @@ def file_kind(path: str) -> Kind | None:
         require_safe_name(name, "text")
         return "text"
     return None
+
+
+def _refuse_name_of_another_case(scripts: Scripts, path: str) -> None:
+    """Refuse a new file whose name differs only in capitals from another: on macOS and Windows both are one file."""
+    folder, _, name = path.rpartition("/")
+    for other in scripts.snapshot.list_folder(folder):
+        if other.casefold() == name.casefold() and other != name:
+            raise UsageError(
+                f"{path} differs from {folder}/{other} only in capitals, and is the same file on some computers",
+                remedy="Choose another name.",
+            )
 
 
 def _parse_target(host: Host, text: str) -> tuple[str, Kind]:

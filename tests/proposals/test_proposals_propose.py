@@ -57,6 +57,13 @@ def test_d1_what_does_not_pass_is_not_proposed(ws: Workspace) -> None:
         assert "✗ language" in ws("agent", "propose", "probe").out
 
 
+def test_a_name_that_differs_only_in_capitals_is_refused(ws: Workspace) -> None:
+    """On macOS and Windows both names are one file: whoever proposes one would change the other there."""
+    write(ws, "1", name="Ingest")
+    with unchanged(ws):
+        refused(ws("agent", "propose", "Ingest"), 2, "agents/Ingest.py differs from agents/ingest.py only")
+
+
 BAD = [
     pytest.param("n = 9998\n" + POST.format("n + 1"), "rehearsal", id="fails when run"),
     pytest.param('for f in importer_scan():\n    importer_parse(f["name"])\n    importer_mark_processed(f["name"])',
