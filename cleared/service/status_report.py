@@ -19,8 +19,10 @@ from cleared.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.runs.approved_scripts import Scripts
 from cleared.service.agent_summaries import AgentSummary, list_summaries
 from cleared.service.process_lock import find_running_service, read_service_status
+from cleared.terminal import count_noun
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
+from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.vcs import Snapshot, describe_lock_holder
 from cleared.workspace.lock import read_holder
 
@@ -49,6 +51,9 @@ def service_status(host: Host) -> dict[str, Any]:
         waiting = sum(card.status == "open" for card in cards)
         unseen = {card.agent for card in cards if card.status == "open" and card.kind == FAILED_RUN.name}
     trouble = [] if service else ["the service is not up (cleared up)"]
+    calls = 0 if service else count_waiting_calls(host.root)
+    if calls:
+        trouble.append(f"{count_noun(calls, 'webhook call')} wait until it is")
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -14,7 +13,7 @@ from cleared.rpc.methods import COMMANDS
 from cleared.rpc.workspace_server import RequestHandler
 from cleared.web.api_description import describe_api
 from cleared.web.client_file import Scope
-from cleared.web.program_requests import Refused, answer_json, read_body, require_scope
+from cleared.web.program_requests import Refused, answer_json, read_body, require_scope, work_for_program
 from cleared.web.site import Site
 
 MAX_BODY: Final = 1 << 20
@@ -42,14 +41,15 @@ async def call_method(request: Request, site: Site) -> Response:
         raise Refused(400, f"the body is not JSON: {str(error)[:200]}") from None
     if not isinstance(params, list | dict):
         raise Refused(400, "the body must be an object of parameters, or a list of them")
-    status, value = await run_in_threadpool(_call, site, jsonrpc.Request(method, params))
+    call = jsonrpc.Request(method, params)
+    status, value = await work_for_program(request, lambda: _call(site, call))
     return answer_json(value, status, {"Retry-After": "1"} if status == 503 else None)
 
 
 async def show_description(request: Request, site: Site) -> Response:
     """The OpenAPI document of the methods that this workspace offers."""
     await require_scope(request, site, "read")
-    document = await run_in_threadpool(lambda: describe_api(RequestHandler(site.open_host()), site.prefix))
+    document = await work_for_program(request, lambda: describe_api(RequestHandler(site.open_host()), site.prefix))
     return answer_json(document)
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from cleared.changes.host import Host
 from cleared.service.status_report import service_status
 from cleared.triggers.webhook_calls import count_waiting_calls
-from cleared.web.program_requests import require_scope
+from cleared.web.program_requests import require_scope, work_for_program
 from cleared.web.site import Site
 
 Sample = tuple[dict[str, str], float]
@@ -23,7 +22,7 @@ Sample = tuple[dict[str, str], float]
 async def show_metrics(request: Request, site: Site) -> Response:
     """The state of the service and of its agents."""
     await require_scope(request, site, "read")
-    text = await run_in_threadpool(lambda: render_metrics(site.open_host()))
+    text = await work_for_program(request, lambda: render_metrics(site.open_host()))
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from traceback import print_exception
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -19,11 +20,15 @@ from cleared.web.page import find_site
 from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
 
+MAX_CALLS: Final = 16
+"""Calls of the API that are worked on at once; others wait. A long run is to leave threads for pages and webhooks."""
 BODY_SECONDS: Final = 15.0
 """How long a program may take to send its body."""
 _STATUSES: Final[Mapping[ExitCode, int]] = {
     ExitCode.FAILED: 422, ExitCode.USAGE: 400, ExitCode.REFUSED: 403, ExitCode.UNUSABLE: 500, ExitCode.BUSY: 503,
 }  # fmt: skip
+
+_T = TypeVar("_T")
 
 
 class Refused(Exception):
@@ -107,6 +112,14 @@ async def read_body(request: Request, most: int) -> bytes:
     except TimeoutError:
         raise Refused(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
     return data
+
+
+async def work_for_program(request: Request, function: Callable[[], _T]) -> _T:
+    """What the function gives, from a thread; of ``MAX_CALLS`` at once."""
+    state = request.app.state
+    if not hasattr(state, "call_limiter"):  # it belongs to the loop that answers
+        state.call_limiter = CapacityLimiter(MAX_CALLS)
+    return await to_thread.run_sync(function, limiter=state.call_limiter)
 
 
 def render_refusal(refusal: Refused) -> Response:

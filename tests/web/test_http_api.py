@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, here
-from program_client import Program
+from program_client import Program, sign, webhook_agent
 from web_client import Server, inner_server
 
 from cleared.operations.table import OPERATIONS
@@ -29,8 +29,10 @@ def token(ws: Workspace, name: str, scope: str = "read") -> str:
     return str(ws.json("token", "add", name, "--scope", scope)["token"])
 
 
-def test_c10_a_method_gives_what_rpc_and_the_command_give(server: Server, posted: Workspace) -> None:
-    """Row C10: one path, one record."""
+def test_c10_a_method_gives_what_rpc_and_the_command_give(
+    server: Server, posted: Workspace, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Row C10: one path, one record; the token is in none."""
     program = Program(server, token(posted, "runner", "run"))
     assert program.call("journal.balance") == (200, {"result": posted.json("journal", "balance")})
     assert program.call("accounts_list")[1]["result"][0]["account_id"], "a primitive that reads"
@@ -45,6 +47,8 @@ def test_c10_a_method_gives_what_rpc_and_the_command_give(server: Server, posted
     ):  # fmt: skip
         status, answer = program.call(method, **params)
         assert status == expected and answer["error"]["message"], (method, status, answer)
+    texts = [path.read_bytes() for path in (posted.root / ".cleared").rglob("*") if path.is_file()]
+    assert not [text for text in [capfd.readouterr().err.encode(), *texts] if program.token.encode() in text]
 
 
 def test_i4_without_a_token_that_counts_nothing_is_answered(server: Server, posted: Workspace) -> None:
@@ -120,7 +124,7 @@ def test_metrics_are_for_a_token_and_health_for_anybody(server: Server, posted: 
 def test_each_of_several_workspaces_has_its_own_tokens(posted: Workspace, tmp_path: Path) -> None:
     other = Workspace(tmp_path / "club")
     assert here("init", str(other.root), "--name", "Club").code == 0
-    mine, theirs = token(posted, "a"), token(other, "a")
+    mine, theirs, secret = token(posted, "a"), token(other, "a"), webhook_agent(other)
     with inner_server(posted.root, other.root) as server:
         for name, shown, status in (
             ("books", mine, 200),
@@ -129,5 +133,9 @@ def test_each_of_several_workspaces_has_its_own_tokens(posted: Workspace, tmp_pa
             ("club", mine, 401),
         ):
             assert Program(server, shown).send("POST", f"/w/{name}/api/accounts.list").status == status
+        body = b'{"order": 1}'
+        hooks = [Program(server).send("POST", f"/w/{name}/hooks/orders", body, **sign(secret, body, "m1"))
+                 for name in ("club", "books")]  # fmt: skip
+        assert [page.status for page in hooks] == [202, 401]
         assert Program(server, mine).send("POST", "/w/none/api/accounts.list").status == 404
         assert Program(server, mine).send("POST", "/api/accounts.list").status in (303, 404)
