@@ -53,7 +53,7 @@ def service_status(host: Host) -> dict[str, Any]:
     trouble = [] if service else ["the service is not up (cleared up)"]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
-        trouble.append(f"{count_noun(calls, 'webhook call')} wait until it is")
+        trouble.append(f"waiting until it is: {count_noun(calls, 'webhook call')}")
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:

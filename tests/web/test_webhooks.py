@@ -117,7 +117,7 @@ def test_c9_no_kill_and_no_loss_of_the_runtime_folder_loses_or_doubles_a_call(ws
     with page_server(ws, sign_in=False) as server:
         assert Program(server, secret=program.secret).hook("m1")[0] == 202
         server.end(signal.SIGKILL)
-    assert "1 webhook call wait until it is" in " ".join(ws.json("status")["trouble"])
+    assert "waiting until it is: 1 webhook call" in " ".join(ws.json("status")["trouble"])
     with World(ws) as world:  # noticed, but the process dies before the run
         assert world.service is not None
         world.service._refresh_view(world.time.at)
