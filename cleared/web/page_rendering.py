@@ -44,7 +44,7 @@ def render_page(
     """The page of a template. ``site``: the workspace it is about."""
     session: Session | None = request.scope.get("session")
     messages = []
-    if session is not None:
+    if session is not None and "hx-request" not in request.headers:  # another tab that looks for news takes none away
         messages, session.messages = session.messages, []
     text = _environment().get_template(template).render(
         data, site=site, session=session, messages=messages, sites=request.app.state.sites, path=request.url.path,

@@ -79,6 +79,15 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
     assert int(ws.git("rev-list", "--count", "HEAD")) == before + 1
 
 
+def test_what_came_of_a_decision_is_said_where_it_was_made(server: Server, posted: Workspace) -> None:
+    """Another tab that looks for news meanwhile does not take the message away."""
+    queue = server.get("/queue")
+    fields = [(name, queue.fields(name)[0]) for name in ("token", "card", "digest")]
+    answer = server.send("POST", "/queue", [*fields, ("choice", "confirm")])
+    assert "Confirmed" not in server.send("GET", "/queue", headers={"HX-Request": "true"}).text
+    assert "Confirmed: ACME" in server.follow(answer).text
+
+
 def test_put_off_a_card_comes_last(server: Server, posted: Workspace) -> None:
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "later"))
     assert "Put behind the others" in queue.text
