@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from cleared.approvals import trust_store
+from cleared.approvals.approval_record import digest_of
 from cleared.approvals.person_only import refuse_in_job
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.shown_cards import refuse_changed
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.proposals.approval import Signer
 from cleared.runs.approved_scripts import Scripts
@@ -28,8 +30,10 @@ def switch_agent(host: Host, name: str, *, is_enabled: bool, reason: str = "") -
 
     def stage_switch(decision_context: DecisionContext) -> Decision:
         approvals = Scripts(host, decision_context.snapshot).approvals
-        if decision_context.snapshot.read_file(path) is None:
+        live = decision_context.snapshot.read_file(path)
+        if live is None:
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
+        refuse_changed(path, name, lambda: digest_of(live))
         if bool(approvals.find_disabling(path)) is not is_enabled:
             state = "enabled" if is_enabled else "disabled"
             raise PolicyError(f"{name} is {state} already", remedy="Nothing needs doing.")

@@ -15,6 +15,7 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.decisions.shown_cards import refuse_changed
 from cleared.errors import ClearedError, UsageError
 from cleared.gate.past_runs import parent_commit
 from cleared.proposals.approval import Signer, is_edited
@@ -57,6 +58,7 @@ def roll_back_script(host: Host, name: str, reason: str = "") -> RolledBack:
         if live is None:
             raise UsageError(f"there is no agent {name!r} to roll back", remedy="cleared agent list shows them.")
         digest = digest_of(live)
+        refuse_changed(path, name, lambda: digest)
         target = _version_before(scripts, path, live)
         signer = Signer(host, approvals, decision_context)
         reason_line = " ".join(reason.split()) or "rolled back"

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
 from starlette.responses import Response
 
 from cleared import queries
+from cleared.approvals.approval_record import digest_of
+from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.operations import agent_operations
+from cleared.proposals.agent_switch import switch_agent
 from cleared.proposals.proposal_history import read_history
+from cleared.proposals.rollback import roll_back_script
+from cleared.review.card_actions import ActionResult
 from cleared.service.status_report import upcoming_runs
+from cleared.terminal import count_noun
+from cleared.vcs import Snapshot
 from cleared.web.page import PageRequest
+from cleared.web.page_decisions import carry_out, may_change_what_runs
 
 
 def list_agents(page: PageRequest) -> Response:
@@ -23,11 +35,22 @@ def list_agents(page: PageRequest) -> Response:
 
 def show_agent(page: PageRequest) -> Response:
     """One agent in full."""
-    host, name = page.site.open_host(), page.part("name")
+    return _render_agent(page, page.site.open_host(), page.part("name"), None)
+
+
+def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str, Any] | None) -> Response:
     return page.render(
         "agent.html", agent=queries.read_agent(host, name), history=read_history(host, name),
-        runs=queries.read_runs(host, 20, name), outcome=None,
+        runs=queries.read_runs(host, 20, name), outcome=outcome, digest=_live_digest(host, name),
+        may_change=may_change_what_runs(page),
     )  # fmt: skip
+
+
+def _live_digest(host: Host, name: str) -> str:
+    """The digest of the version in the last commit; empty where there is none."""
+    with host.open_for_reading() as repo:
+        data = Snapshot(repo, repo.read_head()).read_file(host.layout.agent_path(name))
+    return digest_of(data) if data is not None else ""
 
 
 def run_agent(page: PageRequest) -> Response:
@@ -42,8 +65,30 @@ def run_agent(page: PageRequest) -> Response:
         error = outcome.get("error") or {}
         ok = outcome["status"] in ("succeeded", "waiting")
         return page.go_to(f"/runs/{outcome['run_id']}", text if ok else error.get("message", text), ok=ok)
+    return _render_agent(page, page.site.open_host(), name, outcome)
+
+
+def decide_agent(page: PageRequest) -> Response:
+    """Roll the agent back, disable it, or enable it again."""
+    name, verb, reason = page.part("name"), page.form.get("choice"), page.form.get("reason").strip()
+    if verb not in ("roll-back", "disable", "enable"):
+        raise UsageError("the form does not say what to do", remedy="Load the page again.")
     host = page.site.open_host()
-    return page.render(
-        "agent.html", agent=queries.read_agent(host, name), history=read_history(host, name),
-        runs=queries.read_runs(host, 20, name), outcome=outcome,
-    )  # fmt: skip
+    address = f"/agents/{quote(name)}"
+
+    def decide() -> ActionResult:
+        if verb != "roll-back":
+            switch_agent(host, name, is_enabled=verb == "enable", reason=reason)
+            return ActionResult(f"{name} is {verb}d", True)
+        done = roll_back_script(host, name, reason)
+        text = "the version before counts again" if done.restored else "there was no version before: it is gone"
+        posted = f"; {count_noun(len(done.entries), 'entry that it posted stands', 'entries that it posted stand')}"
+        return ActionResult(f"{name} is rolled back: {text}{posted if done.entries else ''}", True)
+
+    def answer(result: ActionResult) -> Response:
+        if not result.ok:
+            return page.go_to(address, f"Not done: {result.text}", ok=False)
+        return page.go_to(address if _live_digest(page.site.open_host(), name) else "/agents", result.text)
+
+    shown = {host.layout.agent_path(name): page.form.get("digest")}
+    return carry_out(page, decide, shown, address, answer, changes_what_runs=verb != "disable")

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from cleared.approvals.keys import is_passphrase_protected
 from cleared.cards.kinds import PROPOSAL
 from cleared.decisions.shown_cards import digest_card
 from cleared.errors import PolicyError, UsageError
@@ -23,11 +22,12 @@ from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
 from cleared.web.page import PageRequest
-from cleared.web.passkey_signing import NOT_SENT_AGAIN, PreparedDecision, ask_passkey, make_device, prepare_decision
-from cleared.web.site import Decided
+from cleared.web.page_decisions import Answer, carry_out, may_change_what_runs
 
 _LIVE_VERB: Final = "approve"
-"""The verb that changes what runs: the passphrase of the key is asked for each time."""
+"""The verb that changes what runs: the passphrase of the key is asked for each time, or the passkey."""
+_RUN_VERB: Final = "retry"
+"""The verb that starts a run, which comes before any decision and cannot wait for a signature."""
 _REASONS: Final = {
     "personal": "personal", "duplicate": "the same money was booked before", "suspense": "not clear",
 }  # fmt: skip
@@ -120,62 +120,45 @@ def decide(page: PageRequest) -> Response:
     rows = [queue.row_of(queue.cards[each]) for each in cards if each in queue.cards]
     about = cards_summary(rows) if rows else "the card"
     verb, _, value = form.get("choice").partition(":")
-    prepared = prepare_decision(page)
     if verb == "later":
-        decided = page.site.act_as_person(lambda: _put_off(page, cards), shown)
-    elif verb == _LIVE_VERB and not is_passphrase_protected() and prepared is None:
-        raise PolicyError(
-            "approving what runs asks for the passphrase of your approval key, and the key has none",
-            remedy="Give it one (cleared key protect), sign in with a passkey, or approve in the terminal (cleared "
-            "review).",
-        )
-    else:
-        request = ActionRequest(
-            CardChoice(verb, verb, value), tuple(cards), about,
-            correction=_read_correction(page, queue, cards[0]) if verb == "correct" else None,
-            reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
-            outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
-        )  # fmt: skip
-        again = verb == _LIVE_VERB and (prepared is None or not prepared.assertions)
-        decided = _decide(page, request, shown, prepared, again=again)
-    return _answer(page, decided, cards[0], prepared=prepared)
-
-
-def _decide(
-    page: PageRequest, request: ActionRequest, shown: Mapping[str, str] | None, prepared: PreparedDecision | None, *,
-    again: bool = False,
-) -> Decided:  # fmt: skip
-    """Carry out a request, signed by the passkey that has signed in, if one has."""
-    device = make_device(prepared, shown)
-    if device is not None and request.choice.verb == "retry":  # the run comes first, and cannot wait for a signature
-        if list_reviewers(page.site.open_host())["reviewers"]:
-            raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
-        device = None
-    return page.site.decide(request, shown, page.form.get("passphrase") or None, again=again, device=device)
+        return carry_out(page, lambda: _put_off(page, cards), shown, _address(cards[0]), _answer_about(page, cards[0]),
+                         signs=False)  # fmt: skip
+    request = ActionRequest(
+        CardChoice(verb, verb, value), tuple(cards), about,
+        correction=_read_correction(page, queue, cards[0]) if verb == "correct" else None,
+        reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
+        outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
+    )  # fmt: skip
+    if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
+        raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
+    return carry_out(
+        page, lambda: page.site.execute_request(request), shown, _address(cards[0]), _answer_about(page, cards[0]),
+        changes_what_runs=verb == _LIVE_VERB, signs=verb != _RUN_VERB,
+    )  # fmt: skip
 
 
 def undo(page: PageRequest) -> Response:
     """Take back the newest decision."""
-    prepared = prepare_decision(page)
-    decided = _decide(page, UNDO, None, prepared)
-    cards = decided.result.cards
-    then = f"/queue?card={quote(cards[0])}" if cards else "/queue"
-    return _answer(page, decided, "", then, prepared)
+
+    def answer(result: ActionResult) -> Response:
+        if not result.ok:
+            return page.go_to("/queue", f"Not done: {result.text}", ok=False)
+        return page.go_to(_address(*result.cards[:1]), result.text)
+
+    return carry_out(page, lambda: page.site.execute_request(UNDO), None, "/queue", answer)
 
 
-def _answer(
-    page: PageRequest, decided: Decided, card: str, then: str = "/queue", prepared: PreparedDecision | None = None
-) -> Response:
-    result = decided.result
-    if decided.wanted is not None and prepared is not None:
-        return ask_passkey(page, prepared, decided.wanted)
-    if decided.needs_passphrase:
-        fields = [(name, value) for name, values in page.form.values.items() for value in values
-                  if name not in NOT_SENT_AGAIN]  # fmt: skip
-        return page.render("passphrase.html", fields=fields, action=page.request.url.path)
-    if not result.ok:
-        return page.go_to(f"/queue?card={quote(card)}" if card else "/queue", f"Not done: {result.text}", ok=False)
-    return page.go_to(then, result.text)
+def _address(card: str = "") -> str:
+    return f"/queue?card={quote(card)}" if card else "/queue"
+
+
+def _answer_about(page: PageRequest, card: str) -> Answer:
+    def answer(result: ActionResult) -> Response:
+        if not result.ok:
+            return page.go_to(_address(card), f"Not done: {result.text}", ok=False)
+        return page.go_to("/queue", result.text)
+
+    return answer
 
 
 def _put_off(page: PageRequest, cards: list[str]) -> ActionResult:
@@ -205,7 +188,7 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
     return ShownCard(
         view, _digests(page, queue, card_id), tuple(c for c in view.choices if c.verb == "answer"), actions,
         queue.posts_line(card),
-        card.kind == PROPOSAL.name and not is_passphrase_protected() and not page.session.passkey,
+        card.kind == PROPOSAL.name and not may_change_what_runs(page),
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from cleared.approvals.policy_in_force import settings_stamp
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.decisions.shown_cards import expecting
+from cleared.errors import ClearedError
 from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.proposals.passkey_registration import read_passkeys
 from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
@@ -99,24 +100,20 @@ class Site:
         """Whether somebody who has signed in may see this workspace: with a code, or with a passkey of it."""
         return not session.passkey or self.find_passkey(session.passkey) is not None
 
-    def decide(
-        self, request: ActionRequest, shown: Mapping[str, str] | None, typed: str | None = None, *,
-        again: bool = False, device: DeviceSigning | None = None,
-    ) -> Decided:  # fmt: skip
-        """Carry out what a person chose; a refusal is a result. ``shown``: digests of what they saw; None for an undo,
-        which is about nothing that is shown.
-
-        ``typed``: the passphrase of the approval key, where it was asked for. ``again``: ask for it even where it was
-        typed a moment ago, as for what changes scripts. ``device``: the passkey that signs it.
-        """
-        action = lambda: self._executor.execute_request(request)  # noqa: E731
-        return self.act_as_person(action, shown, typed, again=again, device=device)
+    def execute_request(self, request: ActionRequest) -> ActionResult:
+        """Carry out what a person chose about cards: for ``act_as_person``."""
+        return self._executor.execute_request(request)
 
     def act_as_person(
         self, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, typed: str | None = None,
         *, again: bool = False, device: DeviceSigning | None = None,
     ) -> Decided:  # fmt: skip
-        """As ``decide``, for any action that a person asks for."""
+        """Carry out what a person asks for; a refusal is a result. ``shown``: digests of what they saw; None for what
+        is about nothing that is shown, such as an undo.
+
+        ``typed``: the passphrase of the approval key, where it was asked for. ``again``: ask for it even where it was
+        typed a moment ago, as for what changes scripts. ``device``: the passkey that signs it.
+        """
         asked: list[str] = []
 
         def answer(prompt: str) -> str | None:
@@ -131,7 +128,10 @@ class Site:
             stack.enter_context(passphrase.asking_with(answer))
             if device is not None:
                 stack.enter_context(signing_with(device))
-            result = action()
-            if device is not None and device.key.wanted is not None:
+            try:
+                result = action()
+            except ClearedError as error:
+                result = ActionResult(" ".join(str(error).split()), False)
+            if device is not None and device.key.wanted is not None and not result.ok:
                 return Decided(result, wanted=device.key.wanted)
             return Decided(result, needs_passphrase=bool(asked) and not typed and not result.ok)

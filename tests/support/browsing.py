@@ -49,7 +49,7 @@ class Visit:
 
     def assert_clean(self) -> None:
         """Nothing was blocked or failed, and nobody else was asked."""
-        assert self.problems == []
+        assert self.problems == [], self.problems
         assert self.hosts <= {self.server.url.split("/")[2], ""}
 
     def close(self) -> None:

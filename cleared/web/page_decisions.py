@@ -1,0 +1,54 @@
+"""A decision of a form, up to its answer: a passphrase is asked for, or the passkey that has signed in signs it. Both
+send the form again; until then nothing is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from starlette.responses import Response
+
+from cleared.approvals.keys import is_passphrase_protected
+from cleared.errors import PolicyError
+from cleared.review.card_actions import ActionResult
+from cleared.web.page import PageRequest
+from cleared.web.passkey_signing import NOT_SENT_AGAIN, ask_passkey, make_device, prepare_decision
+
+Answer = Callable[[ActionResult], Response]
+
+
+def may_change_what_runs(page: PageRequest) -> bool:
+    """Whether this browser can approve what runs: there is a passphrase to ask for, or a passkey."""
+    return is_passphrase_protected() or bool(page.session.passkey)
+
+
+def carry_out(
+    page: PageRequest, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, back: str, answer: Answer,
+    *, changes_what_runs: bool = False, signs: bool = True,
+) -> Response:  # fmt: skip
+    """Carry out what a person asks for, and ``answer`` with what came of it; a refusal is a result.
+
+    ``shown``: digests of what they saw; None for what is about nothing that is shown. ``back``: the page to go to where
+    they do not want to after all. ``changes_what_runs``: the passphrase is asked for each time, or the passkey.
+    ``signs``: False for what decides nothing, which no passkey signs.
+
+    Raises ``PolicyError`` where it changes what runs and there is neither, or the passkey counts no more.
+    """
+    prepared = prepare_decision(page) if signs else None
+    if changes_what_runs and prepared is None and not is_passphrase_protected():
+        raise PolicyError(
+            "approving what runs asks for the passphrase of your approval key, and the key has none",
+            remedy="Give it one (cleared key protect), sign in with a passkey, or approve in the terminal (cleared "
+            "review).",
+        )
+    again = changes_what_runs and (prepared is None or not prepared.assertions)
+    decided = page.site.act_as_person(
+        action, shown, page.form.get("passphrase") or None, again=again,
+        device=make_device(prepared, shown),
+    )  # fmt: skip
+    if decided.wanted is not None and prepared is not None:
+        return ask_passkey(page, prepared, decided.wanted, back)
+    if decided.needs_passphrase:
+        fields = [(name, value) for name, values in page.form.values.items() for value in values
+                  if name not in NOT_SENT_AGAIN]  # fmt: skip
+        return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back)
+    return answer(decided.result)

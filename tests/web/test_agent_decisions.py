@@ -1,0 +1,79 @@
+"""What a person decides about an agent on its page: disable, enable, roll back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from harness import Workspace, refused
+from soft_passkey import SoftPasskey, confirm, is_asked, register_device, sign_in
+from web_client import Page, Server, inner_server
+
+PATH = "/agents/probe/decide"
+
+
+@pytest.fixture
+def server(ws: Workspace) -> Iterator[Server]:
+    ws.agent("probe", "ctx_log('version 1')")
+    with inner_server(ws.root) as server:
+        server.sign_in(server.code)
+        yield server
+
+
+def press(server: Server, choice: str, **fields: str) -> Page:
+    page = server.get("/agents/probe")
+    hidden = {"token": page.fields("token")[0], "digest": page.fields("digest")[0], "choice": choice} | fields
+    return server.follow(server.send("POST", PATH, [*hidden.items()]))
+
+
+def test_with_an_open_key_an_agent_is_disabled_and_nothing_comes_back(server: Server, ws: Workspace) -> None:
+    """What changes what runs asks for a passphrase or a passkey; what stops it does not."""
+    page = press(server, "disable", reason="it posts twice")
+    assert "probe is disabled" in page.text and "cleared agent enable probe" in page.text
+    refused(ws("agent", "run", "probe"), 3, "it posts twice")
+    before = ws.head()
+    for choice in ("enable", "roll-back"):
+        assert f'value="{choice}"' not in page.body
+        assert press(server, choice).status == 409 and ws.head() == before
+    assert press(server, "approve").status == 404 and ws.head() == before
+    ws.ok("agent", "enable", "probe")
+    ws.in_order()
+
+
+def test_with_a_passkey_it_is_enabled_and_rolled_back(server: Server, ws: Workspace) -> None:
+    """Each asks it again."""
+    for number in (2, 3):
+        ws.put("agents/probe.py", ws.read("agents/probe.py").replace(f"version {number - 1}", f"version {number}"))
+        ws.ok("agent", "propose", "probe")
+        ws.ok("agent", "approve", f"P{number - 1}")
+    device = SoftPasskey()
+    passkey = register_device(ws.root, device)
+    sign_in(server, device)
+    for choice, told in (("disable", "is disabled"), ("enable", "is enabled"), ("roll-back", "counts again")):
+        before = ws.head()
+        page = press(server, choice, reason="to see")
+        assert is_asked(page) and ws.head() == before
+        page = confirm(server, device, page, PATH)
+        assert told in page.text, page.text
+        assert ws.trailers()["Key"] == passkey.key and ws.trailers()["By"] == "Ana"
+    assert "version 2" in ws.read("agents/probe.py")
+    ws.run("probe")
+    ws.in_order()
+
+
+def test_what_was_prepared_and_not_signed_changes_nothing(server: Server, ws: Workspace) -> None:
+    device = SoftPasskey()
+    register_device(ws.root, device)
+    sign_in(server, device)
+    for choice in ("roll-back", "disable"):
+        assert is_asked(press(server, choice))
+    ws.run("probe")
+    ws.in_order()
+
+
+def test_another_version_than_was_shown_is_not_decided_about(server: Server, ws: Workspace) -> None:
+    shown = server.get("/agents/probe").fields("digest")[0]
+    ws.agent("probe", "ctx_log('version 3')")
+    before = ws.head()
+    page = press(server, "disable", digest=shown)
+    assert "has changed since it was shown" in page.text and ws.head() == before
