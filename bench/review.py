@@ -48,7 +48,7 @@ def listing(quick: bool) -> Result:
                    process("--help"), 1.5, 5 if quick else 15)  # fmt: skip
 
 
-def _booked(cards: int) -> Path:
+def book_month(cards: int) -> Path:
     """A month with three times as many lines."""
     root = workspace(files={"bank.csv": chase(3 * cards)})
     assert run_now(host(root), "ingest").status == "succeeded"
@@ -57,7 +57,7 @@ def _booked(cards: int) -> Path:
 
 def decision(quick: bool) -> Result:
     """One confirmation in a program that is open, against git for the files it wrote."""
-    root, plain = _booked(MONTH), place()
+    root, plain = book_month(MONTH), place()
     plain.mkdir()
     git(plain, "init", "-q", "-b", "main")
     session = HostCache(lambda: host(root))
@@ -82,7 +82,7 @@ def decision(quick: bool) -> Result:
 
 def batch(quick: bool) -> Result:
     """500 confirmations at once."""
-    root, times = _booked(BATCH), []
+    root, times = book_month(BATCH), []
     names = [c["id"] for c in read_cards(host(root))][:BATCH]
     for _ in range(1 if quick else 5):
         opened = host(copy(root))

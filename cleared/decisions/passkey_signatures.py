@@ -47,6 +47,21 @@ def find_wrong_passkey_signatures(host: Host, repo: Repository, snapshot: Snapsh
     return [*wrong, *_find_falling_counters(signed), *(_find_late_decisions(host, repo, signed) if signed else ())]
 
 
+def find_passkey_signer(host: Host, repo: Repository, commit_id: str) -> str:
+    """Whose passkey has signed a decision's commit, by the record of it; empty where none has, or it does not count."""
+    commit = history.read_commit(host.root, commit_id)
+    key = commit.trailers.get(KEY, "")
+    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    if not is_passkey(key) or _find_problem(host, repo, approvals, commit, key):
+        return ""
+    try:
+        before = Snapshot(repo, read_parents(repo, commit.id)[0])
+        passkey = read_passkey(try_parse_record(before.read_file(passkey_path(key))))
+    except (WorkspaceError, IndexError):
+        return ""  # a shallow clone ends here
+    return passkey.name if passkey is not None else ""
+
+
 def _find_problem(host: Host, repo: Repository, approvals: Approvals, commit: CommitInfo, key: str) -> str:
     try:
         before = Snapshot(repo, read_parents(repo, commit.id)[0])

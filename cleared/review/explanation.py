@@ -20,6 +20,7 @@ from cleared.changes.session import open_books
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import UNDO_TRAILER
+from cleared.decisions.passkey_signatures import find_passkey_signer
 from cleared.decisions.signatures import find_signing_reviewer
 from cleared.errors import ClearedError, Place, UsageError
 from cleared.gate.dry_run import make_drop_folder
@@ -226,7 +227,11 @@ def _later_decisions(
                     "by": commit.trailers.get("By"),
                     "at": commit.trailers.get("Clock"),
                     "what": commit.subject,
-                    "signed": find_signing_reviewer(host, repo, commit.id) if KEY in commit.trailers else None,
+                    "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
                 }
             )
     return decisions[::-1]
+
+
+def _find_signer(host: Host, repo: Repository, commit: str) -> str:
+    return find_signing_reviewer(host, repo, commit) or find_passkey_signer(host, repo, commit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 
@@ -54,6 +55,7 @@ def test_a_decision_is_verified_without_any_extra(posted: Workspace, monkeypatch
         monkeypatch.setitem(sys.modules, name, None)
     confirm(posted, device, passkey)
     assert posted.trailers()["Key"] == passkey.key and posted.trailers()["By"] == "Ana"
+    assert "(signed by Ana)" in posted.ok("why", COFFEE).out
     posted.in_order()
     assert posted.json("passkey", "list")[0]["id"] == passkey.id
 
@@ -170,14 +172,21 @@ def test_an_assertion_is_of_one_workspace_commit_and_content() -> None:
         commit_payload("a" * 32, "b" * 40, "confirm: coffee", told, {"queue/2025-01.jsonl": b"{ }\n"}),
     ):
         assert find_assertion_problem(key, assertion, other) == "it was made for other content"
-    assert find_assertion_problem(key.replace("localhost", "books.test"), assertion, data) == (
-        "it was made on another page"
-    )
+    elsewhere = key.replace("localhost", "books.test")
+    assert find_assertion_problem(elsewhere, assertion, data) == "it was made on another page"
+    for change, problem in (
+        ({"type": "webauthn.create"}, "it was made for something else"),
+        ({"crossOrigin": True}, "it was made on another page"),
+        ({"origin": "http://localhost.evil"}, "it was made on another page"),
+        ({"challenge": encode_bytes(b"x" * 32)}, "it was made for other content"),
+        ({"more": 1}, "it is forged"),
+    ):
+        parts = [decode_text(each) for each in assertion.split(".")]
+        parts[1] = json.dumps({**json.loads(parts[1]), **change}).encode()
+        assert find_assertion_problem(key, format_assertion(*parts), data) == problem
 
 
 def _assertion_of(device: SoftPasskey, data: bytes) -> str:
-    import json
-
     from cleared.approvals.passkey_assertions import make_challenge
 
     options = {"rpId": "localhost", "challenge": encode_bytes(make_challenge(data)), "allowCredentials": []}
