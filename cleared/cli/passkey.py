@@ -13,6 +13,7 @@ from cleared.errors import PolicyError
 from cleared.terminal import print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
+    from cleared.changes.host import Host
     from cleared.proposals.passkey_registration import NewPasskey
     from cleared.web.passkey_invitations import Invitation
 
@@ -26,10 +27,11 @@ def add_passkey(
     url: Annotated[
         str, typer.Option("--url", metavar="URL", help="Where the browser reaches cleared server, which must be open.")
     ] = "http://localhost:8765",
+    code: Annotated[bool, typer.Option("--code", help="Print a short code to type on the device, not a link.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Invite a person to register a device: prints a link that counts once, for ten minutes, and waits for it.
+    """Invite a person to register a device: prints a link (or a code) that counts once, for ten minutes, and waits.
 
     Open the link with that device, in the running cleared server. Your approval key signs that it counts.
     """
@@ -44,10 +46,14 @@ def add_passkey(
     require_person_name(name)
     host = open_host(workspace)
     unlock_own_key(host.root)
-    with invited(host.root, name) as invitation:
-        print_message(f"Open with the device (cleared server must be running): {url.rstrip('/')}/passkeys/new#"
-                      f"{invitation.code}")  # fmt: skip
-        print_message("The link counts once, for ten minutes. This command waits; Ctrl-C takes it back.")
+    _require_may_decide(host)
+    with invited(host.root, name, is_typed=code) as invitation:
+        address = f"{url.rstrip('/')}/passkeys/new{'' if code else f'#{invitation.code}'}"
+        print_message(f"Open with the device (cleared server must be running): {address}")
+        if code:
+            print_message(f"Code: {invitation.code}")
+        what = "code" if code else "link"
+        print_message(f"The {what} counts once, for ten minutes. This command waits; Ctrl-C takes it back.")
         new = _wait_for_device(invitation)
     passkey = register_passkey(host, name, new)
     if json:
@@ -58,6 +64,16 @@ def add_passkey(
     if host.config.reviewers and all(each.key != passkey.key for each in host.config.reviewers):
         print_message("It is no reviewer's yet: name its key (cleared passkey list --json) among reviewers: in "
                       "config.yaml, then cleared config approve.")  # fmt: skip
+
+
+def _require_may_decide(host: Host) -> None:
+    """Before a device makes a passkey for nothing."""
+    from cleared.review.reviewer_list import list_reviewers
+
+    if not list_reviewers(host)["may_decide"]:
+        raise PolicyError(
+            "only reviewers may register a passkey here", remedy="Ask one of them: cleared queue reviewers."
+        )
 
 
 def _wait_for_device(invitation: Invitation) -> NewPasskey:

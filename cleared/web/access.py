@@ -53,8 +53,7 @@ class Access:
 
     def make_typed_code(self) -> str:
         """A code that a person types: ``K7QF-29XM``. With ``MAX_TRIES`` it cannot be guessed either."""
-        letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
-        return self._remember(f"{letters[:4]}-{letters[4:]}")
+        return self._remember(new_typed_code())
 
     def _remember(self, code: str) -> str:
         with self._lock:
@@ -105,6 +104,12 @@ class Access:
         """The longest unused one goes where there are too many."""
         while len(self._sessions) >= MAX_SESSIONS:
             del self._sessions[min(self._sessions, key=lambda each: self._sessions[each].last_used)]
+
+
+def new_typed_code() -> str:
+    """Eight letters and digits: ``K7QF-29XM``. Who takes such codes must limit how often somebody may guess."""
+    letters = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    return f"{letters[:4]}-{letters[4:]}"
 
 
 def _is_same(expected: str, given: str) -> bool:

@@ -34,6 +34,7 @@ from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
 from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
+from cleared.web.passkey_invitations import InvitationCodes
 from cleared.web.passkey_options import Challenges, SignInQuestions
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
 from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
@@ -73,6 +74,7 @@ def make_application(
     app.router.redirect_slashes = False
     app.state.sites, app.state.access, app.state.port = dict(sites), access, port
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
+    app.state.invitation_codes = InvitationCodes()
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters = explain_fault, 0
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,11 +22,14 @@ from cleared.clock import SystemClock
 from cleared.errors import WorkspaceError
 from cleared.proposals.passkey_registration import NewPasskey
 from cleared.safe_files import describe_os_error, write_new
+from cleared.web.access import MAX_TRIES, new_typed_code
 
 FOLDER: Final = "passkey-invitations"
 INVITED_SECONDS: Final = 600.0
 """How long an invitation can be used."""
 _MAX_BYTES: Final = 20_000
+_UNGUESSABLE: Final = 40
+"""Characters of a code that is too long to be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,15 @@ class Invitation:
 
 
 @contextmanager
-def invited(root: Path, name: str) -> Iterator[Invitation]:
-    """An invitation for the length of the block. Raises ``WorkspaceError`` where it cannot be written."""
+def invited(root: Path, name: str, *, is_typed: bool = False) -> Iterator[Invitation]:
+    """An invitation for the length of the block. ``is_typed``: with a code that a person types.
+
+    Raises ``WorkspaceError`` where it cannot be written.
+    """
     refuse_inside(root)
     until = SystemClock().now().timestamp() + INVITED_SECONDS
-    invitation = Invitation(secrets.token_urlsafe(32), name, find_clone_mark(root, make=True), until)
+    code = new_typed_code() if is_typed else secrets.token_urlsafe(32)
+    invitation = Invitation(code, name, find_clone_mark(root, make=True), until)
     path = _path_of(invitation.code)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -65,8 +74,31 @@ def invited(root: Path, name: str) -> Iterator[Invitation]:
                 each.unlink(missing_ok=True)
 
 
+@dataclass
+class InvitationCodes:
+    """The codes that browsers show: ``MAX_TRIES`` wrong ones in ``INVITED_SECONDS``, and those that can be guessed
+    count no more. Thread-safe. ``now``: monotonic seconds."""
+
+    now: Callable[[], float] = time.monotonic
+    _wrong: list[float] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def find_invitation(self, shown: str) -> Invitation | None:
+        """The invitation with this code, if it still counts."""
+        code = shown.strip()
+        is_typed = len(code) < _UNGUESSABLE
+        with self._lock:
+            self._wrong = [at for at in self._wrong if self.now() - at < INVITED_SECONDS]
+            if is_typed and len(self._wrong) >= MAX_TRIES:
+                return None
+            invitation = find_invitation(code.upper() if is_typed else code)
+            if invitation is None and is_typed:
+                self._wrong.append(self.now())
+        return invitation
+
+
 def find_invitation(code: str) -> Invitation | None:
-    """The invitation with this code, if it still counts."""
+    """The invitation with exactly this code, if it still counts."""
     path = _path_of(code)
     return _parse(code, path) if not path.with_suffix(".done").exists() else None
 

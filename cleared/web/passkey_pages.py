@@ -15,7 +15,7 @@ from cleared.errors import ClearedError, PolicyError
 from cleared.web.forms import read_form
 from cleared.web.page_rendering import render_error, render_page
 from cleared.web.passkey_counters import note_counter
-from cleared.web.passkey_invitations import Invitation, complete_invitation, find_invitation
+from cleared.web.passkey_invitations import Invitation, InvitationCodes, complete_invitation
 from cleared.web.passkey_options import (
     Challenges,
     SignInQuestions,
@@ -42,7 +42,8 @@ async def register(request: Request) -> Response:
     challenges: Challenges = request.app.state.challenges
     try:
         if not form.get("question"):
-            invitation = find_invitation(form.get("code").strip())
+            codes: InvitationCodes = request.app.state.invitation_codes
+            invitation = codes.find_invitation(form.get("code"))
             if invitation is None:
                 raise PolicyError(_NO_LINK)
             challenge = secrets.token_bytes(32)

@@ -155,8 +155,9 @@ def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str
         page.goto(path)
         if problems := find_serious(page):
             found[path] = problems
-    page.goto("/login")
-    found |= {"/login": problems} if (problems := find_serious(page)) else {}
+    for path in ("/login", "/passkeys/new"):
+        page.goto(path)
+        found |= {path: problems} if (problems := find_serious(page)) else {}
     assert found == {}
 
 

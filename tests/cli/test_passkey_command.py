@@ -9,6 +9,7 @@ from harness import Workspace, refused, unchanged
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
 from web_client import inner_server
 
+from cleared.review import reviewer_list
 from cleared.web import page_server
 
 
@@ -53,6 +54,8 @@ def test_what_cannot_be_registered(ws: Workspace, monkeypatch: pytest.MonkeyPatc
     with unchanged(ws):
         refused(ws("passkey", "add", "\u202eAna"), 2, "cannot be the name of a person")
         refused(ws("passkey", "add", "a" * 61), 2, "cannot be the name of a person")
+        monkeypatch.setattr(reviewer_list, "list_reviewers", lambda host: {"may_decide": False})
+        refused(ws("passkey", "add", "Ana"), 3, "only reviewers may register a passkey")
         monkeypatch.setattr(page_server, "find_spec", lambda name: None)
         refused(ws("passkey", "add", "Ana"), 2, "needs more packages", "pip install '.[web]'")
 

@@ -145,6 +145,18 @@ def test_a_registration_needs_its_link_and_a_device_that_makes_sure_who_uses_it(
     assert "Sign in with a passkey" not in page.text
 
 
+def test_a_short_code_is_typed_and_cannot_be_guessed(server: Server, posted: Workspace) -> None:
+    """Too many wrong ones, and none that can be guessed counts; a link still does."""
+
+    def show(code: str) -> int:
+        return server.send("POST", "/passkeys/new", [("code", code)]).status
+
+    with invited(posted.root, "Ana", is_typed=True) as typed, invited(posted.root, "Ana") as link:
+        assert len(typed.code) == 9 and show(f" {typed.code.lower()} ") == 200
+        assert [show(f"AAAA-AAA{n}") for n in range(10)] == [403] * 10
+        assert show(typed.code) == 403 and show(link.code) == 200
+
+
 def test_a_removed_passkey_neither_decides_nor_signs_in(server: Server, posted: Workspace) -> None:
     """Nor does one whose record is brought back with git."""
     device = SoftPasskey()
