@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cleared.approvals.approval_record import FOLDER as APPROVALS
-from cleared.approvals.approval_record import ApprovalRecord, digest_of, short_digest
+from cleared.approvals.approval_record import ApprovalRecord, digest_of, short_digest, try_parse_record
 from cleared.approvals.passkey_assertions import host_of
 from cleared.approvals.verification import Approvals
 
@@ -68,5 +68,11 @@ def read_passkey(record: ApprovalRecord | None) -> Passkey | None:
 
 def list_passkeys(approvals: Approvals) -> list[Passkey]:
     """The passkeys that count here, by name."""
-    records = (approvals.read_record(path) for path in approvals.source.list_paths(FOLDER) if path.endswith(".json"))
-    return sorted((p for p in map(read_passkey, records) if p is not None), key=lambda each: (each.name, each.id))
+    return [each for each in list_recorded(approvals) if approvals.read_record(passkey_path(each.key)) is not None]
+
+
+def list_recorded(approvals: Approvals) -> list[Passkey]:
+    """The passkeys that have a record, whether it counts or not, by name."""
+    paths = (path for path in approvals.source.list_paths(FOLDER) if path.endswith(".json"))
+    passkeys = (read_passkey(try_parse_record(approvals.source.read(path))) for path in paths)
+    return sorted((p for p in passkeys if p is not None), key=lambda each: (each.name, each.id))

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.passkey_assertions import host_of
-from cleared.approvals.passkey_records import Passkey, is_person_name, list_passkeys, passkey_id, passkey_path
+from cleared.approvals.passkey_records import (
+    Passkey,
+    is_person_name,
+    list_passkeys,
+    list_recorded,
+    passkey_id,
+    passkey_path,
+)
 from cleared.approvals.person_only import refuse_in_job
 from cleared.approvals.verification import Approvals
 from cleared.changes import commit_messages
@@ -72,7 +79,8 @@ def register_passkey(host: Host, name: str, new: NewPasskey) -> Passkey:
 def remove_passkey(host: Host, text: str) -> Passkey:
     """Have a passkey count no more; bringing its record back with git does not bring it back on this machine.
 
-    ``text``: its id, or the beginning of it. Raises ``UsageError`` where there is none or several of it,
+    ``text``: its id, or the beginning of it; also of one that does not count, such as after a kill in the middle of
+    this. Raises ``UsageError`` where there is none or several of it,
     ``PolicyError`` for who may not decide here, and inside a job.
     """
     refuse_in_job()
@@ -81,7 +89,7 @@ def remove_passkey(host: Host, text: str) -> Passkey:
 
     def stage_removal(decision_context: DecisionContext) -> Decision:
         approvals = Scripts(host, decision_context.snapshot).approvals
-        matching = [each for each in list_passkeys(approvals) if text and each.id.startswith(text)]
+        matching = [each for each in list_recorded(approvals) if text and each.id.startswith(text)]
         if len(matching) != 1:
             raise UsageError(f"no passkey has the id {text[:60]!r}", remedy="cleared passkey list shows them.")
         removed.append(matching[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -22,6 +22,8 @@ from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
+
+_VERBS: Final = {"roll-back": "Roll back", "disable": "Disable", "enable": "Enable"}
 
 
 def list_agents(page: PageRequest) -> Response:
@@ -71,7 +73,7 @@ def run_agent(page: PageRequest) -> Response:
 def decide_agent(page: PageRequest) -> Response:
     """Roll the agent back, disable it, or enable it again."""
     name, verb, reason = page.part("name"), page.form.get("choice"), page.form.get("reason").strip()
-    if verb not in ("roll-back", "disable", "enable"):
+    if verb not in _VERBS:
         raise UsageError("the form does not say what to do", remedy="Load the page again.")
     host = page.site.open_host()
     address = f"/agents/{quote(name)}"
@@ -91,4 +93,6 @@ def decide_agent(page: PageRequest) -> Response:
         return page.go_to(address if _live_digest(page.site.open_host(), name) else "/agents", result.text)
 
     shown = {host.layout.agent_path(name): page.form.get("digest")}
-    return carry_out(page, decide, shown, address, answer, changes_what_runs=verb != "disable")
+    return carry_out(
+        page, decide, shown, address, answer, what=f"{_VERBS[verb]} {name}", changes_what_runs=verb != "disable"
+    )

@@ -23,13 +23,13 @@ def may_change_what_runs(page: PageRequest) -> bool:
 
 def carry_out(
     page: PageRequest, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, back: str, answer: Answer,
-    *, changes_what_runs: bool = False, signs: bool = True,
+    *, what: str, changes_what_runs: bool = False, signs: bool = True,
 ) -> Response:  # fmt: skip
     """Carry out what a person asks for, and ``answer`` with what came of it; a refusal is a result.
 
     ``shown``: digests of what they saw; None for what is about nothing that is shown. ``back``: the page to go to where
-    they do not want to after all. ``changes_what_runs``: the passphrase is asked for each time, or the passkey.
-    ``signs``: False for what decides nothing, which no passkey signs.
+    they do not want to after all. ``what``: what is decided, in words. ``changes_what_runs``: the passphrase is asked
+    for each time, or the passkey. ``signs``: False for what decides nothing, which no passkey signs.
 
     Raises ``PolicyError`` where it changes what runs and there is neither, or the passkey counts no more.
     """
@@ -46,9 +46,9 @@ def carry_out(
         device=make_device(prepared, shown),
     )  # fmt: skip
     if decided.wanted is not None and prepared is not None:
-        return ask_passkey(page, prepared, decided.wanted, back)
+        return ask_passkey(page, prepared, decided.wanted, back, what)
     if decided.needs_passphrase:
         fields = [(name, value) for name, values in page.form.values.items() for value in values
                   if name not in NOT_SENT_AGAIN]  # fmt: skip
-        return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back)
+        return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back, what=what)
     return answer(decided.result)

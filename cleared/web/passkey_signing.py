@@ -67,8 +67,8 @@ def make_device(prepared: PreparedDecision | None, shown: object) -> DeviceSigni
     return DeviceSigning(key, prepared.passkey.name, prepared.now, prepared.seed, digest_shown(shown) if shown else "")
 
 
-def ask_passkey(page: PageRequest, prepared: PreparedDecision, wanted: bytes, back: str) -> Response:
-    """The page that has the passkey sign, and sends the form again; ``back``: where it leads who does not."""
+def ask_passkey(page: PageRequest, prepared: PreparedDecision, wanted: bytes, back: str, what: str) -> Response:
+    """The page that has the passkey sign ``what``, and sends the form again; ``back``: where it leads who does not."""
     prepared.wanted = wanted
     challenges: Challenges = page.request.app.state.challenges
     fields = [(name, value) for name, values in page.form.values.items() for value in values
@@ -76,5 +76,5 @@ def ask_passkey(page: PageRequest, prepared: PreparedDecision, wanted: bytes, ba
     return page.render(
         "passkey.html", fields=fields, action=page.request.url.path, question=challenges.ask(prepared),
         options=request_options(prepared.passkey.host, wanted, prepared.passkey.credential), name=prepared.passkey.name,
-        back=back,
+        back=back, what=what,
     )  # fmt: skip

@@ -21,6 +21,7 @@ from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
+from cleared.web.forms import Form
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import Answer, carry_out, may_change_what_runs
 
@@ -32,6 +33,13 @@ _REASONS: Final = {
     "personal": "personal", "duplicate": "the same money was booked before", "suspense": "not clear",
 }  # fmt: skip
 """Outcome of a bank line → the reason, where none was typed."""
+_VERBS: Final = {
+    "confirm": "Approve", "correct": "Correct", "suggested": "Take the suggestion", "reject": "Reject",
+    "agree": "Agree", "answer": "Answer", "approve": "Approve, it becomes live", "decline": "Reject",
+    "retry": "Run again",
+}  # fmt: skip
+"""What is to be signed, in words."""
+_UNDO: Final = "Undo the last decision"
 _ACCOUNTS_SHOWN: Final = 8
 _LIST_SHOWN: Final = 12
 
@@ -122,7 +130,7 @@ def decide(page: PageRequest) -> Response:
     verb, _, value = form.get("choice").partition(":")
     if verb == "later":
         return carry_out(page, lambda: _put_off(page, cards), shown, _address(cards[0]), _answer_about(page, cards[0]),
-                         signs=False)  # fmt: skip
+                         what=f"Later: {about}", signs=False)  # fmt: skip
     request = ActionRequest(
         CardChoice(verb, verb, value), tuple(cards), about,
         correction=_read_correction(page, queue, cards[0]) if verb == "correct" else None,
@@ -133,7 +141,8 @@ def decide(page: PageRequest) -> Response:
         raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
     return carry_out(
         page, lambda: page.site.execute_request(request), shown, _address(cards[0]), _answer_about(page, cards[0]),
-        changes_what_runs=verb == _LIVE_VERB, signs=verb != _RUN_VERB,
+        what=f"{_name_choice(form, verb, value)}: {about}", changes_what_runs=verb == _LIVE_VERB,
+        signs=verb != _RUN_VERB,
     )  # fmt: skip
 
 
@@ -145,11 +154,17 @@ def undo(page: PageRequest) -> Response:
             return page.go_to("/queue", f"Not done: {result.text}", ok=False)
         return page.go_to(_address(*result.cards[:1]), result.text)
 
-    return carry_out(page, lambda: page.site.execute_request(UNDO), None, "/queue", answer)
+    return carry_out(page, lambda: page.site.execute_request(UNDO), None, "/queue", answer, what=_UNDO)
 
 
 def _address(card: str = "") -> str:
     return f"/queue?card={quote(card)}" if card else "/queue"
+
+
+def _name_choice(form: Form, verb: str, value: str) -> str:
+    """The verb, and what it takes: an answer, an account, amounts, what a bank line is."""
+    more = value or form.get("split") or form.get("account") or form.get("outcome")
+    return f"{_VERBS.get(verb, verb)} {more.strip()[:100]}".strip()
 
 
 def _answer_about(page: PageRequest, card: str) -> Answer:

@@ -9,6 +9,9 @@ from harness import Workspace, refused, unchanged
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
 from web_client import inner_server
 
+from cleared.approvals import trust_store
+from cleared.approvals.approval_record import WORKSPACE
+from cleared.approvals.passkey_records import passkey_path
 from cleared.review import reviewer_list
 from cleared.web import page_server
 
@@ -48,6 +51,18 @@ def test_list_and_remove(ws: Workspace) -> None:
     with unchanged(ws):
         refused(ws("passkey", "remove", one.id), 2, "no passkey has the id")
         refused(ws("passkey", "remove", ""), 2, "no passkey has the id")
+
+
+def test_a_removal_that_was_killed_is_completed(ws: Workspace) -> None:
+    """It counts no more from before the commit on; the record goes when it is removed again."""
+    passkey = register_device(ws.root, SoftPasskey())
+    trust = trust_store.load_trust(ws.read(WORKSPACE).strip())
+    trust.withdrawn.add(passkey.record)
+    trust.save()
+    assert ws.json("passkey", "list") == []
+    ws.ok("passkey", "remove", passkey.id)
+    assert not (ws.root / passkey_path(passkey.key)).exists()
+    ws.in_order()
 
 
 def test_what_cannot_be_registered(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

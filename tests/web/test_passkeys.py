@@ -43,6 +43,7 @@ def test_a_device_is_registered_signs_in_and_signs_a_decision(kind: str, server:
     before = posted.head()
     page = server.submit(queue, "/queue", ("choice", "confirm"))
     assert is_asked(page) and "The passkey of Ana" in page.text and posted.head() == before
+    assert "Approve: ACME INVOICE 12" in page.text
     page = answer(server, device, page)
     assert "Confirmed: ACME INVOICE 12" in page.text
     message = posted.git("log", "-1", "--format=%B")
