@@ -110,6 +110,11 @@ TRANSFER: Final = CardKind(
     "Two entries on two of your own accounts that look like both sides of one transfer.", "",
     answers={"pair": "It is: both go through the clearing account.", "different": "They are two different things."},
 )  # fmt: skip
+RECEIPT: Final = CardKind(
+    "receipt", "Receipt of an entry", "receipt", "A receipt that seems to belong to an entry, by amount and day.",
+    "Linking the receipt, or removing it.",
+    answers={"link": "It is the receipt of this entry.", "different": "It belongs to something else."},
+)  # fmt: skip
 DAMAGE: Final = CardKind(
     "damage", "Damage found by a check", "damage", "A check found something wrong with the books.",
     "The next `cleared journal check --card` that finds it gone.", answers={"seen": "Seen; it is not asked again."},

@@ -108,6 +108,27 @@ def transfer_paired(ids: Sequence[str]) -> CommitSubject:
     return _subject("correct", f"{' and '.join(ids)} are one transfer")
 
 
+def receipts_kept(names: Sequence[str], entry_id: str | None) -> CommitSubject:
+    """Receipts came, perhaps for an entry."""
+    what = _one_line(names[0]) if len(names) == 1 else count_noun(len(names), "receipt")
+    return _subject("confirm", f"kept {what}{f' for {entry_id}' if entry_id else ''}")
+
+
+def receipt_linked(name: str, entry_id: str) -> CommitSubject:
+    """A person said which entry a receipt proves."""
+    return _subject("confirm", f"{entry_id} has the receipt {_one_line(name)}")
+
+
+def receipt_unlinked(name: str, entry_id: str) -> CommitSubject:
+    """A person took that back."""
+    return _subject("correct", f"{entry_id} has not the receipt {_one_line(name)}")
+
+
+def receipt_removed(name: str) -> CommitSubject:
+    """A person keeps a receipt no more."""
+    return _subject("correct", f"removed the receipt {_one_line(name)}")
+
+
 def account_reconciled(account: int, day: date, balance: Decimal) -> CommitSubject:
     """A person found that books and bank agree."""
     return _subject("confirm", f"{account} reconciled on {day}: {balance}")

@@ -47,6 +47,7 @@ SECTIONS: Final = {
         Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),
         Entry("teach", "teach", "teach_vendor", "Say where a vendor's lines always go"),
         Entry("transfers", "transfers", "app", "List transfers between your own accounts, and pair both sides"),
+        Entry("receipt", "receipt", "app", "Keep receipts, link them to entries, list what is missing"),
         Entry("reconcile", "reconcile", "reconcile_with_bank", "Compare the books with a balance of the bank"),
         Entry("why", "explanation", "explain_entry", "Say why an entry is as it is"),
         Entry("report", "report", "show_report", "Show profit and loss, balance sheet, taxes and more"),

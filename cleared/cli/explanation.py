@@ -37,6 +37,9 @@ def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
     ]  # fmt: skip
     if line:
         rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
+    for receipt in explanation["receipts"]:
+        missing = "" if receipt["is_here"] else " (not in this clone)"
+        rows.append(("receipt", f"{receipt['name']}: {receipt['file']}{missing}"))
     rows.append(
         (
             "commit",

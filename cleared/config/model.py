@@ -56,6 +56,16 @@ class Import(Section):
 
 
 @config_section
+class Receipts(Section):
+    """Receipts, and how they are kept (``cleared receipt``)."""
+
+    keep: Literal["git", "local"] = "git"
+    """``git``: their content is committed, so that every clone has it. ``local``: it stays in ``receipts/`` here."""
+    max_bytes: int = 10 * 1024 * 1024
+    """A larger file is refused."""
+
+
+@config_section
 class Thresholds(Section):
     auto_confirm: float = 0.95
     high_confidence: float = reserved(default=0.90)
@@ -331,6 +341,7 @@ class Config(Section):
     paths: Paths = field(default_factory=Paths)
     bank_accounts: tuple[BankAccount, ...] = ()
     import_: Import = field(default_factory=Import)
+    receipts: Receipts = field(default_factory=Receipts)
     thresholds: Thresholds = field(default_factory=Thresholds)
     reviewers: tuple[Reviewer, ...] = ()
     """Who may decide; as long as nobody is named, whoever sits at the keyboard."""

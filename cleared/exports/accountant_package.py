@@ -22,6 +22,12 @@ from cleared.exports.book_tables import list_tables
 from cleared.exports.export_target import EXPORTS_DIR, open_target, refuse_target
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.exports.journal_export import open_exported_books
+from cleared.exports.packaged_receipts import (
+    PackagedReceipt,
+    describe_missing_receipts,
+    find_receipts,
+    write_receipt_list,
+)
 from cleared.exports.workbook_export import list_reports, write_workbook
 from cleared.queries import make_report_books
 from cleared.reports.renderings import join_texts, write_text
@@ -31,7 +37,6 @@ from cleared.schema.date_spans import DateSpan
 from cleared.terminal import escape_text
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
-_RECEIPTS: Final = "receipts"
 _CHUNK: Final = 1 << 16
 
 
@@ -58,14 +63,16 @@ def export_package(host: Host, year: str, path: Path, *, draft: bool = False, fo
             )
         reports = list_reports(books, span.label)
         warnings = list(dict.fromkeys(line for report in reports for line in report.list_warnings()))
+        receipts = find_receipts(exported, span, host.root)
+        warnings += [line for line in (describe_missing_receipts(receipts),) if line]
         with open_target(host.root, path, force=force) as file:
-            written = _write_package(file, exported, books, reports, span, warnings)
+            written = _write_package(file, exported, books, reports, receipts, span, warnings)
     return {"file": str(path), "period": span.label, "files": written, "warnings": warnings}
 
 
 def _write_package(
-    file: BinaryIO, exported: ExportedBooks, books: ReportBooks, reports: list[Report], span: DateSpan,
-    warnings: list[str],
+    file: BinaryIO, exported: ExportedBooks, books: ReportBooks, reports: list[Report],
+    receipts: list[PackagedReceipt], span: DateSpan, warnings: list[str],
 ) -> list[str]:  # fmt: skip
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         package = _PackageWriter(archive)
@@ -84,6 +91,10 @@ def _write_package(
             package.add_file(name, (_encode(text) for text in join_texts(table.iter_csv())))
         for source, data in _list_sources(exported, span):
             package.add_file(f"source/{source}", [data])
+        for receipt in receipts:
+            if receipt.data is not None:
+                package.add_file(receipt.file, [receipt.data()])
+        package.add_file("receipts.csv", [_encode(text) for text in write_receipt_list(receipts)])
         manifest = {
             "business": exported.title, "period": span.label, "from": str(span.start), "through": str(span.end),
             "currency": exported.currency, "commit": exported.commit,
@@ -113,8 +124,7 @@ class _PackageWriter:
 
 
 def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str, bytes]]:
-    """The files of the books as they are in the commit, byte for byte: chart, journals and bank facts of the period,
-    and the receipts that git has."""
+    """The files of the books as they are in the commit, byte for byte: chart, journals and bank facts of the period."""
     source, paths = exported.books.source, exported.books.paths
     months = {f"{year:04d}-{month:02d}" for year, month in span.months}
     names = [paths.chart, *(paths.journal_path(*key) for key in span.months), paths.periods]
@@ -123,8 +133,6 @@ def _list_sources(exported: ExportedBooks, span: DateSpan) -> Iterator[tuple[str
         is_month = len(stem) == 7 and stem[4] == "-" and name.count("/") > paths.bank_root.count("/") + 1
         if not is_month or stem in months:
             names.append(name)
-    names += [f"{paths.bank_root.rpartition('/')[0]}/receipts.csv"]
-    names += [name for name in source.list_paths(_RECEIPTS) if not name.startswith(f"{_RECEIPTS}/inbox/")]
     for name in sorted(set(names)):
         data = source.read(name)
         if data is not None:
@@ -145,6 +153,7 @@ def _describe_package(exported: ExportedBooks, span: DateSpan, warnings: list[st
         "accounts.csv      the chart of accounts\n"
         "journal.csv       every leg of every entry\n"
         "bank-lines.csv    what the banks reported, and the entries that post each line\n"
+        "receipts.csv      which receipt proves which entry; the files lie in receipts/\n"
         "source/           the files of the books as they are kept, byte for byte\n"
         "manifest.json     each file's size and SHA-256\n\n"
         "Adjusting entries: send them back as CSV with the columns date, description, account, debit, credit.\n"

@@ -16,6 +16,7 @@ from cleared.errors import Place
 from cleared.ledger.agreed_balances import AgreementCheck
 from cleared.ledger.entry import TRANSITIONS, ZERO, Entry, leg_suffix
 from cleared.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
+from cleared.ledger.receipts import ReceiptCheck, parse_receipts
 from cleared.ledger.source import Source
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
@@ -172,6 +173,8 @@ def check_books(
     damage: list[Violation] = []
     unknown: list[Violation] = []
     trial_balance = _TrialBalance(books.periods.closed_through)
+    receipt_path = books.paths.receipts
+    receipts = ReceiptCheck(parse_receipts(bank.source.read(receipt_path), receipt_path).values(), bank.source.read)
     agreement = AgreementCheck(bank.agreed_balances, bank.matches, known)
     for month in books.scan_months():
         damage += month.damage
@@ -179,6 +182,7 @@ def check_books(
         for entry in month.entries.values():
             trial_balance.add_entry(entry)
             agreement.add_entry(entry)
+            receipts.add_entry(entry.entry_id)
             for i, leg in enumerate(entry.legs):
                 leg_id = entry.entry_id + leg_suffix(i)
                 if leg_id in legs:
@@ -188,7 +192,7 @@ def check_books(
     return [
         *damage, *unknown, *line_violations, *_check_matches(books, bank, known, legs),
         *_check_closed_periods(books, trial_balance.digest(books.bounds.places)),
-        *agreement.list_violations(books.paths.reconciliations),
+        *agreement.list_violations(books.paths.reconciliations), *receipts.list_violations(receipt_path),
     ]  # fmt: skip
 
 

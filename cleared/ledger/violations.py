@@ -18,6 +18,7 @@ CHECKS: Final = {
     "lines_accounted": "7. Every bank line is posted, held for review or ignored with a reason.",
     "period_open": "8. Nothing new is dated inside a closed period.",
     "reconciled": "What was reconciled with the bank still agrees.",
+    "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "Nothing but a status changes after it was committed, and that one way only.",
     "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "

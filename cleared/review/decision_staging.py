@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cleared.cards.card import card_id
-from cleared.cards.kinds import ADJUSTMENT, BRANCH, ENTRY, LINE, PROPOSAL, QUESTION, TRANSFER, kind_named
+from cleared.cards.kinds import ADJUSTMENT, BRANCH, ENTRY, LINE, PROPOSAL, QUESTION, RECEIPT, TRANSFER, kind_named
 from cleared.clock import format_iso
 from cleared.decisions.adjusting_entries import post_adjustment
 from cleared.decisions.decision_context import DecisionContext
+from cleared.decisions.receipt_filing import link_proposed
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.corrections import find_corrections, make_leg
 from cleared.ledger.entry import Entry, Leg
@@ -60,7 +61,7 @@ class DecisionResult:
     corrected_legs: dict[str, tuple[Leg, ...]] = field(default_factory=dict)
     """Entries that an agent got wrong → the legs they should have had."""
     merged_files: dict[str, bytes | None] = field(default_factory=dict)
-    """Files that a branch brings: path → content, None where it removes the file."""
+    """Files that a branch brings, and the record of receipts: path → content, None where a file is removed."""
 
 
 DecisionData = Mapping[str, Any]
@@ -141,6 +142,8 @@ def _answer_target(
     if card.kind == TRANSFER.name and choice == "pair":
         entries = card.details.get("entries")
         pair_entries(decision_context, [str(each) for each in entries] if isinstance(entries, list) else [], result)
+    if card.kind == RECEIPT.name and choice == "link":
+        result.merged_files |= link_proposed(decision_context, card, result.merged_files)
     if card.kind == BRANCH.name and choice == "merge":
         result.merged_files |= read_branch_files(decision_context, card)
     result.asked_by_run = card.kind == QUESTION.name

@@ -27,6 +27,8 @@ from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.ledger.entry import Entry
 from cleared.ledger.entry_json import entry_to_json
+from cleared.ledger.receipts import parse_receipts
+from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.registry.json_values import to_json
 from cleared.review.undo import ABOUT
@@ -61,13 +63,23 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
                 "date": fact.posted_date.isoformat(), "amount": str(fact.amount), "text": fact.description,
             }  # fmt: skip
         return {
-            "entry": entry_to_json(entry), "bank_line": line,
+            "entry": entry_to_json(entry), "bank_line": line, "receipts": _list_receipts(host, bank, entry),
             "commit": {
                 "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
             },
             **_run_origin(host, repo, commit, entry),
             "decisions": _later_decisions(host, repo, entry, _voiding_commit(host, repo, books, entry)),
         }  # fmt: skip
+
+
+def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, Any]]:
+    """The receipts of an entry; ``is_here``: whether this clone has the file."""
+    path = bank.paths.receipts
+    receipts = parse_receipts(bank.source.read(path), path).values()
+    return [
+        {"name": r.name, "file": r.file, "sha256": r.sha256, "is_here": (host.root / r.file).is_file()}
+        for r in receipts if entry.entry_id in r.entries
+    ]  # fmt: skip
 
 
 def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:

@@ -17,6 +17,7 @@ from cleared.changes.session import open_books
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREES_TRAILER, SecondNeeded
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.decisions.receipt_filing import take_back_links
 from cleared.errors import PolicyError
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.regression_tests import CASES_DIR
@@ -73,6 +74,7 @@ def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
         if dry_run:
             return None
         files = _restore_tests(host, decision_context, commit, earlier)
+        files |= take_back_links(decision_context, earlier, Snapshot(decision_context.repo, commit.id))
         about = ((ABOUT, " ".join(result.entries)),) if result.entries else ()
         marks = ((UNDOES, decision_id), *about)
         return Decision(

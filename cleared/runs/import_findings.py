@@ -1,5 +1,5 @@
 """What an import shows beside its rows, as cards in the run's own commit: monthly charges that did not come, came
-twice or cost a fifth more; and entries that look like two sides of one transfer.
+twice or cost a fifth more; entries that look like two sides of one transfer; and receipts that came before their entry.
 
 Each is asked once: the card's id follows from what it is about, in every clone. What somebody answered with "stop" is
 not asked for that payee again. It never stops an import.
@@ -13,6 +13,7 @@ from typing import Final
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECURRING, TRANSFER
+from cleared.decisions.receipt_proposals import propose_kept_receipts
 from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.entry import Entry
 from cleared.ledger.recurring import HISTORY, RecurringFinding, find_recurring
@@ -46,6 +47,7 @@ def stage_findings(context: Context) -> None:
     for pair in _find_pairs(context):
         if room:
             room -= _stage_transfer(context, pair)
+    propose_kept_receipts(context)
     if not room:
         context.log_action("import_findings", f"more than {MAX_CARDS} things were odd; the others are left out")
 

@@ -17,6 +17,7 @@ from cleared.errors import ClearedError, Interrupted
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.service.question_settling import QuestionSettling
+from cleared.service.receipt_inbox import ReceiptInbox
 from cleared.service.step_timing import StepTiming
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
@@ -57,6 +58,7 @@ class WorkspaceService:
         self.sources: tuple[TriggerSource, ...] = (self.schedules, self.drops, self.events, self.webhooks)
         """One for each kind of trigger, in the order in which they are asked. A new kind's source goes here."""
         self._questions = QuestionSettling(actions, log, self.now)
+        self._receipts = ReceiptInbox(log)
         self._timing = StepTiming(self.now)
         self._cleaned_at: datetime | None = None
 
@@ -105,6 +107,7 @@ class WorkspaceService:
             for source in self.sources:
                 source.add_due_deliveries(view, times)
             self._questions.settle_if_due(self.host, now)
+            self._receipts.keep_if_due(self.host, now)
             self._timing.ran_delivery = self.handler.run_next(self.host, view.inbox, view.triggers)
             if self._timing.ran_delivery:
                 self.events.add_committed_events(view, self.now)
@@ -123,7 +126,11 @@ class WorkspaceService:
         if self._timing.retry_at is not None:
             return self._timing.retry_at
         times = [source.next_look_at(self.view) for source in self.sources]
-        times += [self._questions.due_at, self.view.inbox.next_due_at(self.handler.agents_asking)]
+        times += [
+            self._questions.due_at,
+            self._receipts.due_at,
+            self.view.inbox.next_due_at(self.handler.agents_asking),
+        ]
         return min((time for time in times if time is not None), default=None)
 
     def _handle_clock_set_back(self, now: datetime) -> None:
@@ -133,6 +140,7 @@ class WorkspaceService:
         for source in self.sources:
             source.handle_clock_set_back(now)
         self._questions.handle_clock_set_back(now)
+        self._receipts.handle_clock_set_back(now)
         self.view.inbox.shift_deliveries(time_set_back, now)
         if time_set_back > MAX_SET_BACK:  # the clock was wrong before, and so is all that was planned by it
             self.view.head = ""

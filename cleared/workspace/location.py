@@ -121,6 +121,10 @@ class Layout:
         return f"{self.books_dir}/bank/reconciliations.csv"
 
     @property
+    def receipts(self) -> str:
+        return f"{self.books_dir}/bank/receipts.csv"
+
+    @property
     def periods(self) -> str:
         return f"{self.books_dir}/periods.csv"
 

@@ -185,7 +185,7 @@ def test_git_is_started_in_one_place() -> None:
         "loop/supervisor.py", "service/process_lock.py", "workspace/outside_command.py", "bridge/client.py",
         "cycles/engine_keeper.py", "cycles/keep_awake.py", "meta/tools/bounded_search.py",
         "meta/tools/confined_processes.py", "meta/tools/process_keeper.py", "orchestrator/fenced_command.py",
-        "orchestrator/fenced_process.py",
+        "orchestrator/fenced_process.py", "importers/receipt_text.py",
     }  # fmt: skip
     assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 

@@ -26,9 +26,11 @@ def read_table(archive: zipfile.ZipFile, name: str) -> list[dict[str, str]]:
 def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -> None:
     """B20: statements, journal, bank lines, the books' own files; the same commit gives the same bytes."""
     confirm_all(posted)
-    posted.put("receipts/ab/receipt.pdf", b"%PDF")
     posted.put("receipts/inbox/new.pdf", b"%PDF")
-    posted.commit("receipts")
+    (posted.root.parent / "paid.pdf").write_bytes(b"%PDF-1")
+    receipt = posted.json("receipt", "add", str(posted.root.parent / "paid.pdf"), "--entry", "2025-01-001")["receipts"][
+        0
+    ]
     made = posted.json("export", "package", "2025")
     path = Path(made["file"])
     assert path == posted.root / "exports/package-2025.zip"
@@ -45,7 +47,10 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
         assert (manifest["draft"], manifest["commit"]) == (False, posted.head())
         journal = archive.read("source/books/2025/01/journal.csv")
         assert journal == (posted.root / "books/2025/01/journal.csv").read_bytes()
-        assert archive.read("source/receipts/ab/receipt.pdf") == b"%PDF" and "inbox" not in "".join(made["files"])
+        assert archive.read(receipt["file"]) == b"%PDF-1" and "inbox" not in "".join(made["files"])
+        assert [(r["entry_id"], r["name"]) for r in read_table(archive, "receipts.csv")] == [
+            ("2025-01-001", "paid.pdf")
+        ]
         assert {f"reports/{name}.{form}" for name in REPORTS for form in ("csv", "html")} <= set(made["files"])
         assert b"GITHUB *PRO" in archive.read("reports/ledger.csv")
         legs = read_table(archive, "journal.csv")

@@ -1,0 +1,59 @@
+"""Proposing which entry a kept receipt belongs to, as cards: when it comes, and when an import brings the entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cleared.cards.card import card_id
+from cleared.cards.kinds import RECEIPT
+from cleared.ledger.receipt_matching import Payment, find_payment, first_day, list_payments
+from cleared.ledger.receipts import Receipt, group_by_entry, parse_receipts
+from cleared.primitives.context import Context
+from cleared.schema import money
+
+
+def read_receipts(context: Context) -> dict[str, Receipt]:
+    """SHA-256 → the committed receipts."""
+    path = context.bank.paths.receipts
+    return parse_receipts(context.bank.source.read(path), path)
+
+
+def propose_kept_receipts(context: Context) -> None:
+    """Stage a card for each receipt without an entry that a payment fits now."""
+    receipts = read_receipts(context)
+    propose_links(context, receipts.values(), receipts)
+
+
+def propose_links(context: Context, loose: Iterable[Receipt], receipts: Mapping[str, Receipt]) -> dict[str, Payment]:
+    """Stage a card for each receipt without an entry that one payment fits; SHA-256 → the payment. Nothing is asked
+    twice."""
+    loose = [each for each in loose if not each.entries and each.amounts]
+    if not loose:
+        return {}
+    since = first_day(loose, context.today)
+    taken = group_by_entry(receipts.values())
+    months = [month for month in context.books.list_months() if month >= (since.year, since.month)]
+    entries = (
+        entry for month in sorted({*months, *context.books.staged}) for entry in context.books.iter_entries(*month)
+    )
+    banks = set(context.ledger_accounts.values())
+    payments = [each for each in list_payments(entries, banks) if each.entry_id not in taken]
+    proposed: dict[str, Payment] = {}
+    for receipt in loose:
+        payment = find_payment(receipt, payments, context.today)
+        if payment is not None and card_id(RECEIPT.name, receipt.sha256, payment.entry_id) not in (
+            context.cards.committed_cards
+        ):
+            _stage_card(context, receipt, payment)
+            proposed[receipt.sha256] = payment
+    return proposed
+
+
+def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> None:
+    amount = money.format_amount(payment.amount)
+    title = f"{receipt.name[:80]}: the receipt of {amount} on {payment.day} ({payment.text[:80]})?"
+    context.stage_card(
+        RECEIPT.name, (receipt.sha256, payment.entry_id), title[:300], receipt=receipt.sha256, entry=payment.entry_id,
+        amount=amount, file=receipt.file,
+        rows=[{"entry": payment.entry_id, "date": str(payment.day), "amount": amount, "text": payment.text[:200]}],
+    )  # fmt: skip
