@@ -34,11 +34,12 @@ def register(ws: Workspace, server: Server, device: SoftPasskey, name: str = "An
     return register_passkey(host, name, new)
 
 
-@pytest.mark.parametrize("kind", ["es256", "eddsa", "rs256"])
-def test_a_device_is_registered_signs_in_and_signs_a_decision(kind: str, server: Server, posted: Workspace) -> None:
-    device = SoftPasskey(kind)
-    passkey = register(posted, server, device)
-    assert sign_in(server, device).status == 303
+def test_a_device_is_registered_signs_in_and_signs_a_decision(server: Server, posted: Workspace) -> None:
+    """Whichever of the three algorithms it knows."""
+    for kind in ("eddsa", "rs256", "es256"):
+        device = SoftPasskey(kind)
+        passkey = register(posted, server, device)
+        assert sign_in(server, device).status == 303
     queue = server.get("/queue")
     before = posted.head()
     page = server.submit(queue, "/queue", ("choice", "confirm"))
