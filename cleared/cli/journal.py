@@ -176,6 +176,7 @@ def add_journal_entry(
     The amounts sum to zero. What a bank's file will bring needs no such entry. cleared queue undo takes it back.
     """
     from cleared.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
+    from cleared.decisions.journal_decisions import OPENING_BALANCES
 
     host, legs = open_host(workspace), [parse_leg(line) for line in lines]
     entry, commit = add_entry_by_hand(
@@ -185,6 +186,8 @@ def add_journal_entry(
         print_json({"entry_id": entry.entry_id, "commit": commit})
     else:
         print_line(f"{entry.entry_id} is posted: {entry.amount} ({commit[:10]}).")
+    if any(account == OPENING_BALANCES for account, _ in legs):  # no bank reports those as a line
+        return
     for bank in list_bank_accounts_of(host, legs):
         print_message(
             f"It moves the bank account {bank}: if a file of the bank has this line, it will be posted a second time."

@@ -55,6 +55,7 @@ def teach_vendor(
         print_json(_lesson_data(lesson, commit))
     elif commit is not None:
         print_line(f"{lesson.agent} knows {lesson.row.vendor} from now on ({commit[:10]}).")
+        _print_waiting(lesson)
     else:
         number = lesson.proposal.id
         print_line(f"{number} waits as a card: cleared agent approve {number}, or reject {number} --reason …")
@@ -83,13 +84,25 @@ def _print_lesson(lesson: Lesson) -> None:
         print_message(f"! {escape_text(doubt)}")
 
 
+def _print_waiting(lesson: Lesson) -> None:
+    """What to say to have the entries that wait already put right, too: nothing of the past changes by itself."""
+    waiting = [entry_id for line in lesson.lines for entry_id in line.waiting]
+    others = [i for line in lesson.lines if line.accounts != str(lesson.row.account) for i in line.waiting]
+    if others:
+        print_line(
+            f"Still to decide, in review or: cleared queue correct {' '.join(others)} --account {lesson.row.account}"
+        )
+    elif waiting:
+        print_line(f"Still to decide, in review or: cleared queue approve {' '.join(waiting)}")
+
+
 def _lesson_data(lesson: Lesson, commit: str | None) -> dict[str, object]:
     return {
         "words": lesson.row.words, "vendor": lesson.row.vendor, "account_id": lesson.row.account,
         "agent": lesson.agent, "proposal": lesson.proposal.id, "difference": lesson.difference,
         "lines": [
             {"date": line.day.isoformat(), "amount": str(line.amount), "description": line.description,
-             "accounts": line.accounts}
+             "accounts": line.accounts, "waiting": list(line.waiting)}
             for line in lesson.lines
         ],
         "doubts": list(lesson.doubts), "commit": commit,

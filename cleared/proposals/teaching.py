@@ -44,6 +44,8 @@ class MatchedLine:
     amount: Decimal
     description: str
     accounts: str
+    waiting: tuple[str, ...] = ()
+    """Its entries that wait for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,12 +164,14 @@ def _find_lines(host: Host, books: Books, bank: BankBook, words: str) -> list[Ma
         for line in bank.scan_account_lines(account):
             if contains_words(line.description, words):
                 numbers: dict[int, None] = {}
+                waiting: dict[str, None] = {}
                 for leg_id, _ in bank.matches.get(line.line_id, ()):
                     entry = books.find_entry(leg_id) if parse_entry_id(leg_id) else None
                     if entry is not None and entry.status != "voided":
                         numbers |= _accounts_of(entry, corrected.get(entry.entry_id, ()), bank_accounts)
+                        waiting |= {entry.entry_id: None} if entry.status == "pending-review" else {}
                 booked = "+".join(map(str, numbers)) or "not posted"
-                lines.append(MatchedLine(line.posted_date, line.amount, line.description, booked))
+                lines.append(MatchedLine(line.posted_date, line.amount, line.description, booked, tuple(waiting)))
     return sorted(lines, key=lambda each: each.day)
 
 
@@ -215,7 +219,7 @@ def _describe_difference(row: VendorRow, history: Mapping[str, Any]) -> str:
     if cards > 0:
         text += f", {count_noun(cards, 'card')} fewer"
     rest = len(history["entries"]) - moved
-    return f"{text}; {count_noun(rest, 'more')} would only be surer." if rest else f"{text}; nothing else changes."
+    return f"{text}; {rest} more would only be surer." if rest else f"{text}; nothing else changes."
 
 
 def describe_lines(lesson: Lesson, limit: int = 20) -> list[str]:
