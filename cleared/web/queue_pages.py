@@ -131,9 +131,13 @@ def decide(page: PageRequest) -> Response:
     if verb == "later":
         return carry_out(page, lambda: _put_off(page, cards), shown, _address(cards[0]), _answer_about(page, cards[0]),
                          what=f"Later: {about}", signs=False)  # fmt: skip
+    correction = None
+    if verb == "correct":
+        correction = _read_correction(page, queue, cards[0])
+    elif verb == "suggested":
+        correction = Correction(_read_account(value))
     request = ActionRequest(
-        CardChoice(verb, verb, value), tuple(cards), about,
-        correction=_read_correction(page, queue, cards[0]) if verb == "correct" else None,
+        CardChoice(verb, verb, value), tuple(cards), about, correction=correction,
         reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
         outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
     )  # fmt: skip
@@ -191,10 +195,13 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
         if split.problem:
             raise UsageError(f"the split cannot be taken: {split.problem}", remedy="Write it like 5060=30 5070=12.50.")
         return Correction(lines=split.lines, note=note)
-    account = form.get("account").strip()
-    if not account.isdecimal() or len(account) > 10:
+    return Correction(_read_account(form.get("account").strip()), note=note)
+
+
+def _read_account(text: str) -> int:
+    if not text.isdecimal() or len(text) > 10:
         raise UsageError("choose an account", remedy="Tap one of the list.")
-    return Correction(int(account), note=note)
+    return int(text)
 
 
 def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCard:

@@ -37,6 +37,21 @@ def test_a_card_is_approved_another_corrected_and_both_are_taken_back(server: Se
     posted.in_order()
 
 
+def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -> None:
+    """What earlier decisions say stands on the card with its evidence; what is no account is refused."""
+    posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
+    posted.drop("february.csv", chase(("02/03/2025", "COFFEE 0231", "-4.80")))
+    posted.run("ingest")
+    [card] = [c["id"] for c in posted.cards() if c["entry_id"] == "2025-02-001"]
+    queue = server.get(f"/queue?card={card}")
+    assert "1 of 1 COFFEE went to 5070, last 2025-01-10" in queue.text and 'data-key="y"' in queue.body
+    wrong = server.submit(queue, "/queue", ("choice", "suggested:x"))
+    assert "choose an account" in wrong.text and statuses(posted)["2025-02-001"] == "pending-review"
+    queue = server.submit(queue, "/queue", ("choice", "suggested:5070"))
+    assert "Corrected: COFFEE 0231" in queue.text
+    assert posted.json("journal", "balance", "5070")[0]["balance"] == "9.30"
+
+
 def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) -> None:
     """A page that is older than the card: refused, and said so."""
     queue = server.get("/queue")
