@@ -95,6 +95,20 @@ def start_session(host: Host, request: str, author: str, options: SessionOptions
     ``author``: who the proposals are by, such as ``chat``. Raises ``UsageError`` for an empty request, and as
     ``Session`` does; then no session is left.
     """
+    store = create_request(host, request, author, options)
+    try:
+        return Session(host, store, options)
+    except BaseException:
+        _remove_empty(store)
+        raise
+
+
+def create_request(host: Host, request: str, author: str, options: SessionOptions) -> SessionStore:
+    """The folder of a new session, for ``Session``; quick, since none of the packages for models is loaded yet.
+
+    Raises ``UsageError`` for an empty request and where the packages are missing, ``WorkspaceError`` where no model is
+    named.
+    """
     if not request.strip():
         raise UsageError("the request is empty", remedy='Say what you want: cleared meta "…"')
     if options.model is None:
@@ -102,15 +116,10 @@ def start_session(host: Host, request: str, author: str, options: SessionOptions
     prompt = build_system_prompt(host)
     for notice in prompt.notices:
         host.show_message(notice)
-    store = create_session(
+    return create_session(
         host.layout.state_dir, request=host.redactor.redact_text(request), author=author, clock=host.clock,
         system_prompt=prompt.text,
     )  # fmt: skip
-    try:
-        return Session(host, store, options)
-    except BaseException:
-        _remove_empty(store)
-        raise
 
 
 def resume_session(host: Host, session_id: str | None, options: SessionOptions) -> Session:

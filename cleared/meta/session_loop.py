@@ -24,7 +24,7 @@ from cleared.meta.context_room import ContextExhausted, ContextRoom
 from cleared.meta.context_window import Limits, estimate_text
 from cleared.meta.model_requests import ContextTooLong, ModelRequests, RequestCancelled
 from cleared.meta.reply_cleaning import clean_reply, join_text
-from cleared.meta.session_events import EmitEvent, EventJournal
+from cleared.meta.session_events import EmitEvent, EventJournal, clip_for_event
 from cleared.meta.session_history import Usage, read_history
 from cleared.meta.session_store import SessionStore
 from cleared.meta.tool_calls import ToolCalls
@@ -160,7 +160,10 @@ class SessionLoop:
         elif not history.items:
             prompt = self._store.info.request
             self._check_prompt(prompt)
-        self._events.report("session.started", model=_model_name(self._door), resumed=bool(history.items))
+        self._events.report(
+            "session.started", model=_model_name(self._door), resumed=bool(history.items),
+            request=None if prompt is None else clip_for_event(prompt),
+        )  # fmt: skip
         try:
             self._accept_prompt(prompt)
             ending = self._work()

@@ -19,6 +19,7 @@ from cleared.errors import ClearedError
 from cleared.web import (
     agent_pages,
     book_pages,
+    chat_pages,
     http_api,
     loop_pages,
     passkey_pages,
@@ -99,6 +100,9 @@ def _make_routes() -> list[Route]:
         Route("/books", page(book_pages.show_books)),
         Route("/books/entries", page(book_pages.search_entries)),
         Route("/books/entries/{entry}", page(book_pages.show_entry)),
+        Route("/chat", page(chat_pages.list_sessions)),
+        Route("/chat", page(chat_pages.take_request), methods=["POST"]),
+        Route("/chat/{session}", page(chat_pages.show_session)),
         Route("/files", page(upload.take_files), methods=["POST"]),
         Route("/hooks/{agent}", program_endpoint(webhook_intake.take_call), methods=["POST"]),
         Route("/api/openapi.json", program_endpoint(http_api.show_description)),

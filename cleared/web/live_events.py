@@ -1,4 +1,4 @@
-"""Tells open pages that something has changed: a commit, or a run that began or ended."""
+"""Tells open pages that something has changed: a commit, a run that began or ended, a step of a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _KEEP_ALIVE_POLLS: Final = 15
 
 
 async def stream_changes(request: Request) -> Response:
-    """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace."""
+    """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace; and events ``chat`` alike,
+    for each state of the sessions."""
     site = find_site(request)
     session = request.scope.get("session")
     if session is None or site is None or not await run_in_threadpool(site.admits, session):
@@ -34,7 +35,7 @@ async def stream_changes(request: Request) -> Response:
 
 async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
     request.app.state.streams += 1
-    last, polls = "", 0
+    last, last_chat, polls = "", site.chat.read_stamp(), 0
     try:
         while not request.app.state.is_ending():
             stamp = last
@@ -45,6 +46,10 @@ async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
                 yield f"data: {stamp}\n\n"
             elif polls % _KEEP_ALIVE_POLLS == 0:
                 yield ": still here\n\n"
+            chat = await run_in_threadpool(site.chat.read_stamp)
+            if chat != last_chat:
+                last_chat = chat
+                yield f"event: chat\ndata: {chat}\n\n"
             polls += 1
             await asyncio.sleep(POLL_SECONDS)
     finally:

@@ -60,7 +60,7 @@ class PageServer:
             for name, root in names.items()
         }
         refuse_exposure(exposure, [site.open_host() for site in sites.values()])
-        self._exposure, self._type_code = exposure, type_code
+        self._exposure, self._type_code, self._sites = exposure, type_code, list(sites.values())
         self._access = Access()
         self._server = HttpServer()
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
@@ -73,8 +73,14 @@ class PageServer:
 
     def serve(self, on_ready: OnReady) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
-        with self._listener:
-            self._server.serve(self._app, self._listener, lambda: on_ready(self._report_ready()), self._exposure.tls)
+        try:
+            with self._listener:
+                self._server.serve(
+                    self._app, self._listener, lambda: on_ready(self._report_ready()), self._exposure.tls
+                )
+        finally:
+            for site in self._sites:
+                site.chat.end()
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that. From any thread."""

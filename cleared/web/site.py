@@ -22,6 +22,7 @@ from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.triggers.webhook_calls import WebhookCalls
 from cleared.web.access import Session
 from cleared.web.call_rates import CallRates
+from cleared.web.chat_sessions import ChatSessions
 from cleared.web.client_file import ClientFile
 from cleared.web.webhook_secrets import CheckedAgents
 
@@ -52,6 +53,7 @@ class Site:
         self.calls = WebhookCalls(root)
         self.rates = CallRates()
         self.webhook_agents = CheckedAgents()
+        self.chat = ChatSessions(self._current.open_host)
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None

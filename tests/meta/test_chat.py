@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, unchanged
-from scripted_model import ANSWERED, COMPLETE, KEY, use_provider, write_file
-from test_meta_command import DIGEST
+from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
 
 
 @pytest.fixture

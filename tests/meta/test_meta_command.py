@@ -8,19 +8,7 @@ from collections.abc import Iterator
 import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, unchanged
-from scripted_model import ANSWERED, COMPLETE, KEY, script_change, use_provider, write_file
-
-DIGEST = '''"""
-name: Morning Digest
-trigger: schedule
-schedule: 0 6 * * *
-description: Says every morning what waits for a decision
-grants: [queue.read, ctx.log]
-"""
-waiting = queue_pending()
-ctx_log(str(len(waiting)) + " waiting")
-{"waiting": len(waiting)}
-'''
+from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, script_change, use_provider, write_file
 
 
 @pytest.fixture

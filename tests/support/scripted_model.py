@@ -8,6 +8,17 @@ from harness import Workspace
 KEY = "sk-test-0123456789abcdef"
 COMPLETE = Reply("VERDICT: complete")
 ANSWERED = Reply("VERDICT: answered")
+DIGEST = '''"""
+name: Morning Digest
+trigger: schedule
+schedule: 0 6 * * *
+description: Says every morning what waits for a decision
+grants: [queue.read, ctx.log]
+"""
+waiting = queue_pending()
+ctx_log(str(len(waiting)) + " waiting")
+{"waiting": len(waiting)}
+'''
 
 
 def use_provider(ws: Workspace, provider: FakeProvider, protocol: str = "anthropic", **settings: str) -> None:

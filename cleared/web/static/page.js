@@ -97,7 +97,8 @@ function watch() {
   if (!main || !main.dataset.live || !window.EventSource) return;
   let first = true;
   const events = new EventSource(main.dataset.live);
-  const isBegun = "details[open], form[data-sent], form[data-passkey], input:focus, select:focus";
+  const isBegun = "details[open], form[data-sent], form[data-passkey], input:focus, select:focus, "
+    + "textarea:focus, textarea:not(:placeholder-shown)";
   const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
   let cardBefore;
@@ -107,10 +108,12 @@ function watch() {
     cardBefore = shownCard();
   });
   document.addEventListener("htmx:afterSwap", () => { if (shownCard() !== cardBefore) newCardAt = performance.now(); });
+  const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
   events.onmessage = () => {
-    if (!first && !busy()) htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
+    if (!first && !busy()) refresh();
     first = false;
   };
+  events.addEventListener("chat", () => { if (document.querySelector("[data-chat]") && !busy()) refresh(); });
   window.addEventListener("pagehide", () => events.close());
 }
 
