@@ -22,7 +22,7 @@ from typing import Final
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError
-from cleared.safe_files import write_atomic
+from cleared.safe_files import sweep_temporaries, write_atomic
 from cleared.vcs import LocalMove
 
 FOLDER: Final = "taken"
@@ -76,6 +76,7 @@ def hold_files(
 
     Returns the moves as they are to be made, and the held files: to be released where the commit is not made.
     """
+    sweep_temporaries(host.layout.state_dir / FOLDER)
     _release_old_files(host, now)
     folder = f"{host.layout.import_dir}/"
     held_moves: list[LocalMove] = []

@@ -14,7 +14,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, o
 from cleared.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from cleared.changes.host import Host
+    pass
 
 
 def show_status(
@@ -25,12 +25,13 @@ def show_status(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
+    from cleared.review.bank_agreement import list_completeness
     from cleared.service.status_report import service_status as read
 
     host = open_host(workspace)
     status = read(host)
     if not check:
-        status["accounts"] = _read_accounts(host)
+        status["accounts"] = list_completeness(host)
     if json:
         print_json(status)
     elif check:
@@ -40,17 +41,6 @@ def show_status(
         _print_status(status)
     if check and status["trouble"]:
         raise typer.Exit(1)
-
-
-def _read_accounts(host: Host) -> list[dict[str, Any]]:
-    """Through which day each bank account is complete; none where the books cannot be read, which others say."""
-    from cleared.errors import ClearedError
-    from cleared.review.bank_agreement import read_completeness
-
-    try:
-        return read_completeness(host)
-    except ClearedError:
-        return []
 
 
 def _print_status(status: dict[str, Any]) -> None:

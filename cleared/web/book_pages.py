@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator
+from datetime import date
+from itertools import islice
+from typing import Any, Final
 
 from starlette.responses import Response
 
 from cleared import queries
+from cleared.books_index.entry_selection import AmountRange, find_months, parse_amounts
+from cleared.books_index.journal_index import EntryFilter
+from cleared.books_index.month_facts import MonthEntries
 from cleared.errors import UsageError
 from cleared.review.explanation import explain_entry
+from cleared.schema.date_spans import parse_span
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 500
@@ -23,22 +30,38 @@ def show_books(page: PageRequest) -> Response:
 
 
 def search_entries(page: PageRequest) -> Response:
-    """Entries of a month, an account or with a text."""
-    host = page.site.open_host()
-    month, text, account = (
-        page.read_query("month") or None,
-        page.read_query("text")[:200].strip() or None,
-        page.read_query("account"),
-    )
-    if account and not account.isdecimal():
+    """Entries of which all that is asked for holds: a month, an account, a text, an amount, days; newest last."""
+    month, text, account = page.read_query("month"), page.read_query("text")[:200].strip(), page.read_query("account")
+    if account and not (account.isdecimal() and len(account) < 10):
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
-    entries = queries.read_journal(
-        host, month=month, text=text, account=int(account) if account else None, limit=_LISTED + 1
-    )
-    title = month or (f"Account {account}" if account else f"“{text or ''}”")
+    amount = page.read_query("amount")[:40].strip()
+    span = parse_span(month) if month else None
+    wanted = EntryFilter(
+        start=_read_day(page, "from") or (span.start if span else None),
+        end=_read_day(page, "to") or (span.end if span else None),
+        account=int(account) if account else None, text=text or None,
+    )  # fmt: skip
+    with queries.open_journal_index(page.site.open_host()) as (index, _):
+        amounts = parse_amounts(amount) if amount else AmountRange()
+        entries = list(islice(_iter_entries(find_months(index, wanted, amounts)), _LISTED + 1))
+    asked = [month, f"account {account}" if account else "", f"“{text}”" if text else "", amount]
+    title = " · ".join(filter(None, asked)) or "Entries"
     return page.render(
         "journal.html", title=title, entries=entries[:_LISTED], more=len(entries) > _LISTED, listed=_LISTED,
     )  # fmt: skip
+
+
+def _iter_entries(months: Iterable[tuple[MonthEntries, list[int]]]) -> Iterator[dict[str, Any]]:
+    for entries, places in months:
+        yield from entries.list_dicts(places)
+
+
+def _read_day(page: PageRequest, name: str) -> date | None:
+    text = page.read_query(name)
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise UsageError(f"{text[:20]!r} is not a day", remedy="Write 2025-01-31.") from None
 
 
 def show_entry(page: PageRequest) -> Response:

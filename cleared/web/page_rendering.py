@@ -34,6 +34,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["count"] = count_noun
+    environment.filters["moment"] = lambda text: f"{text[:10]} {text[11:16]} UTC" if len(text) > 16 else text
     environment.filters["kind_label"] = lambda kind: kind_named(kind).label
     return environment
 

@@ -140,7 +140,8 @@ def test_the_first_page_is_small(visit: Visit) -> None:
     assert len(sizes) >= 4 and sum(sizes) <= 60_000, sizes
 
 
-PAGES = ["/", "/queue", "/agents", "/agents/ingest", "/runs", "/books", "/books/entries", "/books/entries/2025-01-002"]
+PAGES = ["/", "/queue", "/agents", "/agents/ingest", "/runs", "/books", "/books/entries", "/books/entries/2025-01-002",
+         "/reports", "/reports/monthly", "/reports/ledger", "/chat"]  # fmt: skip
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

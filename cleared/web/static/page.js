@@ -119,3 +119,4 @@ function watch() {
 
 signIn();
 watch();
+document.querySelector("nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});

@@ -1,0 +1,101 @@
+"""Reports on the page: any of them, of any period, with its chart, down to the entries; and as files."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from cleared.errors import UsageError
+from cleared.queries import make_report_books, open_journal_index
+from cleared.reports.catalogue import COMPARED, REPORTS, ReportRequest, make_report
+from cleared.reports.html_page import write_body
+from cleared.reports.renderings import write_file
+from cleared.reports.report import Report, Row
+from cleared.reports.report_books import ReportBooks
+from cleared.web.page import PageRequest
+
+_ROWS_SHOWN: Final = 2_000
+"""Of the general ledger; the file has all."""
+_MEDIA: Final = {
+    "csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}  # fmt: skip
+_MEMORY: Final = 8 << 20
+_CHUNK: Final = 1 << 16
+
+
+def list_reports(page: PageRequest) -> Response:
+    """All reports by name."""
+    return page.render("reports.html", reports=REPORTS)
+
+
+def show_report(page: PageRequest) -> Response:
+    """One report, of the period and beside the one that are asked for."""
+    request = _read_request(page)
+    with _open_report_books(page) as books:
+        report = make_report(books, request)
+        rows = list(islice(report.rows, _ROWS_SHOWN + 1))
+        shown = replace(report, rows=rows[:_ROWS_SHOWN])
+        body = Markup("".join(write_body(shown, _make_link(page, report))))  # it quotes every text
+    asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}
+    return page.render(
+        "report.html", report=report, request=request, body=body, reports=REPORTS, formats=_MEDIA,
+        is_compared=request.name in COMPARED, more=len(rows) > _ROWS_SHOWN, listed=_ROWS_SHOWN,
+        query=urlencode(asked),
+    )  # fmt: skip
+
+
+def download_report(page: PageRequest) -> Response:
+    """The report as a file."""
+    request, format = _read_request(page), page.part("format")
+    if format not in _MEDIA:
+        raise UsageError(f"{format[:20]!r} is no format", remedy=f"There are: {', '.join(_MEDIA)}.")
+    with tempfile.SpooledTemporaryFile(_MEMORY) as file:
+        with _open_report_books(page) as books:
+            report = make_report(books, request)
+            write_file(report, format, file, books.index.places)  # type: ignore[arg-type]
+        file.seek(0)
+        data = b"".join(iter(lambda: file.read(_CHUNK), b""))
+    name = f"{request.name}-{report.period.label}.{format}".replace('"', "")
+    headers = {"Content-Disposition": f'attachment; filename="{name.encode("ascii", "replace").decode()}"'}
+    return Response(data, media_type=_MEDIA[format], headers=headers)
+
+
+@contextmanager
+def _open_report_books(page: PageRequest) -> Iterator[ReportBooks]:
+    host = page.site.open_host()
+    with open_journal_index(host) as (index, books):
+        yield make_report_books(host, index, books)
+
+
+def _read_request(page: PageRequest) -> ReportRequest:
+    account = page.read_query("account")
+    if account and not (account.isdecimal() and len(account) < 10):
+        raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
+    return ReportRequest(
+        page.part("name"), page.read_query("period")[:60].strip() or None, page.read_query("compare") or None,
+        draft=page.part("name") == "tax", account=int(account) if account else None,
+    )  # fmt: skip
+
+
+def _make_link(page: PageRequest, report: Report) -> Callable[[Row], str]:
+    """Where a row leads: to its entry, or to the ledger of its account in the period of the report."""
+    prefix = page.site.prefix
+
+    def link(row: Row) -> str:
+        if len(row.entries) == 1:
+            return f"{prefix}/books/entries/{row.entries[0]}"
+        if row.account_id is None or row.kind == "total" or report.name == "ledger":
+            return ""
+        query = urlencode({"account": row.account_id, "period": report.period.label})
+        return f"{prefix}/reports/ledger?{query}"
+
+    return link

@@ -1,0 +1,50 @@
+"""Reports and the search on the page: the same figures as the command line's, down to the entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from harness import Workspace
+from web_client import Server, page_server
+
+from cleared.reports.catalogue import REPORTS
+
+
+@pytest.fixture
+def server(posted: Workspace) -> Iterator[Server]:
+    with page_server(posted) as server:
+        yield server
+
+
+def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Server, posted: Workspace) -> None:
+    """B19: reports, with pending entries named, a chart, and a way down to ledger, entry and why."""
+    reports = server.get("/reports")
+    for name in REPORTS:
+        assert f'href="/reports/{name}"' in reports.body
+        page = server.get(f"/reports/{name}?period=2025")
+        assert page.status == 200 and "2025" in page.text, (name, page)
+    profit = server.get("/reports/pnl?period=2025-01&compare=previous")
+    net = posted.ok("report", "pnl", "--period", "2025-01", "--format", "csv").out.splitlines()[-1].split(",")
+    assert f"Net income {net[-1]}" in profit.text, net
+    assert "waits for review" in profit.text or "wait for review" in profit.text
+    assert "2024-12" in profit.text, "the period before stands beside it"
+    assert "<svg" in server.get("/reports/monthly?period=2025").body
+    assert 'href="/reports/ledger?account=5020&amp;period=2025-01"' in profit.body
+    ledger = server.get("/reports/ledger?account=5020&period=2025-01")
+    assert 'href="/books/entries/2025-01-001"' in ledger.body and "GITHUB" in ledger.text
+    csv = server.get("/reports/pnl/file.csv?period=2025-01")
+    assert csv.body == posted.ok("report", "pnl", "--period", "2025-01", "--format", "csv").out
+    assert csv.headers["content-disposition"] == 'attachment; filename="pnl-2025-01.csv"'
+    for path in ("/reports/none", "/reports/pnl?period=soon", "/reports/pnl/file.exe", "/reports/ledger?account=x",
+                 "/reports/cash-flow?compare=previous", "/reports/pnl?account=5020"):  # fmt: skip
+        page = server.get(path)
+        assert page.status == 404 and "Traceback" not in page.body, (path, page)
+
+
+def test_b21_entries_are_found_by_text_amount_and_days(server: Server) -> None:
+    for query, found in (("text=coffee", True), ("amount=4..5", True), ("amount=5..40", False), ("month=2025-01", True),
+                         ("text=coffee&from=2025-02-01", False), ("to=2025-01-31&amount=4.50", True)):  # fmt: skip
+        assert ("COFFEE" in server.get(f"/books/entries?{query}").text) is found, query
+    for query in ("amount=x", "from=soon", "month=soon", "account=x"):
+        assert server.get(f"/books/entries?{query}").status == 404
