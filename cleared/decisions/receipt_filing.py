@@ -125,10 +125,23 @@ def _read_file(host: Host, path: Path, inbox_path: str | None) -> _FoundFile:
 
 def _copy_to_inbox(host: Host, found: _FoundFile) -> _FoundFile:
     """A file that stays on this machine goes through the inbox, so that it moves with the commit."""
-    name = f"{found.digest[:16]}{Path(place_receipt(found.digest, found.name)).suffix}"
-    (host.root / INBOX).mkdir(parents=True, exist_ok=True)
-    write_new(host.root / INBOX / name, found.data)
-    return replace(found, path=f"{INBOX}/{name}")
+    return replace(found, path=copy_to_inbox(host.root, found.name, found.data))
+
+
+def copy_to_inbox(root: Path, name: str, data: bytes) -> str:
+    """Put a file into the inbox, under its name where that is free there; where it lies, relative to the workspace.
+
+    Raises ``WorkspaceError`` where the inbox is a link to elsewhere.
+    """
+    folder = root / INBOX
+    if folder.is_symlink() or folder.parent.is_symlink():
+        raise WorkspaceError("the inbox of receipts is a link", place=Place(INBOX), remedy="Make it a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = "".join(c if c.isprintable() and c not in "/\\" else "_" for c in name).lstrip(".")[-120:] or "receipt"
+    for chosen in (plain, f"{hashlib.sha256(data).hexdigest()[:16]}-{plain}"):
+        if write_new(folder / chosen, data):
+            break
+    return f"{INBOX}/{chosen}"
 
 
 def _file_all(

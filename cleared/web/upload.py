@@ -1,21 +1,27 @@
-"""Bank files that are dropped on a page: recognised and put where ``cleared import`` puts them."""
+"""Files that are dropped on a page: bank files go where ``cleared import`` puts them, receipts into their inbox."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from starlette.responses import Response
 
+from cleared.decisions.receipt_filing import copy_to_inbox
 from cleared.errors import UsageError
 from cleared.importing.handed_files import copy_to_drop_folder, sort_files
 from cleared.safe_names import require_safe_name
+from cleared.service.process_lock import find_running_service
 from cleared.terminal import count_noun
 from cleared.web.page import PageRequest
 
+RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".webp", ".eml"})
+"""Files that no bank gives out: they go into the inbox of receipts."""
+
 
 def take_files(page: PageRequest) -> Response:
-    """Copy those that are bank files of known accounts into the drop folder; say why the others are left."""
+    """Copy bank files of known accounts into the drop folder, and receipts into theirs; say why others are left."""
     host = page.site.open_host()
     uploads = [each for each in page.form.files if each.filename]
     if not uploads:
@@ -32,9 +38,21 @@ def take_files(page: PageRequest) -> Response:
                 raise UsageError(f"{name} is larger than {limit} bytes", remedy="See import.max_bytes in the settings.")
             path.write_bytes(data)
             sources.append(path)
-        handed, left = sort_files(sources, host.config, host.decimal_places)
+        receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
+        handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
         names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
+        for path in receipts:
+            copy_to_inbox(host.root, path.name, path.read_bytes())
     for file in left:
         page.session.messages.append((f"{file.source.name} was left: {file.error}", False))
+    if receipts:
+        page.session.messages.append(
+            (_describe_receipts(len(receipts), find_running_service(host.root) is not None), True)
+        )
     done = f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}" if names else ""
     return page.go_to("/", done)
+
+
+def _describe_receipts(count: int, is_up: bool) -> str:
+    then = "the service keeps it in a minute" if is_up else "cleared receipt add keeps it"
+    return f"{count_noun(count, 'receipt')} in the inbox: {then}"
