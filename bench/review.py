@@ -26,8 +26,8 @@ MONTH = 100
 AT = "2025-12-31T12:00:00Z"
 
 
-def listing(quick: bool) -> Result:
-    """The list of 10,000 open cards, as a command."""
+def fill_queue() -> Path:
+    """A workspace with 10,000 open cards."""
     root = workspace()
     lines = []
     for n in range(CARDS):
@@ -37,6 +37,12 @@ def listing(quick: bool) -> Result:
         lines.append(render_open(Card(card_id("entry", entry), "entry", f"2025-01-05 12.50 CORNER SHOP {n:06d}", AT,
                                       "20251231T120000Z-000000", entry, "ingest", details)))  # fmt: skip
     write_and_commit(root, {"queue/2025-12.jsonl": "".join(lines).encode()})
+    return root
+
+
+def listing(quick: bool) -> Result:
+    """The list of 10,000 open cards, as a command."""
+    root = fill_queue()
 
     def process(*argv: str) -> Callable[[], Callable[[], object]]:
         def act() -> None:

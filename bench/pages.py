@@ -1,0 +1,83 @@
+"""What somebody at the page waits for: a card of a long queue, and a decision."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+from bench import review
+from bench.measure import Result, compare, seconds
+from bench.workspaces import host
+from cleared.app import open_workspace
+from cleared.changes.host_cache import HostCache
+from cleared.cli.machine_errors import as_refusal
+from cleared.queries import read_cards
+from cleared.review.card_decisions import confirm_entries
+from cleared.web.page_server import PageServer, serve_in_background
+
+
+class _Browser:
+    """Signed in, on one connection."""
+
+    def __init__(self, place: dict[str, str]) -> None:
+        self._port = int(place["url"].rsplit(":", 1)[1])
+        self._wire = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
+        self._cookie = ""
+        _, cookie, _ = self.send("POST", "/login", {"code": place["code"]})
+        self._cookie = cookie.split(";")[0]
+
+    def send(self, method: str, path: str, fields: dict[str, str] | None = None) -> tuple[int, str, str]:
+        """Status, cookie and body."""
+        headers = {
+            "Host": f"localhost:{self._port}",
+            "Origin": f"http://localhost:{self._port}",
+            "Cookie": self._cookie,
+        }
+        body = urlencode(fields) if fields else None
+        if body:
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+        self._wire.request(method, path, body, headers)
+        answer = self._wire.getresponse()
+        text = answer.read().decode()
+        return answer.status, answer.headers.get("set-cookie", ""), text
+
+
+def long_queue(quick: bool) -> Result:
+    """A card of a queue of 10,000: server and client together; nothing has changed since the last request."""
+    with serve_in_background(PageServer([review.fill_queue()], open_workspace, as_refusal, 0)) as place:
+        browser = _Browser(place)
+        browser.send("GET", "/queue")
+        count = 10 if quick else 50
+        before = time.process_time()
+        for _ in range(count):
+            status, _, body = browser.send("GET", "/queue")
+            assert status == 200 and f"{review.CARDS} cards" in body.replace(",", ""), status
+        spent = (time.process_time() - before) / count
+    return Result(f"a page of a queue of {review.CARDS:,} cards, processor time", seconds(spent), "—", None, "≤ 100 ms",
+                  spent <= 0.1)  # fmt: skip
+
+
+def page_decision(quick: bool) -> Result:
+    """One confirmation by a form of the page, and in an open process."""
+    root, other = review.book_month(review.MONTH), review.book_month(review.MONTH)
+    session = HostCache(lambda: host(other))
+    waiting = iter([card["id"] for card in read_cards(session())])
+    with serve_in_background(PageServer([root], open_workspace, as_refusal, 0)) as place:
+        browser = _Browser(place)
+
+        def ours() -> Callable[[], object]:
+            body = browser.send("GET", "/queue")[2]
+            names = ("token", "card", "digest")
+            fields = {name: re.findall(rf'name="{name}" value="([^"]*)"', body)[0] for name in names}
+            return lambda: browser.send("POST", "/queue", {**fields, "choice": "confirm"})
+
+        def theirs() -> Callable[[], object]:
+            name = next(waiting)
+            return lambda: confirm_entries(session(), [name])
+
+        return compare(
+            "a decision on the page / in an open process", ours, theirs, 1.3, 5 if quick else 25
+        )  # fmt: skip
