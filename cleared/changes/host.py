@@ -48,6 +48,8 @@ class Host:
     show_message: ShowMessage
     on_step: Callable[[str], None] | None = None
     """Called with each step of a run and its commit; crash tests stop the process there."""
+    on_call: Callable[[str], None] | None = None
+    """Called with the name of each primitive that a run calls, for whoever shows how far it is."""
     on_ended: Callable[[Any, Any], None] | None = None
     """Called with the ``Attempt`` and the ``RunResult`` of each run that has ended."""
     policy: SettingsInForce | None = None

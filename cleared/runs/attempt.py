@@ -186,6 +186,8 @@ class Attempt:
 
     def _record_call(self, call: Call) -> None:
         self.counts[call.name] += 1
+        if self.host.on_call is not None:
+            self.host.on_call(call.name)
         dropped = self.calls.add_call(call)
         if dropped is not None:
             self.dispatcher.release_call(dropped)

@@ -20,6 +20,7 @@ from cleared.review.card_actions import ActionResult
 from cleared.service.status_report import upcoming_runs
 from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
+from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
 
@@ -61,13 +62,23 @@ def run_agent(page: PageRequest) -> Response:
     way = page.form.get("way")
     if way not in ("run", "dry-run"):
         raise UsageError("the form does not say how to run it", remedy="Load the page again.")
-    outcome = agent_operations.run_agent(host, name, way == "dry-run", None, None)
-    if way == "run":
-        text = outcome.get("message") or outcome["status"]
-        error = outcome.get("error") or {}
-        ok = outcome["status"] in ("succeeded", "waiting")
-        return page.go_to(f"/runs/{outcome['run_id']}", text if ok else error.get("message", text), ok=ok)
-    return _render_agent(page, page.site.open_host(), name, outcome)
+
+    def run(work: Work) -> Finish:
+        host.on_call = work.count_call
+        outcome = agent_operations.run_agent(host, name, way == "dry-run", None, None)
+        return lambda asking: _show_outcome(asking, name, way == "run", outcome)
+
+    title = f"Run of {name}" if way == "run" else f"Dry run of {name}"
+    return answer_when_done(page, page.site.work.begin(title, run))
+
+
+def _show_outcome(page: PageRequest, name: str, is_kept: bool, outcome: Mapping[str, Any]) -> Response:
+    if not is_kept:
+        return _render_agent(page, page.site.open_host(), name, outcome)
+    text = outcome.get("message") or outcome["status"]
+    error = outcome.get("error") or {}
+    ok = outcome["status"] in ("succeeded", "waiting")
+    return page.go_to(f"/runs/{outcome['run_id']}", text if ok else error.get("message", text), ok=ok)
 
 
 def decide_agent(page: PageRequest) -> Response:

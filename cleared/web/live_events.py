@@ -22,8 +22,8 @@ _KEEP_ALIVE_POLLS: Final = 15
 
 
 async def stream_changes(request: Request) -> Response:
-    """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace; and events ``chat`` alike,
-    for each state of the sessions."""
+    """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace; and events ``step`` alike,
+    for each step of a session or of what is worked on."""
     site = find_site(request)
     session = request.scope.get("session")
     if session is None or site is None or not await run_in_threadpool(site.admits, session):
@@ -35,7 +35,7 @@ async def stream_changes(request: Request) -> Response:
 
 async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
     request.app.state.streams += 1
-    last, last_chat, polls = "", site.chat.read_stamp(), 0
+    last, last_step, polls = "", await run_in_threadpool(_read_steps, site), 0
     try:
         while not request.app.state.is_ending():
             stamp = last
@@ -46,11 +46,15 @@ async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
                 yield f"data: {stamp}\n\n"
             elif polls % _KEEP_ALIVE_POLLS == 0:
                 yield ": still here\n\n"
-            chat = await run_in_threadpool(site.chat.read_stamp)
-            if chat != last_chat:
-                last_chat = chat
-                yield f"event: chat\ndata: {chat}\n\n"
+            step = await run_in_threadpool(_read_steps, site)
+            if step != last_step:
+                last_step = step
+                yield f"event: step\ndata: {step}\n\n"
             polls += 1
             await asyncio.sleep(POLL_SECONDS)
     finally:
         request.app.state.streams -= 1
+
+
+def _read_steps(site: Site) -> str:
+    return f"{site.chat.read_stamp()} {site.work.read_stamp()}"

@@ -24,6 +24,7 @@ from cleared.web.access import Session
 from cleared.web.call_rates import CallRates
 from cleared.web.chat_sessions import ChatSessions
 from cleared.web.client_file import ClientFile
+from cleared.web.long_work import LongWork
 from cleared.web.webhook_secrets import CheckedAgents
 
 _deciding = threading.Lock()
@@ -54,6 +55,7 @@ class Site:
         self.rates = CallRates()
         self.webhook_agents = CheckedAgents()
         self.chat = ChatSessions(self._current.open_host)
+        self.work = LongWork()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from cleared.importing.handed_files import copy_to_drop_folder, sort_files
 from cleared.safe_names import require_safe_name
 from cleared.service.process_lock import find_running_service
 from cleared.terminal import count_noun
+from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 
 RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".webp", ".eml"})
@@ -27,30 +29,44 @@ def take_files(page: PageRequest) -> Response:
     if not uploads:
         raise UsageError("no file was chosen", remedy="Choose a bank file.")
     limit = host.config.import_.max_bytes
-    with tempfile.TemporaryDirectory() as folder:
+    folder = tempfile.TemporaryDirectory()
+    try:
         sources: list[Path] = []
         for number, upload in enumerate(uploads):
             name = require_safe_name(Path(upload.filename or "").name, "file")
-            path = Path(folder) / str(number) / name
+            path = Path(folder.name) / str(number) / name
             path.parent.mkdir()
             data = upload.file.read(limit + 1)
             if len(data) > limit:
                 raise UsageError(f"{name} is larger than {limit} bytes", remedy="See import.max_bytes in the settings.")
             path.write_bytes(data)
             sources.append(path)
-        receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
-        handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
-        names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
-        for path in receipts:
-            copy_to_inbox(host.root, path.name, path.read_bytes())
-    for file in left:
-        page.session.messages.append((f"{file.source.name} was left: {file.error}", False))
-    if receipts:
-        page.session.messages.append(
-            (_describe_receipts(len(receipts), find_running_service(host.root) is not None), True)
-        )
-    done = f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}" if names else ""
-    return page.go_to("/", done)
+
+        def recognise(_: Work) -> Finish:
+            receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
+            with folder:
+                handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
+                names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
+                for path in receipts:
+                    copy_to_inbox(host.root, path.name, path.read_bytes())
+            lines = [(f"{file.source.name} was left: {file.error}", False) for file in left]
+            if receipts:
+                is_up = find_running_service(host.root) is not None
+                lines.append((_describe_receipts(len(receipts), is_up), True))
+            if names:
+                lines.append((f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}", True))
+            return lambda asking: _show_outcome(asking, lines)
+
+        work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
+    except BaseException:
+        folder.cleanup()
+        raise
+    return answer_when_done(page, work)
+
+
+def _show_outcome(page: PageRequest, lines: Sequence[tuple[str, bool]]) -> Response:
+    page.session.messages += lines
+    return page.go_to("/")
 
 
 def _describe_receipts(count: int, is_up: bool) -> str:

@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
@@ -106,8 +107,15 @@ class Server:
         return self.follow(self.send("POST", path, [*hidden, *fields]))
 
     def follow(self, page: Page) -> Page:
+        """Where it leads; what is worked on meanwhile is waited for."""
+        until = time.monotonic() + PATIENCE
         while page.status == 303:
-            page = self.get(page.headers["location"])
+            address = page.headers["location"]
+            page = self.get(address)
+            while 'data-steps="work"' in page.body:
+                assert time.monotonic() < until, page.text
+                time.sleep(0.05)
+                page = self.get(address)
         return page
 
     def upload(self, page: Page, files: Mapping[str, bytes]) -> Page:

@@ -135,7 +135,7 @@ def test_h16_a_killed_server_leaves_a_session_that_goes_on(ws: Workspace, provid
         stream = wire.getresponse()
         assert stream.readline().startswith(b"data: ")
         address = ask(server, "how many agents?")
-        while stream.readline() != b"event: chat\n":
+        while stream.readline() != b"event: step\n":
             pass
         wire.close()
         wait_for(lambda: server.get(address), "working")

@@ -113,7 +113,7 @@ function watch() {
     if (!first && !busy()) refresh();
     first = false;
   };
-  events.addEventListener("chat", () => { if (document.querySelector("[data-chat]") && !busy()) refresh(); });
+  events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });
   window.addEventListener("pagehide", () => events.close());
 }
 
