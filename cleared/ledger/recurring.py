@@ -19,7 +19,7 @@ from typing import Final
 
 from cleared.deadline import check_deadline
 from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.categoriser import clean_payee
+from cleared.ledger.booked_lines import clean_payee
 
 HISTORY: Final = timedelta(days=400)
 """How far back charges are looked at."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cleared.cards.transfer_cards import refused_transfers
 from cleared.ledger.categoriser import Categoriser
 from cleared.primitives.context import Context
 from cleared.registry.dict_shapes import AccountSuggestion
@@ -15,12 +16,20 @@ def suggest_account(
 ) -> AccountSuggestion | None:
     """The account that persons' decisions suggest for a bank line, or None where nothing like it was decided.
 
-    ``amount`` as the bank has it: negative is money out. ``reference`` of a transaction: its own entry is not counted.
+    ``amount`` as the bank has it: negative is money out. ``reference`` of a transaction: its own entry is not counted,
+    and its day and amount tell transfers, refunds and monthly charges. ``split`` is empty for one account.
     ``confidence`` is cautious: 0.95 takes nine equal decisions. Post what you are not sure of as pending-review.
     """
     if ctx.categoriser is None:
-        ctx.categoriser = Categoriser.learn(ctx.books.iter_entries(), ctx.ledger_accounts.values())
-    found = ctx.categoriser.suggest(description, amount, reference or "")
+        ctx.categoriser = Categoriser.learn(
+            ctx.books.iter_entries(), ctx.ledger_accounts.values(),
+            refused_transfers(ctx.cards.committed_cards.values()),
+        )  # fmt: skip
+    account, line = ctx.bank.find_line(reference or "") or ("", None)
+    found = ctx.categoriser.suggest(
+        description, amount, reference or "", day=line.posted_date if line else None,
+        bank=ctx.ledger_accounts.get(account, 0),
+    )  # fmt: skip
     if found is None:
         return None
     return {
@@ -28,4 +37,5 @@ def suggest_account(
         "counterparty": found.counterparty or None,
         "confidence": found.confidence,
         "evidence": found.evidence,
+        "split": [{"account_id": account, "amount": amount} for account, amount in found.parts],
     }

@@ -88,13 +88,22 @@ class AccountInfo(TypedDict):
     status: str
 
 
+class SplitPart(TypedDict):
+    """One account of a split. ``amount``: positive is a debit."""
+
+    account_id: int
+    amount: Decimal
+
+
 class AccountSuggestion(TypedDict):
-    """Where a line probably goes. ``confidence`` is from 0 to 1; ``evidence`` says what it rests on."""
+    """Where a line probably goes. ``confidence`` is from 0 to 1; ``evidence`` says what it rests on. ``split``: what
+    goes to each account where it goes to several (``account_id`` is the largest), else empty."""
 
     account_id: int
     counterparty: str | None
     confidence: Decimal
     evidence: str
+    split: list[SplitPart]
 
 
 class BankFile(TypedDict):

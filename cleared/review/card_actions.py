@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import PROPOSAL, QUESTION
@@ -94,7 +95,7 @@ class ActionExecutor:
             verb_done = "Posted" if result.posted and not result.entries else "Corrected"
             return self._decision_result(verb_done, request, result)
         if verb == "suggested":
-            result = correct_and_record(host, ids, Correction(int(request.choice.value)))
+            result = correct_and_record(host, ids, read_suggestion(request.choice.value))
             return self._decision_result("Posted" if not result.entries else "Corrected", request, result)
         if verb == "always":
             return self._teach_vendor(host, request)
@@ -191,6 +192,29 @@ class ActionExecutor:
         return ActionResult(text, True, request.cards)
 
 
+def read_suggestion(value: str) -> Correction:
+    """The correction that a suggestion's choice stands for. Raises ``UsageError`` for anything else."""
+    lines: list[tuple[int, Decimal | None]] = []
+    try:
+        for word in value.split()[:_MOST_PARTS]:
+            account, _, digits = word.partition("=")
+            if not (account.isascii() and account.isdecimal() and len(account) <= 10):
+                raise ValueError
+            amount = Decimal(digits) if digits else None
+            if amount is not None and not amount.is_finite():
+                raise ValueError
+            lines.append((int(account), amount))
+    except (ValueError, InvalidOperation):
+        lines = []
+    if len(lines) == 1 and lines[0][1] is None:
+        return Correction(lines[0][0])
+    parts = tuple((account, amount) for account, amount in lines if amount is not None)
+    if not parts or len(parts) != len(lines):
+        raise UsageError("choose an account", remedy="Tap one of the list.")
+    return Correction(lines=parts)
+
+
+_MOST_PARTS: Final = 100
 _WENT_WELL: Final = ("succeeded", "waiting")
 
 

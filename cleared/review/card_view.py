@@ -26,7 +26,7 @@ class CardChoice:
     """confirm | correct | suggested | always | reject | agree | answer | approve | decline | retry"""
     label: str
     value: str = ""
-    """The answer, where the verb is answer; the account, where it is suggested."""
+    """The answer, where the verb is answer; where it is suggested, the account, or ``ACCOUNT=AMOUNT …``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,19 @@ def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]
 
 
 def _suggested_choices(queue: QueueSnapshot, card: Card) -> Iterator[CardChoice]:
-    """What earlier decisions suggest, where it is another account than the card's entry has."""
+    """What is suggested, where it is another account than the card's entry has."""
     found, entry = queue.suggestion_of(card), queue.entry_of(card)
     booked = [leg.account_id for leg in queue.changeable_legs(entry)] if entry is not None else []
-    if found is not None and found.account not in booked:
+    if found is not None and found.parts:
+        value = " ".join(f"{account}={amount}" for account, amount in found.parts)
+        yield CardChoice("suggested", f"Take the split {split_text(queue, found.parts)}", value)
+    elif found is not None and found.account not in booked:
         yield CardChoice("suggested", f"Take {queue.account_label(found.account)}", str(found.account))
+
+
+def split_text(queue: QueueSnapshot, parts: Sequence[tuple[int, Decimal]]) -> str:
+    """``2500 Loans 1000.00, 5120 Interest 200.00``"""
+    return ", ".join(f"{queue.account_label(account)} {money.format_amount(amount)}" for account, amount in parts)
 
 
 def proposal_folder(card: Card) -> str:
@@ -141,7 +149,8 @@ def _bookkeeping_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSect
     else:
         yield from _detail_sections(card)
     if found := queue.suggestion_of(card):
-        sure = f"{queue.account_label(found.account)}   {confidence_text(str(found.confidence))}"
+        where = split_text(queue, found.parts) or queue.account_label(found.account)
+        sure = f"{where}   {confidence_text(str(found.confidence))}"
         yield CardSection("Suggested", (sure, found.evidence))
     past = tuple(
         (e.date.isoformat(), money.format_amount(e.amount), queue.account_summary(e), e.status, e.description)

@@ -17,6 +17,7 @@ from typing import Final
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, LINE
+from cleared.cards.transfer_cards import refused_transfers
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
@@ -70,6 +71,8 @@ class QueueSnapshot:
     """How much of each of these lines is posted."""
     imports: Mapping[str, ImportRecord]
     """Imported files by digest."""
+    refused_transfers: set[tuple[str, str]]
+    """Texts of what left and what arrived, where somebody said that it was no transfer."""
 
     @property
     def rows(self) -> list[QueueRow]:
@@ -196,7 +199,7 @@ class QueueSnapshot:
     @cached_property
     def categoriser(self) -> Categoriser:
         """What persons' decisions teach; learned when the first card is shown."""
-        return Categoriser.learn(self.entries.values(), self.banks.values())
+        return Categoriser.learn(self.entries.values(), self.banks.values(), self.refused_transfers)
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
@@ -206,10 +209,23 @@ class QueueSnapshot:
         if card.kind not in (ENTRY.name, LINE.name) or (entry is None and line is None):
             return None
         description = line[1].description if line is not None else entry.description if entry is not None else ""
-        amount = line[1].amount if line is not None else self._bank_amount(entry)
-        found = self.categoriser.suggest(description, amount, line[1].line_id if line is not None else "")
+        amount = self._bank_amount(entry) if entry is not None else line[1].amount if line is not None else ZERO
         day = line[1].posted_date if line is not None else entry.date if entry is not None else date.min
-        return found if found is not None and self.chart.why_not_postable(found.account, day) is None else None
+        found = self.categoriser.suggest(
+            description, amount, line[1].line_id if line is not None else "", day=day,
+            bank=self._bank_of(entry, line), entry_id=entry.entry_id if entry is not None else "",
+        )  # fmt: skip
+        if found is None:
+            return None
+        accounts = [found.account, *(account for account, _ in found.parts)]
+        return found if all(self.chart.why_not_postable(each, day) is None for each in accounts) else None
+
+    def _bank_of(self, entry: Entry | None, line: tuple[str, BankLine] | None) -> int:
+        """The bank's account in the books."""
+        if line is not None and line[0] in self.banks:
+            return self.banks[line[0]]
+        banks = set(self.banks.values())
+        return next((leg.account_id for leg in (entry.legs if entry is not None else ()) if leg.account_id in banks), 0)
 
     def _bank_amount(self, entry: Entry | None) -> Decimal:
         """What an entry moves on the bank's account."""
@@ -254,7 +270,8 @@ def read_queue(host: Host) -> QueueSnapshot:
         snapshot = Snapshot(repo, head)
         source = CommittedSource(snapshot)
         books, bank = open_books(host, source)
-        cards = {c.id: c for c in queue_files.load_cards(source, host.layout.queue_dir).values() if c.status == "open"}
+        every_card = queue_files.load_cards(source, host.layout.queue_dir)
+        cards = {c.id: c for c in every_card.values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
         entries = {e.entry_id: e for e in books.iter_entries()}
         wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
@@ -271,6 +288,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             {ref: bank.posted_amount(ref) for ref in wanted},
             # Of a file that came again the first time counts; of an undone one, what stands.
             {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
+            refused_transfers(every_card.values()),
         )  # fmt: skip
 
 

@@ -13,8 +13,11 @@ from typing import Final
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECURRING, TRANSFER
+from cleared.cards.transfer_cards import refused_transfers
 from cleared.decisions.receipt_proposals import propose_kept_receipts
+from cleared.ledger.amount_matches import TEXT_LENGTH
 from cleared.ledger.bank_lines import BankLine
+from cleared.ledger.booked_lines import clean_payee
 from cleared.ledger.entry import Entry
 from cleared.ledger.recurring import HISTORY, RecurringFinding, find_recurring
 from cleared.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
@@ -104,7 +107,14 @@ def _find_pairs(context: Context) -> list[TransferPair]:
         return []
     staged = {e.entry_id for each in context.books.staged.values() for e in each}
     pairs = find_transfers(find_sides(_recent_entries(context), banks)).proposed
-    return [pair for pair in pairs if not staged.isdisjoint((pair.out.entry_id, pair.into.entry_id))]
+    refused = {
+        (clean_payee(out), clean_payee(into)) for out, into in refused_transfers(context.cards.committed_cards.values())
+    }  # fmt: skip
+    return [
+        pair for pair in pairs
+        if not staged.isdisjoint((pair.out.entry_id, pair.into.entry_id))
+        and (clean_payee(pair.out.text[:TEXT_LENGTH]), clean_payee(pair.into.text[:TEXT_LENGTH])) not in refused
+    ]  # fmt: skip
 
 
 def _recent_entries(context: Context) -> Iterable[Entry]:
@@ -130,6 +140,6 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
     context.stage_card(
         TRANSFER.name, ids, title[:300], entries=list(ids), amount=str(pair.into.amount),
         rows=[{"entry": s.entry_id, "date": str(s.day), "account": s.account, "amount": str(s.amount),
-               "text": s.text[:200]} for s in (pair.out, pair.into)],
+               "text": s.text[:TEXT_LENGTH]} for s in (pair.out, pair.into)],
     )  # fmt: skip
     return 1

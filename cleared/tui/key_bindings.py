@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.cards.kinds import LINE, QUESTION
+from cleared.cards.kinds import LINE, QUESTION, RECEIPT, TRANSFER
 from cleared.review.card_view import CardChoice, CardView
 
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
     ("c", "correct", "Correct: another account, or several; posts a bank line that is on hold"),
-    ("y", "yes", "Yes: take the account that is suggested"),
+    ("y", "yes", "Yes: take what is suggested: an account, a split, a transfer, a receipt"),
     ("v", "always", "Always: this account for this card and, from now on, for all lines of the vendor"),
     ("r", "reject", "Reject, with a reason; of a bank line it is asked what it is then"),
     ("s", "skip", "Skip: the card goes to the end of the list"),
@@ -46,6 +46,8 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
         if choice.verb in verbs:
             return choice
     # ``a`` gives the first answer of a card that only has answers. A question's answers are never given by ``a``.
+    if key == "y" and answers and card.kind in (TRANSFER.name, RECEIPT.name):
+        return answers[0]
     if key == "a" and answers and card.kind not in (LINE.name, QUESTION.name):
         return answers[0]
     return answers[0] if key == "r" and card.kind == LINE.name and answers else None

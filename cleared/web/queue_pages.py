@@ -135,7 +135,7 @@ def decide(page: PageRequest) -> Response:
     if verb == "correct":
         correction = _read_correction(page, queue, cards[0])
     elif verb == "suggested":
-        correction = Correction(_read_account(value))
+        correction = card_actions.read_suggestion(value)
     request = ActionRequest(
         CardChoice(verb, verb, value), tuple(cards), about, correction=correction,
         reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
