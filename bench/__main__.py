@@ -82,6 +82,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "learn": suggestions.train,
     "suggest": suggestions.suggest,
     "calibration": suggestions.calibration,
+    "recognition": suggestions.recognition,
     "task_ledger": tasks.task_ledger,
     "throughput": steady.throughput,
     "memory": steady.memory,
