@@ -64,8 +64,7 @@ def page(handler: Handler) -> Endpoint:
             form = Form({}, [])
             if request.method == "POST":
                 form = await read_form(request)
-                if not hmac.compare_digest(form.get("token").encode(), session.token.encode()):
-                    raise PolicyError("this form is not of this session", remedy="Load the page again.")
+                require_token(form, session)
             if not await run_in_threadpool(site.admits, session):
                 return go_to("/login")
             return await run_in_threadpool(handler, PageRequest(request, site, session, form))
@@ -83,6 +82,12 @@ def page(handler: Handler) -> Endpoint:
             return render_error(request, refusal, site=site, status=500)
 
     return answer
+
+
+def require_token(form: Form, session: Session) -> None:
+    """Raises ``PolicyError`` where the form is none of a page of this session."""
+    if not hmac.compare_digest(form.get("token").encode(), session.token.encode()):
+        raise PolicyError("this form is not of this session", remedy="Load the page again.")
 
 
 def find_site(request: Request) -> Site | None:

@@ -9,7 +9,8 @@ from starlette.responses import Response
 from cleared.errors import ClearedError
 from cleared.web.access import Access
 from cleared.web.forms import read_form
-from cleared.web.page_rendering import go_to, render_page
+from cleared.web.page import require_token
+from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_pages import check_sign_in, sign_in_question
 
 
@@ -54,6 +55,12 @@ async def sign_in(request: Request) -> Response:
 async def sign_out(request: Request) -> Response:
     """End the session of this browser."""
     access: Access = request.app.state.access
+    session = request.scope.get("session")
+    if session is not None:
+        try:
+            require_token(await read_form(request), session)
+        except ClearedError as error:
+            return render_error(request, error)
     access.end_session(request.cookies.get(cookie_name(request), ""))
     response = go_to("/login")
     response.delete_cookie(cookie_name(request), path="/")

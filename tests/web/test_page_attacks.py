@@ -1,0 +1,135 @@
+"""What a page must bear: cookies of another port, a thousand connections, markup in every text. Row I4."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from harness import Workspace, chase, copy_books
+from hostile_books import post_texts
+from web_client import Server, inner_server
+
+MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
+ODD = "\u202egnp.exe\x1b[31m\u2066"
+
+
+@pytest.fixture
+def server(posted: Workspace) -> Iterator[Server]:
+    with inner_server(posted.root) as running:
+        running.sign_in(running.code)
+        yield running
+
+
+def test_i4_a_cookie_of_one_server_opens_no_other(server: Server, starting_point: Path, tmp_path: Path) -> None:
+    """Row I4: cookies ignore ports: another server of this machine gets ours, and can do nothing with it."""
+    name, value = server.cookie.split("=", 1)
+    assert name == f"cleared-{server.port}"
+    with inner_server(copy_books(starting_point, tmp_path / "others")) as other:
+        for stolen in (
+            server.cookie,
+            f"cleared-{other.port}={value}",
+            f"{server.cookie}; cleared-{other.port}={value}",
+        ):
+            page = other.send("GET", "/queue", headers={"Cookie": stolen})
+            assert page.status == 303 and page.headers["location"] == "/login"
+        both = other.sign_in(other.code).headers["set-cookie"]
+        assert "HttpOnly" in both and "SameSite=strict" in both.replace("Strict", "strict")
+        other.cookie = f"{server.cookie}; {other.cookie}"
+        assert other.get("/queue").status == 200, "both cookies beside each other"
+        token = server.get("/").fields("token")[0]
+        for path in ("/queue/undo", "/sign-out"):
+            page = other.send("POST", path, [("token", token)])
+            assert page.status == 409, "the token of one session is none of another"
+
+
+def test_a_thousand_connections_keep_nobody_from_deciding(server: Server, posted: Workspace) -> None:
+    """A thousand connections, half of them with the beginning of a request; a person reads and decides meanwhile."""
+    place = ("127.0.0.1", server.port)
+    with contextlib.ExitStack() as stack:
+        for number in range(1_000):
+            wire = stack.enter_context(socket.create_connection(place, 30))
+            if number % 2:
+                with contextlib.suppress(OSError):  # closed, for the newer ones
+                    wire.sendall(b"POST /queue HTTP/1.1\r\nHost: localhost:%d\r\nX-Slow: " % server.port)
+        queue = server.get("/queue")
+        assert queue.status == 200 and "2 cards" in queue.text
+        assert "Confirmed" in server.submit(queue, "/queue", ("choice", "confirm")).text
+    assert len(posted.cards()) == 1
+
+
+class Elements(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self, body: str) -> None:
+        super().__init__()
+        self.odd: list[str] = []
+        self.links: set[str] = set()
+        self.feed(body)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        src = values.get("src") or ""
+        if tag in ("img", "iframe", "object") or (tag == "script" and not src.startswith("/static/")):
+            self.odd.append(tag)
+        self.odd += [name for name in values if name.startswith("on") or name == "style"]
+        for name in ("href", "action", "src"):
+            address = values.get(name) or "/"
+            if not address.startswith(("/", "#")) or address.startswith("//"):
+                self.odd.append(address)
+        if tag == "a" and (values.get("href") or "").startswith("/"):
+            self.links.add(str(values["href"]))
+
+
+def test_markup_in_every_text_is_text(posted: Workspace) -> None:
+    """Bank texts, headers of scripts, account names, reasons, entries, file names, queries."""
+    hostile = MARKUP + ODD
+    posted.drop("hostile.csv", chase(("02/01/2025", MARKUP.replace('"', ""), "-9.00")))
+    posted.run("ingest")
+    post_texts(posted, (MARKUP,))
+    source = posted.read("agents/ingest.py")
+    posted.put("agents/evil.py", source.replace("name: ", f"name: {MARKUP} ", 1))
+    posted.put(
+        "agents/other.py", f'"""\nname: other\ndescription: {MARKUP}\n"""\nctx_log("{MARKUP}".replace("x", "y"))\n'
+    )
+    chart = posted.read("accounts/chart.csv") if (posted.root / "accounts/chart.csv").exists() else ""
+    if chart:
+        posted.put("accounts/chart.csv", chart.replace("Meals", f'"{MARKUP.replace(chr(34), chr(34) * 2)}"', 1))
+        posted.commit("names")
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        card = server.get("/queue").fields("card")[0]
+        todo = ["/", "/queue", "/agents", "/runs", "/books", "/books/entries", "/chat", "/loop", "/reports",
+                *(f"{path}{quote(hostile)}" for path in ("/agents/", "/runs/", "/books/entries/", "/queue/", "/work/",
+                                                         "/chat/", "/w/", "/books/entries?text=", "/queue?q=",
+                                                         "/books/entries?month=", "/books/entries?account=",
+                                                         f"/queue?card={card}&q=", f"/queue/accounts?card={card}&q=",
+                                                         "/queue?card="))]  # fmt: skip
+        seen: set[str] = set()
+        shown = 0
+        while todo and len(seen) < 120:
+            path = todo.pop()
+            if path in seen or "/file." in path:
+                continue
+            seen.add(path)
+            page = server.get(path)
+            assert page.status < 500 or (path == "/loop" and page.status == 503), (path, page.text)
+            if "text/html" not in page.headers.get("content-type", ""):
+                continue
+            elements = Elements(page.body)
+            assert elements.odd == [], (path, elements.odd)
+            assert not {"\u202e", "\u2066", "\x1b"} & set(page.body), path
+            shown += "{{7*7}}" in page.text
+            todo += elements.links - seen
+        assert shown > 8
+        queue = server.get(f"/queue?card={card}")
+        answer = server.submit(queue, "/queue", ("choice", "reject"), ("reason", hostile))
+        assert Elements(answer.body).odd == []
+        answer = server.submit(server.get("/queue"), "/queue", ("choice", hostile))
+        assert Elements(answer.body).odd == []
+        answer = server.upload(server.get("/"), {f"a{MARKUP.replace(chr(34), '')}.csv": b"x"})
+        assert Elements(answer.body).odd == [] and answer.status < 500
