@@ -83,3 +83,9 @@ def test_the_growth_is_a_table_and_a_drawing(tmp_path: Path) -> None:
     page.write_text("before\n<!-- growth: begin -->\nold\n<!-- growth: end -->\nafter\n")
     growth.replace_section(page, "growth", table)
     assert "old" not in page.read_text() and page.read_text().startswith("before") and "after" in page.read_text()
+
+
+def test_b26_what_is_suggested_with_confidence_is_right() -> None:
+    """B26: held out, of suggestions with 0.95 or more the lower bound of the share that is right reaches 0.95."""
+    result = suggestions.calibration(True)
+    assert result.ok, result.measured

@@ -56,7 +56,7 @@ def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, f
         refused(ws("bank", "add", str(file), "--id", "card"), 2, "already")
 
 
-def test_an_unknown_csv_is_described_in_the_configuration(ws: Workspace, file: Path) -> None:
+def test_b25_an_unknown_csv_is_described_in_the_configuration(ws: Workspace, file: Path) -> None:
     """Columns, dates, decimal mark, preamble and encoding are told from the file."""
     file.write_bytes(GERMAN.encode("cp1252"))
     ws.ok("bank", "add", str(file), "--id", "sparkasse", "--ledger-account", "1030", "--name", "Giro", "--no-run")

@@ -7,7 +7,7 @@ from harness import Workspace, chase
 FEBRUARY = chase(("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"))
 
 
-def test_a_card_suggests_and_y_takes_it(posted: Workspace) -> None:
+def test_b26_a_card_suggests_and_y_takes_it(posted: Workspace) -> None:
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
     posted.drop("february.csv", FEBRUARY)
     posted.run("ingest")

@@ -42,7 +42,7 @@ def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Serv
         assert page.status == 404 and "Traceback" not in page.body, (path, page)
 
 
-def test_b21_entries_are_found_by_text_amount_and_days(server: Server) -> None:
+def test_entries_are_found_by_text_amount_and_days(server: Server) -> None:
     for query, found in (("text=coffee", True), ("amount=4..5", True), ("amount=5..40", False), ("month=2025-01", True),
                          ("text=coffee&from=2025-02-01", False), ("to=2025-01-31&amount=4.50", True)):  # fmt: skip
         assert ("COFFEE" in server.get(f"/books/entries?{query}").text) is found, query
