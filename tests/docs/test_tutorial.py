@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from plain_accounting import read_hledger_balances
 from preloaded_command import PreloadedCommand
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,3 +47,15 @@ def test_page_shows_what_happens(page: str, tmp_path: Path, tools: Path) -> None
             f"{page}:{block.line} prints something else now; look, then: python -m docs.shown_commands {page}\n"
             f"$ {block.commands}\n{shown}"
         )
+    if page == "docs/howto/a-year.md" and shutil.which("hledger"):
+        _compare_with_hledger(PAGES[page].read_text(encoding="utf-8"), tmp_path / "home" / "plain" / "books.journal")
+
+
+def _compare_with_hledger(page: str, journal: Path) -> None:
+    """Each asset of the year's balance sheet is what hledger makes of the export, and so are the taxes' accounts."""
+    amounts = re.findall(
+        r"^   (\d{4}) .*? (-?\d+\.\d\d)(?: |$)", page[page.index("## The end of the year") :], re.MULTILINE
+    )
+    shown = {number: abs(Decimal(amount)) for number, amount in amounts}
+    theirs = {re.sub(r"\D*(\d{4}).*", r"\1", name): abs(v) for name, v in read_hledger_balances(journal).items() if v}
+    assert len(shown) > 8 and shown == theirs
