@@ -125,7 +125,10 @@ class ExportedBooks:
 
     def list_warnings(self) -> list[str]:
         """What makes totals of the export differ from reality; known once all entries were read."""
-        missing = [f"{name} ({account})" for name, account in self.bank_accounts.items() if account not in self.opened]
+        begun = set(self.opened)
+        if not begun.issuperset(self.bank_accounts.values()):  # what meets the bank's balance has its beginning
+            begun |= {each.account_id for month in self.find_statement_balances().values() for each in month}
+        missing = [f"{name} ({account})" for name, account in self.bank_accounts.items() if account not in begun]
         if not missing or not self.count:
             return []
         return [

@@ -10,6 +10,7 @@ from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.ledger.receipt_matching import list_payments
 from cleared.ledger.receipts import Receipt, list_inbox, parse_receipts
+from cleared.ledger.transfers import find_sides
 from cleared.queries import make_report_books, open_journal_index
 from cleared.schema import money
 
@@ -50,8 +51,10 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
             wanted = EntryFilter(start=span.start, end=span.end)
         receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
         proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
+        entries, banks = list(index.iter_entries(wanted)), set(host.ledger_accounts.values())
+        proved |= {side.entry_id for side in find_sides(entries, banks) if side.is_cleared}  # no transfer has a receipt
         payments = [
-            each for each in list_payments(index.iter_entries(wanted), set(host.ledger_accounts.values()))
+            each for each in list_payments(entries, banks)
             if each.is_out and each.amount > over and each.entry_id not in proved
         ]  # fmt: skip
     return {
