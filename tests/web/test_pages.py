@@ -81,6 +81,8 @@ def test_several_workspaces_are_apart(posted: Workspace, starting_point: Path, t
         assert "2 cards" in server.get("/w/books/queue").text
         assert "Nothing waits" in server.get("/w/others/queue").text
         assert server.get("/w/none/queue").status == 404
+        chat = server.get("/w/others/chat")
+        assert "no language model is set up" in chat.text and 'href="/w/others/chat"' in chat.body
         queue = server.get("/w/books/queue")
         assert "Confirmed" in server.submit(queue, "/w/books/queue", ("choice", "confirm")).text
     assert other.json("queue", "list") == []
