@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any
+import re
+from typing import Any, Final
 
 from cleared.approvals.approval_record import (
     CASES,
@@ -21,6 +22,8 @@ from cleared.gate import regression_tests as case_store
 from cleared.proposals import proposal as store
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Repository, Snapshot, history
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 
 
 def read_history(host: Host, name: str) -> list[dict[str, Any]]:
@@ -123,12 +126,35 @@ def diff_code(host: Host, text: str) -> dict[str, str]:
             path = str(file["path"])
             scripts = file["kind"] in ("agent", "script")
             old = approvals.approved_version(path)[0] if scripts else snapshot.read_file(path)
-            new = proposal.texts[path]
-            lines = difflib.unified_diff(
-                _split_lines(old), _split_lines(new), f"approved/{path}", f"{proposal.id}/{path}"
-            )
-            diffs[path] = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+            diffs[path] = _diff_texts(old, proposal.texts[path], f"approved/{path}", f"{proposal.id}/{path}")
         return diffs
+
+
+def diff_version(host: Host, text: str) -> dict[str, str]:
+    """Path → unified diff of a proposal's text against the version that counted when it was made.
+
+    Raises ``UsageError`` where that version is not in this clone.
+    """
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        proposal = store.find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
+        base = str(proposal.data["base"])
+        before = snapshot.at_commit(base) if _COMMIT.fullmatch(base) and repo.has_in_history(base) else None
+        diffs = {}
+        for file in proposal.data["files"]:
+            path, wanted = str(file["path"]), str(file["old"] or "")
+            old = before.read_file(path) if before is not None and wanted else None
+            if wanted and (old is None or digest_of(old) != wanted):
+                raise UsageError(
+                    f"the version of {path} before {proposal.id} is not in this clone", remedy="git fetch --unshallow"
+                )
+            diffs[path] = _diff_texts(old, proposal.texts[path], f"before/{path}", f"{proposal.id}/{path}")
+        return diffs
+
+
+def _diff_texts(old: bytes | None, new: bytes | None, old_name: str, new_name: str) -> str:
+    lines = difflib.unified_diff(_split_lines(old), _split_lines(new), old_name, new_name)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def _split_lines(data: bytes | None) -> list[str]:

@@ -14,9 +14,10 @@ from cleared.changes.host import Host
 from cleared.errors import UsageError
 from cleared.operations import agent_operations
 from cleared.proposals.agent_switch import switch_agent
-from cleared.proposals.proposal_history import read_history
+from cleared.proposals.proposal_history import diff_version, read_history
 from cleared.proposals.rollback import roll_back_script
 from cleared.review.card_actions import ActionResult
+from cleared.review.source_files import FileView
 from cleared.service.status_report import upcoming_runs
 from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
@@ -47,6 +48,16 @@ def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str
         runs=queries.read_runs(host, 20, name), outcome=outcome, digest=_live_digest(host, name),
         may_change=may_change_what_runs(page),
     )  # fmt: skip
+
+
+def show_change(page: PageRequest) -> Response:
+    """What a version of the agent changed in the one before."""
+    name, proposal = page.part("name"), page.part("proposal")
+    host = page.site.open_host()
+    if proposal not in {line["proposal"] for line in read_history(host, name) if line["proposal"]}:
+        raise UsageError(f"{name} has no version of {proposal[:40]!r}", remedy="Choose one from its page.")
+    files = [FileView(path, tuple(text.splitlines())) for path, text in diff_version(host, proposal).items()]
+    return page.render("code.html", files=files, card_id="", is_change=True, back=f"/agents/{quote(name)}")
 
 
 def _live_digest(host: Host, name: str) -> str:

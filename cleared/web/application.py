@@ -96,6 +96,7 @@ def _make_routes() -> list[Route]:
         Route("/agents", page(agent_pages.list_agents)),
         Route("/agents/{name}", page(agent_pages.show_agent)),
         Route("/agents/{name}", page(agent_pages.run_agent), methods=["POST"]),
+        Route("/agents/{name}/changes/{proposal}", page(agent_pages.show_change)),
         Route("/agents/{name}/decide", page(agent_pages.decide_agent), methods=["POST"]),
         Route("/runs", page(run_pages.list_runs)),
         Route("/runs/{run}", page(run_pages.show_run)),

@@ -104,7 +104,9 @@ def show_code(page: PageRequest) -> Response:
     """The code behind a card: what a proposal changes, or the script at the line that made the entry."""
     queue = page.site.read_queue()
     files = card_actions.card_code(page.site.open_host(), queue, page.part("card"))
-    return page.render("code.html", files=files, card_id=page.part("card"), is_change=_is_proposal(queue, page))
+    return page.render(
+        "code.html", files=files, card_id=page.part("card"), is_change=_is_proposal(queue, page), back=""
+    )
 
 
 def show_file(page: PageRequest) -> Response:
@@ -112,7 +114,7 @@ def show_file(page: PageRequest) -> Response:
     queue = page.site.read_queue()
     _require_open(queue, page.part("card"))
     view: FileView = bank_file(page.site.open_host(), queue, page.part("card"))
-    return page.render("code.html", files=[view], card_id=page.part("card"), is_change=False)
+    return page.render("code.html", files=[view], card_id=page.part("card"), is_change=False, back="")
 
 
 def decide(page: PageRequest) -> Response:

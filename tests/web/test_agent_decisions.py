@@ -40,6 +40,21 @@ def test_with_an_open_key_an_agent_is_disabled_and_nothing_comes_back(server: Se
     ws.in_order()
 
 
+def test_each_version_shows_what_it_changed(server: Server, ws: Workspace) -> None:
+    """Against the version that counted then, also when later ones have come; nothing of another agent's."""
+    for number in (2, 3):
+        ws.put("agents/probe.py", ws.read("agents/probe.py").replace(f"version {number - 1}", f"version {number}"))
+        ws.ok("agent", "propose", "probe")
+        ws.ok("agent", "approve", f"P{number - 1}")
+    page = server.get("/agents/probe")
+    assert 'href="/agents/probe/changes/P1"' in page.body
+    change = server.get("/agents/probe/changes/P1")
+    assert "-ctx_log('version 1')" in change.text and "+ctx_log('version 2')" in change.text
+    assert "version 3" not in change.text and "Back to the agent" in change.text
+    for path in ("/agents/probe/changes/P9", "/agents/ingest/changes/P1", "/agents/none/changes/P1"):
+        assert server.get(path).status == 404, path
+
+
 def test_with_a_passkey_it_is_enabled_and_rolled_back(server: Server, ws: Workspace) -> None:
     """Each asks it again."""
     for number in (2, 3):
