@@ -99,7 +99,7 @@ def _write_report(report: Report, format: str, path: Path, force: bool, workspac
 
 
 def _print_report(report: Report) -> None:
-    from cleared.reports.renderings import format_cell, format_label
+    from cleared.reports.cell_texts import format_cell, format_label
 
     for line in report.list_heads():
         print_line(line)
@@ -124,7 +124,7 @@ def _print_long(report: Report) -> None:
     from collections.abc import Iterator, Sequence
     from itertools import islice
 
-    from cleared.reports.renderings import format_cell, format_label
+    from cleared.reports.cell_texts import format_cell, format_label
 
     titles = [report.label_title, *(c.title for c in report.columns)]
 

@@ -12,7 +12,7 @@ from cleared.exports.exported_journal import ExportedBooks
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
-from cleared.reports.renderings import protect_text
+from cleared.reports.cell_texts import protect_text
 from cleared.reports.report import Cell
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan

@@ -12,7 +12,7 @@ from cleared.errors import WorkspaceError
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.receipts import Receipt, parse_receipts
-from cleared.reports.renderings import protect_text
+from cleared.reports.cell_texts import protect_text
 from cleared.safe_files import read_stable
 from cleared.schema.date_spans import DateSpan
 from cleared.terminal import count_noun, escape_text

@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from cleared.reports.bar_chart import draw_bars
-from cleared.reports.renderings import format_cell, format_label
+from cleared.reports.cell_texts import format_cell, format_label
 from cleared.reports.report import Report, Row
 from cleared.terminal import escape_text
 

@@ -1,4 +1,4 @@
-"""A report as CSV, JSON, an HTML page or a workbook, written row by row; and its cells as people read them."""
+"""A report as CSV, JSON, an HTML page or a workbook, written row by row."""
 
 from __future__ import annotations
 
@@ -8,30 +8,13 @@ from decimal import Decimal
 from typing import Any, BinaryIO, Final
 
 from cleared.ledger.csv_text import format_record
-from cleared.reports.report import Cell, Column, Report, Row
+from cleared.reports.cell_texts import protect_text
+from cleared.reports.report import Report, Row
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan
 
 FORMATS: Final = ("table", "csv", "json", "html", "xlsx")
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%", "＝", "＋", "－", "＠")
 _AT_ONCE: Final = 500
-
-
-def format_cell(cell: Cell, column: Column, row: Row) -> str:
-    """A cell as people read it."""
-    if cell is None or (column.hides_zero and not row.is_bold and cell == 0):
-        return ""
-    return money.format_amount(cell) if isinstance(cell, Decimal) else str(cell)
-
-
-def format_label(row: Row) -> str:
-    """A row's label with its account's number, where it is not a total."""
-    return f"{row.account_id} {row.label}" if row.account_id is not None and row.kind != "total" else row.label
-
-
-def protect_text(text: str) -> str:
-    """A text that no spreadsheet program takes for a formula: with an apostrophe before it where it could be one."""
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA_STARTS) else text
 
 
 def write_csv(report: Report) -> Iterator[str]:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, Final, Self
 
 from cleared.errors import UsageError
-from cleared.reports.renderings import format_label
+from cleared.reports.cell_texts import format_label
 from cleared.reports.report import Cell, Column, Report, Row
 from cleared.terminal import escape_text
 
