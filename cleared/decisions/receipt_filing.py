@@ -6,6 +6,7 @@ A file of ``receipts/inbox/`` leaves it only when the commit that keeps it is ma
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -172,10 +173,10 @@ def _file_all(
                 receipt = replace(receipt, entries=(*receipt.entries, entry_id))
             receipts[each.digest] = receipt
             files |= {receipt.file: each.data} if _is_in_git(host, decision_context.snapshot, receipt.file) else {}
-            moves += _plan_move(host, decision_context.snapshot, each, receipt)
+            moves += _plan_move(host, decision_context.snapshot, each, receipt, is_known=known is not None)
             filed.append(FiledReceipt(receipt, known is None))
         filed[:] = list(_propose_all(context, filed, receipts)) if by is not None or entry_id is None else filed
-        if not rows and not moves:
+        if not rows and not moves and not any(each.proposed for each in filed):
             return None
         if rows:
             files |= stage_rows(context, rows)
@@ -191,9 +192,11 @@ def _is_in_git(host: Host, snapshot: Snapshot, file: str) -> bool:
     return host.config.receipts.keep == "git" or snapshot.find_entry(file) is not None
 
 
-def _plan_move(host: Host, snapshot: Snapshot, found: _FoundFile, receipt: Receipt) -> list[LocalMove]:
-    if found.path is None:
-        return []
+def _plan_move(
+    host: Host, snapshot: Snapshot, found: _FoundFile, receipt: Receipt, *, is_known: bool
+) -> list[LocalMove]:
+    if found.path is None or (is_known and not os.path.lexists(host.root / found.path)):
+        return []  # the commit of a command that was killed, or another command, has taken it since it was read
     is_there = _is_in_git(host, snapshot, receipt.file) or (host.root / receipt.file).exists()
     return [LocalMove(found.path, None if is_there else receipt.file, found.data)]
 

@@ -21,13 +21,13 @@ def read_receipts(context: Context) -> dict[str, Receipt]:
 def propose_kept_receipts(context: Context) -> None:
     """Stage a card for each receipt without an entry that a payment fits now."""
     receipts = read_receipts(context)
-    propose_links(context, receipts.values(), receipts)
+    propose_links(context, (each for each in receipts.values() if not each.entries), receipts)
 
 
 def propose_links(context: Context, loose: Iterable[Receipt], receipts: Mapping[str, Receipt]) -> dict[str, Payment]:
-    """Stage a card for each receipt without an entry that one payment fits; SHA-256 → the payment. Nothing is asked
-    twice."""
-    loose = [each for each in loose if not each.entries and each.amounts]
+    """Stage a card for each receipt without an entry that stands, where one payment fits; SHA-256 → the payment.
+    Nothing is asked twice."""
+    loose = [each for each in loose if each.amounts and not _proves_any(context, each)]
     if not loose:
         return {}
     since = first_day(loose, context.today)
@@ -47,6 +47,11 @@ def propose_links(context: Context, loose: Iterable[Receipt], receipts: Mapping[
             _stage_card(context, receipt, payment)
             proposed[receipt.sha256] = payment
     return proposed
+
+
+def _proves_any(context: Context, receipt: Receipt) -> bool:
+    entries = (context.books.find_entry(entry_id) for entry_id in receipt.entries)
+    return any(entry is not None and entry.status != "voided" for entry in entries)
 
 
 def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> None:

@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import Entry
 from cleared.ledger.receipts import Receipt
 
@@ -31,10 +30,10 @@ class Payment(NamedTuple):
 
 
 def list_payments(entries: Iterable[Entry], bank_accounts: Collection[int]) -> Iterator[Payment]:
-    """The payments among entries: what stands, and moved money of a bank account. Not corrections, nor transfers
-    between bank accounts."""
+    """The payments among entries: what stands, and moved money of a bank account; not transfers between them. A
+    correction is one where it was posted for the bank's line again."""
     for entry in entries:
-        if entry.status == "voided" or CORRECTS in entry.tags:
+        if entry.status == "voided":
             continue
         moved = sum((leg.amount for leg in entry.legs if leg.account_id in bank_accounts), Decimal(0))
         if moved:

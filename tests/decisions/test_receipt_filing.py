@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace, chase, refused, unchanged
+from forked import Forks
+from harness import Workspace, chase, copy_books, refused, unchanged
 from world import World
 
 from cleared.importers.receipt_text import find_amounts, find_days, read_receipt
+from cleared.vcs import STEPS
 
 DEPOT = b"Coffee house\nDate: 01/19/2025\nSubtotal 40.00\nTax 5.10\nTotal $45.10\n"
 
@@ -118,6 +120,47 @@ def test_the_same_file_twice_two_entries_and_a_void(posted: Workspace, paid: dic
     posted.ok("receipt", "remove", "paper.pdf")
     assert posted.json("receipt", "list")["receipts"] == [] and not (posted.root / first["file"]).exists()
     posted.in_order()
+
+
+def test_an_entry_that_is_posted_again_needs_its_receipt(posted: Workspace, tmp_path: Path) -> None:
+    """B29: a correction of the day voids the entry and posts another: missing says so, and the file proposes it."""
+    [old] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "4.50"]
+    file = tmp_path / "2025-01-10 coffee 4.50.jpg"
+    file.write_bytes(b"\xff\xd8")
+    posted.ok("receipt", "add", str(file), "--entry", old)
+    assert old not in [p["entry_id"] for p in posted.json("receipt", "missing")["payments"]]
+    posted.ok("queue", "correct", old, "--date", "2025-01-11")
+    [again] = [p["entry_id"] for p in posted.json("receipt", "missing")["payments"] if p["amount"] == "4.50"]
+    assert again != old
+    assert posted.json("receipt", "add", str(file))["receipts"][0]["proposed"] == again
+    [card] = receipt_cards(posted)
+    posted.ok("queue", "answer", card["id"], "link")
+    assert posted.json("receipt", "list")["receipts"][0]["entries"] == [old, again]
+    with unchanged(posted):
+        assert posted.json("receipt", "add", str(file))["receipts"][0]["proposed"] is None
+    posted.in_order()
+
+
+@pytest.mark.parametrize("keep", ["git", "local"])
+def test_b29_killed_while_receipts_are_kept(posted: Workspace, keep: str, tmp_path: Path) -> None:
+    """B29: SIGKILL at each step: the next command keeps each file of the inbox once, and loses none."""
+    if keep == "local":
+        posted.ok("config", "set", "receipts.keep", keep)
+    contents = {"a.txt": DEPOT, "b.txt": b"Total 1.00"}
+    for name, data in contents.items():
+        drop_receipt(posted, name, data)
+    with Forks() as forks:
+        for step in STEPS:
+            ws = Workspace(copy_books(posted.root, tmp_path / step))
+            assert forks.killed_at(ws.root, ["receipts"], step), step
+            ws.ok("receipt", "add")
+            listed = ws.json("receipt", "list")
+            assert sorted(each["name"] for each in listed["receipts"]) == sorted(contents) and not listed["inbox"], step
+            files = [path.read_bytes() for path in (ws.root / "receipts").rglob("*") if path.is_file()]
+            assert sorted(files) == sorted(contents.values()), step
+            assert ws.read("books/bank/receipts.csv").count(",kept,") == len(contents), step
+            assert ws.git("rev-list", "--count", f"{posted.head()}..HEAD").strip() == "1", step
+            ws.in_order()
 
 
 def test_what_lies_in_the_inbox_is_hostile(posted: Workspace, tmp_path: Path) -> None:

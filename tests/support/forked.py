@@ -94,6 +94,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     """What the command line does for these words, with a say in its steps."""
     from cleared.app import open_workspace
     from cleared.clock import clock_from
+    from cleared.decisions.receipt_filing import file_inbox
     from cleared.orchestrator.task_archive import archive_tasks
     from cleared.orchestrator.task_claims import claim_task
     from cleared.orchestrator.task_completion import complete_task
@@ -117,6 +118,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "task-done": lambda task: complete_task(host, task),
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
         "task-archive": lambda: archive_tasks(host),
+        "receipts": lambda: file_inbox(host),
         "cycle": lambda binary: run_one_cycle(host, Path(binary)),
     }
     do[words[0]](*words[1:])
@@ -153,6 +155,7 @@ def main() -> None:
 
     import cleared.app
     import cleared.cycles.cycle_loop
+    import cleared.decisions.receipt_filing
     import cleared.orchestrator.task_run
     import cleared.proposals.approval
     import cleared.proposals.rollback
