@@ -16,11 +16,11 @@ traceback reaches a user for anything they can cause.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from cleared.bounds import clip_text
+from cleared.light_dataclass import dataclass
 
 
 class ExitCode(IntEnum):

@@ -16,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from typing import Any, Final, Literal
 
 from cleared.approvals.device_signing import make_token
 from cleared.approvals.keys import Key, verify_signature
 from cleared.approvals.passkey_assertions import is_passkey
+from cleared.light_dataclass import dataclass
 
 FOLDER: Final = "agents/approvals"
 CONFIG: Final = f"{FOLDER}/config.json"

@@ -11,13 +11,14 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Final
 
 from cleared.approvals.keys import Key
 from cleared.approvals.passkey_assertions import find_assertion_problem, make_challenge
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 
 
 class AssertionNeeded(PolicyError):

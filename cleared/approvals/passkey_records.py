@@ -6,13 +6,13 @@ agents/approvals/passkeys/1f3a9c0d12aa.json
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.approvals.approval_record import FOLDER as APPROVALS
 from cleared.approvals.approval_record import ApprovalRecord, digest_of, short_digest, try_parse_record
 from cleared.approvals.passkey_assertions import host_of
 from cleared.approvals.verification import Approvals
+from cleared.light_dataclass import dataclass
 
 FOLDER: Final = f"{APPROVALS}/passkeys"
 _NAME: Final = re.compile(r"[\w][\w .@'-]{0,59}")

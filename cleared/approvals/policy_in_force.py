@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from cleared.config.protected_settings import (
     with_protected_settings,
 )
 from cleared.errors import Place, PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.location import CONFIG_NAME as SETTINGS
 

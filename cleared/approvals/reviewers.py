@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest, digest_of
 from cleared.approvals.keys import Key, verify_signature
+from cleared.light_dataclass import dataclass
 
 KEY: Final = "Key"
 SIGNATURE: Final = "Signature"

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest
 from cleared.approvals.keys import Key, verify_signature
+from cleared.light_dataclass import dataclass
 
 _VERSION: Final = 1
 _MAX_TEXT: Final = 100_000

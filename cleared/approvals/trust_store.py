@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import write_atomic
 
 _ID = re.compile(r"[0-9a-f]{32}")

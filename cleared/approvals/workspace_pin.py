@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +22,7 @@ from cleared.approvals.approval_record import WORKSPACE
 from cleared.approvals.keys import cleared_home, is_inside, refuse_inside
 from cleared.approvals.trust_store import is_workspace_id
 from cleared.errors import Place, PolicyError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import write_atomic
 from cleared.workspace.git_directory import find_git_folders
 

@@ -6,7 +6,7 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.approvals.reviewers import KEY
@@ -18,6 +18,7 @@ from cleared.changes.host import Host
 from cleared.decisions.decision_context import ORIGIN_TRAILERS
 from cleared.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs import Repository, Snapshot, history
 
 if TYPE_CHECKING:

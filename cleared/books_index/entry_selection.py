@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from cleared.books_index.journal_index import EntryFilter, JournalIndex
 from cleared.books_index.month_facts import MonthEntries
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.schema.days import parse_month
 from cleared.schema.money import require_bounded
 

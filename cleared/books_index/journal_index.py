@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -23,6 +22,7 @@ from cleared.books_index.month_facts import MonthEntries, MonthSums, Sums, list_
 from cleared.books_index.month_memory import MonthFacts, shared_memory
 from cleared.books_index.sealed_files import SealedFiles
 from cleared.ledger.entry import Entry, leg_suffix, parse_entry_id
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 if TYPE_CHECKING:

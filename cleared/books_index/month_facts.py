@@ -6,7 +6,7 @@ import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cleared.ledger.entry import ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.entry_json import entry_to_json, parse_number
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.books_index.month_facts import MonthEntries, MonthSums
+from cleared.light_dataclass import dataclass
 
 _MAX_ENTRIES: Final = 400_000
 """Entries that stay in memory, of all indexes of this process."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final
@@ -13,6 +13,7 @@ from cleared.bridge import jsonrpc
 from cleared.bridge import value_codec as values
 from cleared.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
 from cleared.clock import SystemClock
+from cleared.light_dataclass import dataclass
 from cleared.sandbox.limits import Limits
 
 MAX_SCRIPT: Final = 1 << 20

@@ -7,9 +7,11 @@ kind is one more ``CardKind`` here, and the code that makes its cards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Final
+
+from cleared.light_dataclass import dataclass
 
 INTRODUCTION: Final = "A card is a question that waits for a person."
 """Said once wherever cards are shown."""

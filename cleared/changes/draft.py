@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
@@ -15,6 +14,7 @@ from cleared.changes.consumed_events import read_unattested_events
 from cleared.changes.host import Host
 from cleared.changes.session import check_books
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
 

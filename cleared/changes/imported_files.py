@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -22,6 +22,7 @@ from typing import Final
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import sweep_temporaries, write_atomic
 from cleared.vcs import LocalMove
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -14,6 +13,7 @@ import typer
 from cleared.cli.command_groups import CommandGroup, completion_items
 from cleared.cli.light_values import skip_pydantic
 from cleared.cli.options import remember_workspace
+from cleared.light_dataclass import dataclass
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -21,6 +21,7 @@ from cleared.config.setting_keys import setting_fields as keys_of
 from cleared.config.value_checks import CHECKS, check_config
 from cleared.config.yaml_tree import Node
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError, WorkspaceError
+from cleared.light_dataclass import dataclass
 
 MAX_BYTES = 1_000_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)

@@ -7,7 +7,7 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -17,6 +17,7 @@ from cleared.config import model
 from cleared.config.loading import type_name
 from cleared.config.protected_settings import is_protected
 from cleared.config.setting_keys import setting_fields
+from cleared.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

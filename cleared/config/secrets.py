@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.config.loading import SECRET_NAMES, is_secret
 from cleared.config.model import Config
 from cleared.config.plain_values import to_plain_values
+from cleared.light_dataclass import dataclass
 
 REDACTED: Final = "[redacted]"
 MIN_LENGTH: Final = 6

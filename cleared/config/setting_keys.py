@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from cleared.config import bank_section, model
+from cleared.light_dataclass import dataclass
 
 ALIASES: dict[tuple[type, str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
 """Other names of keys, from the published design."""
@@ -25,7 +26,7 @@ REFUSED: dict[tuple[type, str], str] = {
 _NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SettingField:
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
     accepted, and no part of the program reads it yet."""

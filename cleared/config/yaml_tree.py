@@ -7,8 +7,10 @@ a scalar is its text, and what that means is decided by the key it stands at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from cleared.light_dataclass import dataclass
 
 MAX_DEPTH = 20
 

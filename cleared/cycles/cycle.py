@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -29,6 +29,7 @@ from cleared.cycles.engine_process import EngineRun, run_engine
 from cleared.cycles.engines.engine import EngineReport
 from cleared.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.loop.job_output import JobOutput
 from cleared.loop.job_processes import end_job_processes
 from cleared.loop.private_clone import PrivateClone, make_private_clone, remove_tree

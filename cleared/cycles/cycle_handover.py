@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +17,7 @@ from cleared.cycles.consensus import CONSENSUS, ConsensusFile
 from cleared.cycles.engine_changes import TakenChanges, leave_note, take_changes
 from cleared.cycles.engines import ENGINE_MODULES
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.loop.private_clone import PrivateClone
 from cleared.safe_files import read_stable, write_atomic
 

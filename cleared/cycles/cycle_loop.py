@@ -7,7 +7,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -22,6 +21,7 @@ from cleared.cycles.cycle import CycleRequest, CycleResult, resume_cycle, run_cy
 from cleared.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
 from cleared.cycles.cycle_settings import CycleSettings
 from cleared.errors import BusyError, ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.sandbox.confinement import ConfinementUnavailable
 from cleared.workspace.lock import writer_lock
 

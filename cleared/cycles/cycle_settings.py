@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from cleared.config.value_checks import CHECKS
 from cleared.cycles.engines import load_engine
 from cleared.cycles.engines.engine import Engine, LaunchOptions
 from cleared.errors import Place, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.loop.loop_settings import OPT_IN_VARIABLE as OPT_IN_VARIABLE
 
 VARIABLES: Final = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE
@@ -13,6 +13,7 @@ from cleared.clock import format_iso
 from cleared.cycles.consensus import BACKUP, CONSENSUS
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.loop.private_clone import FileChange, PrivateClone, sort_change
 from cleared.proposals.submission import Author, propose_changes
 from cleared.review.branch_merge import PREFIX

@@ -7,12 +7,12 @@ import selectors
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from cleared.clock import Clock
 from cleared.cycles.engine_keeper import EngineKeeper
+from cleared.light_dataclass import dataclass
 from cleared.loop.job_output import JobOutput
 from cleared.sandbox.confinement import Restrictions
 

@@ -7,10 +7,11 @@ only its end: a model that writes about limits, or "line 1429", is none.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from cleared.light_dataclass import dataclass
 
 _LIMIT: Final = re.compile(
     r"\b(?:usage|rate|session|weekly|5-hour|hourly|daily|monthly|request|token)[ _-]limit\b"

@@ -6,7 +6,6 @@ Until then nothing of it is in the books. A card holds the whole entry as it is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -22,6 +21,7 @@ from cleared.errors import Place, PolicyError
 from cleared.ledger.corrections import make_leg
 from cleared.ledger.entry import ZERO, Entry
 from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.schema import money
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from cleared.approvals.approval_record import CONFIG, FOLDER, ApprovalRecord, try_parse_record
@@ -30,6 +30,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.vcs import Snapshot
 from cleared.vcs.commit_text import format_message, parse_trailers

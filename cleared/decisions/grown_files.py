@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -20,6 +20,7 @@ from cleared.changes.imported_files import HeldFile, held_files, save_record
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable, write_atomic
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +33,7 @@ from cleared.ledger.bank_lines import (
 from cleared.ledger.corrections import CORRECTS, find_all_corrections
 from cleared.ledger.entry import Entry, parse_entry_id
 from cleared.ledger.staged_bank_lines import RELEASED
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.safe_files import read_stable
 from cleared.terminal import count_noun

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
@@ -20,6 +19,7 @@ from cleared.decisions.decision_context import (
 from cleared.errors import CheckFailed
 from cleared.ledger.checks import check_books
 from cleared.ledger.violations import BooksViolated
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import write_atomic
 from cleared.vcs import Repository, Snapshot, find_ancestor, parse_parents
 

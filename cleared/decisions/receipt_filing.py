@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ from cleared.ledger.receipts import (
     parse_receipts,
     place_receipt,
 )
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.safe_files import read_stable, write_new
 from cleared.vcs import LocalMove, Snapshot

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.approvals.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
@@ -32,6 +32,7 @@ from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.errors import WorkspaceError
 from cleared.ledger.violations import Violation
+from cleared.light_dataclass import dataclass
 from cleared.vcs import Repository, Snapshot, parse_parents
 
 if TYPE_CHECKING:

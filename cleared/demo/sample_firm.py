@@ -11,13 +11,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
 from cleared.config import yaml_tree
 from cleared.config.editing import set_value
+from cleared.light_dataclass import dataclass
 from cleared.workspace import starters
 
 OPENING_CENTS = 1_842_655

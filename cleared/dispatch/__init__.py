@@ -7,12 +7,12 @@ it refuses what is not allowed, remembers what happened, and latches the first f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
 from cleared.bounds import MAX_ANSWER_BYTES, MAX_FIRST_CALLS, MAX_TRACE_BYTES, clip_text, data_size
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
+from cleared.light_dataclass import dataclass
 from cleared.registry.primitive import Effect, Registry
 from cleared.registry.vocabulary import DecodingContext
 

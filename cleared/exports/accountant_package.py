@@ -11,7 +11,7 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -29,6 +29,7 @@ from cleared.exports.packaged_receipts import (
     write_receipt_list,
 )
 from cleared.exports.workbook_export import list_reports, write_workbook
+from cleared.light_dataclass import dataclass
 from cleared.queries import make_report_books
 from cleared.reports.renderings import join_texts, write_text
 from cleared.reports.report import Report, describe_pending

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
@@ -12,6 +11,7 @@ from cleared.exports.exported_journal import ExportedBooks
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
+from cleared.light_dataclass import dataclass
 from cleared.reports.cell_texts import protect_text
 from cleared.reports.report import Cell
 from cleared.schema import money

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from cleared.errors import Place, WorkspaceError
 from cleared.ledger.chart import Account
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 OPENING: Final = "@kind=opening"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from cleared.errors import WorkspaceError
 from cleared.exports.exported_journal import ExportedBooks
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.receipts import Receipt, parse_receipts
+from cleared.light_dataclass import dataclass
 from cleared.reports.cell_texts import protect_text
 from cleared.safe_files import read_stable
 from cleared.schema.date_spans import DateSpan

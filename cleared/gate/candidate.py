@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,6 +14,7 @@ from cleared.config.loading import load_config
 from cleared.config.model import Config
 from cleared.errors import Place, UsageError
 from cleared.gate.regression_tests import CASES_DIR
+from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
 from cleared.safe_files import read_stable
 from cleared.safe_names import require_safe_name

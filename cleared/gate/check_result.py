@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, Literal, TypeVar
 
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.impact import Impact
+from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, is_switchable, split_findings
 from cleared.sandbox.header import Header

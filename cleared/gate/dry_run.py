@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from cleared.changes.session import recent_commits
 from cleared.errors import ClearedError, PolicyError
 from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.violations import BooksViolated, Violation
+from cleared.light_dataclass import dataclass
 from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Script, Scripts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from cleared.approvals.approval_record import canonical_digest
@@ -27,6 +27,7 @@ from cleared.gate.lint_rules import RULES, TITLES, result_to_dict
 from cleared.gate.regression_tests import find_changed_tests, parse_test, to_plain_json
 from cleared.gate.static_checks import CHECKS as STATIC_CHECKS
 from cleared.gate.static_checks import StaticChecks
+from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants

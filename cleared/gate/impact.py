@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
+from cleared.light_dataclass import dataclass
 from cleared.terminal import count_noun
 
 _FIELDS_SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")

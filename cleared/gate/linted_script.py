@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Final, TypeVar
 
 from cleared.errors import Place
 from cleared.gate.possible_values import PossibleValues
 from cleared.ledger.chart import Chart
+from cleared.light_dataclass import dataclass
 from cleared.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.header import Header, parse_header

@@ -6,7 +6,6 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +14,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
+from cleared.light_dataclass import dataclass
 from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
 from cleared.safe_files import read_stable

@@ -10,7 +10,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -23,6 +23,7 @@ from cleared.errors import Place
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact, describe_values
 from cleared.gate.past_runs import DryRunInput
+from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.finding import Finding, make_rules

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -19,6 +18,7 @@ from cleared.config.bank_section import BankAccount, CsvProfile
 from cleared.config.model import Config
 from cleared.importers.csv_presets import find_profile
 from cleared.importers.plugins import BUILT_IN, STATEMENT_FORMATS
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 

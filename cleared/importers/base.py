@@ -8,10 +8,11 @@ A plug-in is a class without constructor arguments, published as an entry point 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from cleared.errors import ClearedError, ExitCode, Place
+from cleared.light_dataclass import dataclass
 from cleared.schema.bank_row import BankRow, ParsedFile
 
 SAMPLE_BYTES = 64 * 1024

@@ -8,7 +8,7 @@ is ever expanded, and nothing is fetched.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from typing import Any
 
@@ -21,6 +21,7 @@ from cleared.importers.statement_values import (
     read_amount,
     read_currency,
 )
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, ParsedFile, Statement
 

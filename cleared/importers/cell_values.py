@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from cleared.importers.base import quote_text
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 _SIGNS = {"-": -1, "\u2212": -1, "+": 1}

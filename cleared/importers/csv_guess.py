@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -19,6 +19,7 @@ from cleared.importers.cell_values import AmountStyle, make_strptime_parser
 from cleared.importers.csv_records import read_header, read_records, split_lines
 from cleared.importers.csv_table import fold_names
 from cleared.importers.text_decoding import decode_text
+from cleared.light_dataclass import dataclass
 
 MAX_ROWS: Final = 2_000
 """How many rows are looked at."""

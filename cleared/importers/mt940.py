@@ -7,7 +7,7 @@ Each statement must have its closing balance; without one the file was cut off.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from decimal import Decimal
 
@@ -17,6 +17,7 @@ from cleared.importers.base import Faults, FieldError, ImportFileError, Sample, 
 from cleared.importers.csv_records import split_lines
 from cleared.importers.csv_table import too_many_rows_error
 from cleared.importers.statement_values import choose_encoding, list_account_hints, read_amount
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, ParsedFile, Statement
 

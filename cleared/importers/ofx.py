@@ -8,7 +8,7 @@ moves none of them to another day.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
@@ -21,6 +21,7 @@ from cleared.importers.statement_values import (
     read_currency,
     read_packed_date,
 )
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, ParsedFile, Statement
 

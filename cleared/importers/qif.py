@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import TypeVar
@@ -20,6 +20,7 @@ from cleared.importers.cell_values import AmountStyle
 from cleared.importers.csv_records import split_lines
 from cleared.importers.csv_table import too_many_rows_error
 from cleared.importers.statement_values import choose_encoding, list_account_hints
+from cleared.light_dataclass import dataclass
 from cleared.schema.bank_row import BankRow, ParsedFile, Statement
 
 _T = TypeVar("_T")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -13,6 +13,7 @@ from cleared.config.bank_section import BankAccount
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import BankLine
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, Statement
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.ledger.bank_lines import BankLine, normalise_description
 from cleared.ledger.staged_bank_lines import NEAR_DAYS
+from cleared.light_dataclass import dataclass
 
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 

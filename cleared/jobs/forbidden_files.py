@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from cleared.approvals.keys import cleared_home
 from cleared.errors import ClearedError, Place, PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.safe_names import resolve_inside
 
 NAME_PATTERNS: Final = (

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
@@ -18,6 +17,7 @@ from typing import Any, Final, Literal
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.light_dataclass import dataclass
 from cleared.safe_names import require_safe_name
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"

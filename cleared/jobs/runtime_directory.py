@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cleared.config.model import Config
 from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import describe_os_error
 from cleared.workspace.lock import ensure_state_dir
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
@@ -16,6 +15,7 @@ from cleared.errors import Place, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, format_record, read_records
 from cleared.ledger.entry import ZERO, Entry, leg_suffix
 from cleared.ledger.violations import Violation
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 HEADER: Final = ("account_id", "date", "balance", "state", "by", "at", "reason")

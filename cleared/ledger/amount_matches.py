@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import islice
@@ -14,6 +14,7 @@ from typing import Final
 
 from cleared.ledger.booked_lines import BookedLine, clean_payee
 from cleared.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferSide, find_transfers
+from cleared.light_dataclass import dataclass
 
 REFUND_DAYS: Final = 120
 """Days after a purchase in which its refund is looked for."""

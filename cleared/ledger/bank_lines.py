@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
@@ -25,6 +24,7 @@ from typing import Final, NamedTuple
 from cleared.deadline import check_deadline
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, format_record, read_records
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import BankRow
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
 from typing import Final, NamedTuple
@@ -21,6 +21,7 @@ from cleared.ledger.amount_matches import AmountMatches, OpenLine
 from cleared.ledger.booked_lines import DECIDED, BookedLine, clean_payee, read_booked_lines
 from cleared.ledger.entry import Entry
 from cleared.ledger.transfers import CLEARING_ACCOUNT
+from cleared.light_dataclass import dataclass
 
 _REMEMBERED: Final = 40
 """Decisions about one payee that count: the newest."""

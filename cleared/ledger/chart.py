@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, read_records
+from cleared.light_dataclass import dataclass
 
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")

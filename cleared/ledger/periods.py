@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, format_record, read_records
+from cleared.light_dataclass import dataclass
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")

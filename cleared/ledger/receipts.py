@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Final
 from cleared.errors import Place, UsageError, WorkspaceError
 from cleared.ledger.csv_text import CsvDamage, format_record, read_records
 from cleared.ledger.violations import Violation
+from cleared.light_dataclass import dataclass
 
 FOLDER: Final = "receipts"
 INBOX: Final = f"{FOLDER}/inbox"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -17,6 +17,7 @@ from cleared.deadline import check_deadline
 from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.entry import ZERO, Entry
 from cleared.ledger.staged_bank_lines import BankBook
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 MAX_ROWS: Final = 5_000

@@ -10,7 +10,6 @@ import hashlib
 import itertools
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from heapq import nlargest
@@ -20,6 +19,7 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.booked_lines import clean_payee
+from cleared.light_dataclass import dataclass
 
 HISTORY: Final = timedelta(days=400)
 """How far back charges are looked at."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -37,6 +36,7 @@ from cleared.ledger.bank_lines import (
 from cleared.ledger.csv_text import format_record
 from cleared.ledger.entry import ZERO, Entry, leg_suffix
 from cleared.ledger.source import BookPaths, Source
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 NEAR_DAYS: Final = 5

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final
@@ -20,6 +19,7 @@ from cleared.ledger.journal import JournalMonth, append_entries, parse_month, pa
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
 from cleared.ledger.violations import Violation
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 _UNKNOWN: Final = ("", "")

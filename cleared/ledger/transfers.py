@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.light_dataclass import dataclass
 
 CLEARING_ACCOUNT: Final = 1090
 MAX_DAYS: Final = 10

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.errors import CheckFailed, Place
+from cleared.light_dataclass import dataclass
 from cleared.terminal import count_noun
 
 CHECKS: Final = {

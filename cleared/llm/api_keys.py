@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 from cleared.config.model import Llm
 from cleared.config.secrets import MIN_LENGTH
 from cleared.errors import PolicyError, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.llm.model_choice import KEY_VARIABLES, ModelChoice
 
 _T = TypeVar("_T")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from cleared.config.model import Llm
 from cleared.errors import Place, WorkspaceError
+from cleared.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult

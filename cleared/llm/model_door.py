@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,6 +18,7 @@ from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor
 from cleared.errors import ClearedError, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.llm.api_keys import require_api_key
 from cleared.llm.failures import explain_failure
 from cleared.llm.model_choice import ModelChoice, read_model_choice

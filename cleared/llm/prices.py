@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from decimal import Decimal
 from typing import Any, Final
 
 from cleared.config.model import ModelPrice
 from cleared.errors import Place, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.llm.model_choice import ModelChoice
 
 _MILLION: Final = Decimal(1_000_000)

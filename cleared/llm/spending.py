@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from cleared.clock import Clock, format_iso
 from cleared.config.model import Config
 from cleared.errors import ClearedError, ExitCode
+from cleared.light_dataclass import dataclass
 from cleared.llm.model_choice import ModelChoice
 from cleared.llm.prices import Price, TokenCount
 from cleared.llm.usage_store import BegunCall, EndedCall, Spent, UsageStore

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from cleared.light_dataclass import dataclass
 from cleared.llm.model_door import OpenWorkspace
 from cleared.llm.spending import find_business_day
 from cleared.llm.usage_store import UsageRow, UsageStore

@@ -10,11 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.light_dataclass import dataclass
 from cleared.workspace.database import connect_to_read, connect_to_write
 
 SCHEMA: Final = """

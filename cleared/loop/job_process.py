@@ -7,13 +7,14 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cleared.errors import ClearedError
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import load_function
+from cleared.light_dataclass import dataclass
 
 NO_INPUT: Final = 66
 """Exit code of a job whose input is missing (``EX_NOINPUT`` of sysexits.h)."""

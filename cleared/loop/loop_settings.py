@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from cleared.config.model import Config
 from cleared.config.model import Loop as Section
 from cleared.errors import Place, UsageError
 from cleared.jobs.runtime_directory import RuntimeDirectory, locate_runtime, own_runtime
+from cleared.light_dataclass import dataclass
 
 VARIABLES: Final = {
     "runtime_dir": "SINGLE_AGENT_RUNTIME_DIR",

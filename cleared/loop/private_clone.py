@@ -10,13 +10,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, WorkspaceError
 from cleared.gate.program_changes import sort_change as sort_change
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable
 from cleared.vcs import Snapshot
 from cleared.vcs.history_copy import copy_history

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.mcp_server.bounded_answer import clean_text, make_answer
 from cleared.operations.current_host import CurrentHost
 from cleared.operations.operation import InvalidArgument, Operation

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.mcp_server.bounded_answer import clean_text
 from cleared.mcp_server.reference_pages import SCHEME, agent_uri
 from cleared.schema.days import parse_month

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.mcp_server.bounded_answer import clean_text, make_answer, to_json_text
 from cleared.meta.system_prompt import describe_language, read_examples
 

@@ -9,10 +9,10 @@ done while the evidence says otherwise.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.bounds import clip_text
+from cleared.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from cleared.meta.tools.tool import Evidence

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 from cleared.bounds import clip_text
 from cleared.clock import Clock
 from cleared.errors import ClearedError, ExitCode, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.llm.failures import ModelFailed
 from cleared.llm.spending import SpendingStopped
 from cleared.meta.completion_check import Claim, Ending, judge_reply, strip_verdict

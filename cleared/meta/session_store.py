@@ -12,12 +12,13 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.clock import Clock, format_iso
 from cleared.errors import BusyError, Place, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import describe_os_error, read_stable, sync_folder, write_atomic
 from cleared.workspace.lock import ensure_state_dir, writer_lock
 

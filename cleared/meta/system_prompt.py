@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.gate.lint_rules import RULES
+from cleared.light_dataclass import dataclass
 from cleared.registry.projections import render_stubs
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS, WEBHOOK

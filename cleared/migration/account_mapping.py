@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from cleared.importers.base import Faults
 from cleared.importers.csv_records import read_records
 from cleared.ledger.chart import TYPES, Account, Chart
+from cleared.light_dataclass import dataclass
 from cleared.migration.source_books import SourceBooks
 
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(?![0-9])", re.ASCII)

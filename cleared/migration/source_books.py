@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from cleared.importers.cell_values import AmountStyle
+from cleared.light_dataclass import dataclass
 
 KEPT_KINDS: Final = ("opening", "closing")
 """Kinds of entries that our own exports name, and that stay."""

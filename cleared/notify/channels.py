@@ -9,12 +9,13 @@ import json
 import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.clock import Clock
+from cleared.light_dataclass import dataclass
 from cleared.workspace.outside_command import CommandFailed, run_outside_command
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.notify.channels import Message, escape_text
 from cleared.safe_files import read_stable, write_atomic
 from cleared.workspace.lock import ensure_state_dir

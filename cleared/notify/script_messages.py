@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import BusyError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.notify.channels import Message, Undelivered, escape_text, send_message
 from cleared.notify.messages import make_message, redact_message
 from cleared.notify.notifier_state import QueuedMessage, check_time, parse_queued

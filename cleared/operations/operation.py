@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from cleared.changes.host import Host
 from cleared.errors import Place, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.workspace.location import Layout
 
 REQUIRED: Final = object()

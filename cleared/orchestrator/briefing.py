@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.tasks.task_definition import Task, skill_path
 from cleared.vcs import Repository, Snapshot
 

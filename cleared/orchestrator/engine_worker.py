@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from cleared.cycles.cycle_settings import CycleSettings, read_cycle_settings, re
 from cleared.cycles.engine_confinement import engine_environment, engine_restrictions, find_binary
 from cleared.cycles.engine_process import run_engine
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.loop.job_output import JobOutput
 from cleared.loop.job_processes import end_job_processes
 from cleared.loop.private_clone import remove_tree

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from cleared.approvals.person_only import JOB
 from cleared.changes.host import Host
 from cleared.errors import WorkspaceError
 from cleared.jobs.signing import KEY_NAME, JobSigner
+from cleared.light_dataclass import dataclass
 from cleared.loop.job_process import module_search_path
 from cleared.loop.job_processes import FOLDER_VARIABLE
 from cleared.orchestrator.fenced_process import BOOTSTRAP

@@ -7,13 +7,14 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.orchestrator.task_delta import list_dirty_files
 from cleared.orchestrator.task_recording import Recorder, open_recorder, read_task_set, state_folder
 from cleared.safe_files import write_atomic

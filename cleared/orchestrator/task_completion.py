@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.orchestrator.fenced_command import CommandResult
 from cleared.orchestrator.task_claims import Claim, drop_claim, require_claim
 from cleared.orchestrator.task_delta import TaskDelta, compute_delta, find_conflicts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, Place, PolicyError
 from cleared.gate.program_changes import sort_change
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable
 from cleared.safe_names import relative_problem
 from cleared.tasks.task_definition import ARCHIVE, MAX_EXISTING_FILES, TASKS_FOLDER, Task

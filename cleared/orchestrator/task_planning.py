@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.orchestrator.task_recording import open_ledger, open_recorder, read_task_set
 from cleared.queries import read_card
 from cleared.safe_files import write_new

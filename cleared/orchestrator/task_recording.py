@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import write_atomic
 from cleared.tasks.ledger_lines import render_line
 from cleared.tasks.task_ledger import LEDGER, LedgerWriter, TaskLedger

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from cleared.changes.host import Host
 from cleared.errors import BusyError, ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.loop.private_clone import remove_tree
 from cleared.orchestrator.briefing import make_briefing
 from cleared.orchestrator.task_archive import archive_tasks

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from cleared.changes.host import Host
 from cleared.errors import PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.orchestrator.briefing import Briefing
 from cleared.orchestrator.fenced_command import run_fenced
 from cleared.orchestrator.task_delta import TaskChange, write_change

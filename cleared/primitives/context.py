@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from cleared.ledger.categoriser import Categoriser
 from cleared.ledger.entry import Entry
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.primitives.run_log import LogRow, RunLog
 from cleared.registry.vocabulary import DecodingContext

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Any, Final
+
+from cleared.light_dataclass import dataclass
 
 MODEL_ANSWER_EVENT: Final = "llm.answered"
 """An answer, as it stands among the events of the run that used it. Nothing else can emit it."""

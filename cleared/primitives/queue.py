@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -16,6 +15,7 @@ from cleared.errors import Place, PrimitiveError
 from cleared.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.ledger.corrections import effective_legs
 from cleared.ledger.entry import ZERO, Leg
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.primitives.voiding import stage_line_card
 from cleared.registry.dict_shapes import CardInfo, DecisionInfo, LegInfo

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
+from cleared.light_dataclass import dataclass
 
 _LAST_BYTES: Final = 1 << 20
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.changes.host import Host
 from cleared.errors import Place, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import write_atomic
 from cleared.sandbox.header import parse_header
 from cleared.workspace import starters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from cleared.approvals import trust_store, workspace_pin
@@ -34,6 +34,7 @@ from cleared.errors import Place, PolicyError, UsageError
 from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
+from cleared.light_dataclass import dataclass
 from cleared.proposals import proposal as store
 from cleared.proposals.proposal import Proposal, find_proposal, must_be_open
 from cleared.proposals.submission import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from cleared.approvals import trust_store
@@ -16,6 +16,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.source import Source
+from cleared.light_dataclass import dataclass
 from cleared.runs.question_tickets import Questions
 from cleared.vcs import Repository, Snapshot
 from cleared.vcs.shared_history import has_commit_of, identifying_commits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final
 
 from cleared.approvals import trust_store
@@ -15,6 +15,7 @@ from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.proposals.approval import Signer
 from cleared.proposals.clone_trust import read_identity
 from cleared.runs.approved_scripts import Scripts

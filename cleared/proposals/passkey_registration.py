@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.passkey_assertions import host_of
@@ -22,6 +20,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.proposals.approval import Signer
 from cleared.runs.approved_scripts import Scripts
 from cleared.vcs import Snapshot, Unfinished

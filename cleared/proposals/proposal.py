@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
@@ -24,6 +24,7 @@ from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.gate.candidate import Change, file_kind
 from cleared.gate.dry_run_inputs import DryRunPin
 from cleared.ledger.source import Source
+from cleared.light_dataclass import dataclass
 
 FOLDER: Final = "queue/proposals"
 _NAME: Final = re.compile(r"P([1-9][0-9]{0,8})-[0-9a-f]{8}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any
 
 from cleared.approvals import trust_store
@@ -18,6 +17,7 @@ from cleared.decisions.decision_context import Decision, DecisionContext, commit
 from cleared.decisions.shown_cards import refuse_changed
 from cleared.errors import ClearedError, UsageError
 from cleared.gate.past_runs import parent_commit
+from cleared.light_dataclass import dataclass
 from cleared.proposals.approval import Signer, is_edited
 from cleared.proposals.proposal_history import script_path
 from cleared.runs.approved_scripts import Scripts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from cleared.approvals.approval_record import CONFIG, digest_of
@@ -27,6 +27,7 @@ from cleared.errors import CheckFailed, PolicyError, WorkspaceError
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.regression_tests import CASES_DIR
+from cleared.light_dataclass import dataclass
 from cleared.proposals.approval import Signer
 from cleared.safe_files import read_stable, write_atomic
 from cleared.vcs import Unfinished

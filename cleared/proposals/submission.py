@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from cleared.decisions.decision_context import Decision, DecisionContext, commit
 from cleared.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
+from cleared.light_dataclass import dataclass
 from cleared.proposals import proposal_text, rate_limit
 from cleared.proposals.proposal import FOLDER, Proposal, ProposalDecision, load_proposals, next_number, render_proposal
 from cleared.safe_files import write_atomic

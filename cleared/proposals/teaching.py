@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
@@ -18,6 +17,7 @@ from cleared.ledger.corrections import find_all_corrections
 from cleared.ledger.entry import ZERO, Entry, parse_entry_id
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.proposals.proposal import Proposal
 from cleared.proposals.submission import propose_changes
 from cleared.proposals.vendor_table import (

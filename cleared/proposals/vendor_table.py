@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.ledger.bank_lines import normalise_description
+from cleared.light_dataclass import dataclass
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
 

@@ -6,8 +6,9 @@ that stand here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from cleared.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

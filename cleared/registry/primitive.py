@@ -7,7 +7,6 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
@@ -15,6 +14,7 @@ from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.deadline import check_deadline
 from cleared.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
+from cleared.light_dataclass import dataclass
 from cleared.registry.vocabulary import DecodingContext, ValueType
 
 _NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from decimal import Decimal
 from difflib import get_close_matches
@@ -17,6 +17,7 @@ from cleared import deadline
 from cleared.bounds import MAX_ITEMS
 from cleared.config.secrets import Redactor
 from cleared.ledger.entry import STATUSES, parse_entry_id
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 MAX_DEPTH: Final = 32

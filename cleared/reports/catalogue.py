@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.reports.report import Report
 from cleared.reports.report_books import ReportBooks
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date
 from decimal import Decimal
 from typing import Literal
 
+from cleared.light_dataclass import dataclass
 from cleared.schema.date_spans import DateSpan
 
 Cell = Decimal | int | str | date | None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from cleared.books_index.current_books import AccountRow, BankRow, BusinessFacts
 from cleared.errors import UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.reports.report import Pending
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan, fiscal_year_of, parse_span

@@ -6,11 +6,12 @@ A table's line is ``[key, line, title]`` or ``[key, line, title, share that is d
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from cleared.light_dataclass import dataclass
 
 _FOLDER: Final = Path(__file__).parent / "tax_tables"
 

@@ -4,10 +4,10 @@ their own. It takes any kind, so a new one needs nothing here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.cards.kinds import AGREEMENT, kind_named
+from cleared.light_dataclass import dataclass
 
 MAX_ROWS: Final = 50
 _LABELS: Final = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY
 from cleared.ledger.entry import Entry
+from cleared.light_dataclass import dataclass
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
 from cleared.schema import money
 

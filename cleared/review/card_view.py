@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, FAILED_RUN, LINE, PROPOSAL, QUESTION, kind_named
 from cleared.errors import UsageError
 from cleared.ledger.entry import Entry
+from cleared.light_dataclass import dataclass
 from cleared.review.answers import answer_choices
 from cleared.review.card_details import CardSection, detail_fields, detail_tables, preview_lines
 from cleared.review.card_groups import card_group, similar_entries

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -26,6 +25,7 @@ from cleared.ledger.categoriser import Categoriser, Suggestion
 from cleared.ledger.chart import Chart
 from cleared.ledger.corrections import CORRECTS
 from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.light_dataclass import dataclass
 from cleared.runs.question_tickets import Questions
 from cleared.schema import money
 from cleared.vcs import Snapshot

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.safe_names import resolve_inside
 from cleared.vcs import Snapshot

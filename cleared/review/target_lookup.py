@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from cleared.cards.card import Card
@@ -13,6 +12,7 @@ from cleared.decisions.decision_context import DecisionContext
 from cleared.decisions.shown_cards import digest_card, refuse_changed
 from cleared.errors import Place, PolicyError, UsageError
 from cleared.ledger.entry import Entry
+from cleared.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.errors import Place
+from cleared.light_dataclass import dataclass
 
 NOT_SWITCHED: Final = (
     "header", "syntax", "nesting", "character", "bidi", "invisible", "ascii-name",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Literal
+
+from cleared.light_dataclass import dataclass
 
 LineState = Literal["posted", "pending"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.schema.days import parse_month
 
 _YEAR: Final = re.compile(r"(FY)?([0-9]{4})(?:-?Q([1-4]))?", re.ASCII | re.IGNORECASE)

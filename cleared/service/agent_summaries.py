@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from cleared.books_index.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
+from cleared.light_dataclass import dataclass
 from cleared.triggers.schedule import Schedule
 from cleared.vcs import Snapshot
 from cleared.workspace.starters import shipped_digests

@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
 from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE

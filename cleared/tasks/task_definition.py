@@ -6,10 +6,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.errors import CheckFailed, Place
+from cleared.light_dataclass import dataclass
 from cleared.safe_names import relative_problem
 from cleared.tasks.schema_faults import list_faults, load_task_schema
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from cleared.light_dataclass import dataclass
 from cleared.tasks.task_definition import Task
 from cleared.tasks.task_states import BLOCKED, COMPLETED, FAILED, IN_PROGRESS, PENDING
 

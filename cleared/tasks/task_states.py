@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
+
+from cleared.light_dataclass import dataclass
 
 PENDING: Final = "pending"
 IN_PROGRESS: Final = "in-progress"

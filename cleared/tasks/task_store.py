@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Protocol
 
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable
 from cleared.safe_names import resolve_inside
 from cleared.tasks.task_definition import (

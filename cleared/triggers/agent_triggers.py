@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
 from cleared.changes.host import Host
+from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
 from cleared.sandbox.header import Header, parse_header

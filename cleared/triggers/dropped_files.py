@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from cleared.changes.emitted_events import files_handled_by
 from cleared.changes.host import Host
 from cleared.decisions.grown_files import return_grown_files
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import FILE_WATCH
 from cleared.triggers import service_notices

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ from cleared.jobs import file_schemas
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobResult, LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
+from cleared.light_dataclass import dataclass
 from cleared.primitives.loop_jobs import describe_job
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
@@ -27,6 +26,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.ledger.bank_lines import parse_imports
+from cleared.light_dataclass import dataclass
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT

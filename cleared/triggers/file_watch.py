@@ -11,10 +11,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import describe_os_error
 from cleared.workspace.drop_names import escape_name
 

@@ -10,12 +10,12 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.runs.attempt import Event, parse_event
 from cleared.workspace.database import connect_to_read, connect_to_write
 

@@ -10,12 +10,13 @@ import json
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.errors import BusyError, ClearedError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.workspace.database import connect_to_read, connect_to_write
 from cleared.workspace.git_directory import find_git_folders
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from rich.text import Text
 from textual.app import App
 
+from cleared.light_dataclass import dataclass
 from cleared.proposals.teaching import Lesson, describe_lines
 from cleared.review.card_actions import ActionRequest, approve_lesson, vendor_words
 from cleared.review.card_groups import CardGroup, possible_duplicates

@@ -11,12 +11,13 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs import working_files
 from cleared.vcs.commit_intent import CommitIntent, PathMove, encode_intent, save_intent
 from cleared.vcs.commit_plan import (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs import working_files
 from cleared.vcs.commit_intent import CommitIntent, PathChange, PathMove
 from cleared.vcs.object_writer import blob_id

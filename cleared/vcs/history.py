@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleared.errors import UsageError, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs.commit_text import parse_trailers
 from cleared.vcs.git_process import NOT_INSTALLED
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs.object_writer import blob_id
 from cleared.vcs.repository import Repository
 from cleared.vcs.snapshot import Snapshot

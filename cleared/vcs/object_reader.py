@@ -7,10 +7,10 @@ import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import IO, Literal, cast
 
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs.git_process import Git
 
 HashName = Literal["sha1", "sha256"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cleared.errors import WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.vcs.commit_text import parse_parents, parse_trailers
 from cleared.vcs.repository import Repository
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from cleared.light_dataclass import dataclass
 from cleared.vcs import working_files
 from cleared.vcs.object_writer import blob_id
 from cleared.vcs.snapshot import Snapshot

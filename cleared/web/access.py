@@ -10,8 +10,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from cleared.light_dataclass import dataclass
 
 CODE_SECONDS: Final = 600.0
 """How long a code can be used."""

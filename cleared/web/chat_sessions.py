@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from cleared.errors import BusyError, CheckFailed, ClearedError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.meta.model_session import (
     Session,
     SessionOptions,

@@ -12,13 +12,14 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.approvals.keys import cleared_home, refuse_inside
 from cleared.approvals.workspace_pin import find_clone_mark
 from cleared.errors import Place, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable, write_atomic
 
 FOLDER: Final = "clients"

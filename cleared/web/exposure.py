@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.changes.host import Host
 from cleared.errors import PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.workspace.loopback_listener import ADDRESS
 
 if TYPE_CHECKING:

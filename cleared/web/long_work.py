@@ -7,10 +7,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from cleared.errors import BusyError, UsageError
+from cleared.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from traceback import print_exception
 
 from starlette.concurrency import run_in_threadpool
@@ -12,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from cleared.errors import CheckFailed, ClearedError, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.web.access import Session
 from cleared.web.forms import Form, read_form
 from cleared.web.page_rendering import go_to, render_error, render_page

@@ -9,13 +9,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from starlette.requests import Request
 
 from cleared.approvals.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
 from cleared.errors import PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.proposals.passkey_registration import NewPasskey
 
 WAIT_SECONDS: Final = 300.0

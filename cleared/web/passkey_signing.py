@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from starlette.responses import Response
@@ -12,6 +12,7 @@ from cleared.approvals.device_signing import DeviceSigning, PasskeyKey
 from cleared.approvals.passkey_records import Passkey
 from cleared.decisions.shown_cards import digest_shown
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.web.access import Session
 from cleared.web.page import PageRequest
 from cleared.web.passkey_counters import note_counter

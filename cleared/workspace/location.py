@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.config.loading import load_config_file
 from cleared.config.model import Config
+from cleared.light_dataclass import dataclass
 from cleared.safe_names import require_safe_name
 from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
 from cleared.workspace.workspace_root import find_workspace as find_workspace

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from cleared.clock import Clock, SystemClock, format_iso
 from cleared.errors import BusyError, Place, WorkspaceError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import describe_os_error, sweep_temporaries
 
 _POLL_SECONDS = 0.05

@@ -13,11 +13,11 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cleared.clock import Clock
+from cleared.light_dataclass import dataclass
 from cleared.workspace.programs import find_program, search_path
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")

@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from cleared.light_dataclass import dataclass
 from cleared.meta.tools.tool import ToolFailed
 
 CPU_SECONDS: Final = 2

@@ -20,11 +20,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.light_dataclass import dataclass
 from cleared.loop import job_processes
 from cleared.loop.job_confinement import job_restrictions
 from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, restrict_thread

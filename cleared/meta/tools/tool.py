@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
+
+from cleared.light_dataclass import dataclass
 
 Outcome = Literal["ok", "failed", "invalid"]
 """``failed``: the call was understood, and cannot be done. ``invalid``: it is no call of a tool there is."""
