@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
+
+from cleared.light_dataclass import dataclass
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -94,11 +95,24 @@ def read_line(stream: BinaryIO) -> bytes | None:
 def parse_value(data: bytes) -> Any:
     """A JSON value, within bounds of depth and of numbers. Raises ``ValueError``."""
     try:
-        value = _DECODER.decode(data.decode("utf-8"))
+        text = data.strip(b" \t\n\r").decode("utf-8")
+        value, end = _DECODER.raw_decode(text)  # ``decode`` looks for white space with two searches
     except RecursionError as error:
         raise ValueError(str(error)) from None
+    if end != len(text):
+        raise ValueError(f"Extra data: line 1 column {end + 1} (char {end})")
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_too_deep(value):
         raise ValueError(f"nested deeper than {MAX_DEPTH}")
+    return value
+
+
+def parse_payload(data: bytes) -> Any:
+    """As ``parse_value``, for what is stored: refuses half a character (``"\\ud800"``), which no file takes, too."""
+    value = parse_value(data)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a text holds half a character (a lone surrogate)") from None
     return value
 
 

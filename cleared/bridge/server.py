@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 from cleared.bridge import stdio
 from cleared.bridge import value_codec as values
 from cleared.bridge.error_codec import HostRefused, read_host_refusal, script_failure_error
+from cleared.bridge.frame_reader import FrameReader
 from cleared.bridge.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -34,7 +35,6 @@ from cleared.bridge.jsonrpc import (
     encode_reply,
     error_frame,
     parse_line,
-    read_line,
     request_frame,
     result_frame,
 )
@@ -64,21 +64,24 @@ def serve_bridge(stdin: BinaryIO, stdout: BinaryIO, *, confine: Confine = "best"
         stdio.raise_on_sigterm(),
         Sandbox(confine=confine) as sandbox,
     ):
-        bridge = Bridge(sink, sandbox)
+        bridge = Bridge(source, sink, sandbox)
         try:
-            bridge.serve(source)
+            bridge.serve()
         except stdio.Terminated:
             pass
         finally:
             bridge.close()
-            if ours and bridge.running_count:
+            if not bridge.running_count:
+                bridge.reader.close()
+            elif ours:
                 stdio.end_children()
 
 
 class Bridge:
     """One connection: the scripts that run, and the calls that wait for a reply."""
 
-    def __init__(self, stdout: BinaryIO, sandbox: Sandbox) -> None:
+    def __init__(self, stdin: BinaryIO, stdout: BinaryIO, sandbox: Sandbox) -> None:
+        self.reader = FrameReader(stdin)
         self._stdout = stdout
         self._sandbox = sandbox
         self._writing = threading.Lock()
@@ -90,6 +93,8 @@ class Bridge:
         self._numbers = itertools.count(1)
         self._closed = False
         self._shutdown = False
+        self._ended = False
+        """Nothing more is read: ``shutdown`` came, or the end of the input."""
 
     @property
     def running_count(self) -> int:
@@ -97,24 +102,11 @@ class Bridge:
         with self._state:
             return len(self._runs) + self._alone
 
-    def serve(self, stdin: BinaryIO) -> None:
+    def serve(self) -> None:
         """Read until ``shutdown``, or until the end of the input; then wait for the scripts to end."""
-        while not self._shutdown:
-            try:
-                line = read_line(stdin)
-            except RpcError as e:
-                self._send_frame(error_frame(None, e))
-                continue
-            if line is None:
-                break
-            message = parse_line(line)
-            if isinstance(message, list):
-                batch = _Batch(self._send_bytes)
-                for part in message:
-                    self._handle_message(part, batch.add_reply, batch.expect_reply)
-                batch.finish_reading()
-            else:
-                self._handle_message(message, self._send_frame, lambda: None)
+        while not self._ended:
+            if self._read_frame(None):
+                self.reader.offer_turn(self._runs_one_script)
         self.close()
         while not self._shutdown and self.running_count and not stdio.peer_is_gone(self._stdout):
             threading.Event().wait(0.02)
@@ -126,8 +118,47 @@ class Bridge:
             waiting, self._pending = list(self._pending.values()), {}
         for inbox in waiting:
             inbox.put(None)
+        self.reader.wake_reader()
 
     # -- what comes in ------------------------------------------------------------------------------------------
+
+    def _read_frame(self, deadline: float | None) -> bool:
+        """Read a line and act on it; whether it was the reply to a call. Raises ``TimeoutError``."""
+        try:
+            line = self.reader.read_line(deadline)
+        except RpcError as e:
+            self._send_frame(error_frame(None, e))
+            return False
+        if line is None:
+            self._ended = True
+            return False
+        message = parse_line(line)
+        if isinstance(message, list):
+            batch = _Batch(self._send_bytes)
+            for part in message:
+                self._handle_message(part, batch.add_reply, batch.expect_reply)
+            batch.finish_reading()
+            return False
+        self._handle_message(message, self._send_frame, lambda: None)
+        return isinstance(message, Response)
+
+    def _runs_one_script(self) -> bool:
+        with self._state:
+            return len(self._runs) + self._alone == 1 and not self._closed
+
+    def _await_reply(self, inbox: Inbox, deadline: float) -> Response | Invalid | None:
+        """What comes into a script's inbox. Raises ``queue.Empty`` where that is nothing until the deadline."""
+        if self.reader.take_turn():
+            goes_on = True
+            try:
+                while goes_on and inbox.empty():
+                    self._read_frame(deadline)
+                    goes_on = not self._ended and self._runs_one_script()
+            except TimeoutError:
+                goes_on = False
+            finally:
+                self.reader.end_turn(goes_on=goes_on)
+        return inbox.get(timeout=max(deadline - _monotonic(), 0.0))
 
     def _handle_message(self, message: Message, reply: Reply, expect: Callable[[], None]) -> None:
         if isinstance(message, Request):
@@ -148,7 +179,7 @@ class Bridge:
     def _handle_request(self, request: Request, reply: Reply) -> None:
         try:
             if request.method == "shutdown":
-                self._shutdown = True
+                self._shutdown = self._ended = True
                 reply(result_frame(request.id, None))
             elif request.method == "run":
                 self._start_script(request, read_run_request(request), reply)
@@ -188,6 +219,7 @@ class Bridge:
         with self._state:
             self._runs.discard(request.id)
             self._alone += 0 if request.notification else 1
+        self.reader.withdraw_offer()
         reply(frame)
         with self._state:
             self._alone -= 1
@@ -233,7 +265,7 @@ class Bridge:
                 self._pending[identity] = inbox
             try:
                 self._send_bytes(line)
-                answer = inbox.get(timeout=max(deadline - _monotonic(), 0.0) + 0.005)
+                answer = self._await_reply(inbox, deadline + 0.005)
             except queue.Empty:
                 return None  # too late; the sandbox says so
             finally:
