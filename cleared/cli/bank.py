@@ -14,6 +14,8 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.terminal import print_message, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cleared.changes.host import Host
     from cleared.config.bank_section import CsvProfile
     from cleared.config.model import Config
@@ -107,11 +109,15 @@ def add_bank(
     config, profile, parsed = _understand_file(host, file, data, known, _profile_name(host, id_, file))
     choices = AccountChoices(id_, name, type_.value if type_ else None, ledger_account, account)
     setup = _plan_accounts(host, file.name, parsed, config, choices)
+    edit = _prepare_edit(profile, setup)
+    if profile is not None or setup.changes:
+        _refuse_unreadable(host, file, edit)
     _show_plan(host, file.name, parsed, setup)
     if sys.stdin.isatty() and not yes and not json and not typer.confirm("Is that right?", err=True):
         print_message("Nothing was written. Correct it with options: cleared bank add --help")
         raise typer.Exit(1)
-    _write_setup(host, profile, setup, parsed.format)
+    if profile is not None or setup.account_ids:
+        _write_setup(host, edit, setup, parsed.format)
     from cleared.cli.bank_files import import_handed_files
     from cleared.importing.handed_files import copy_to_drop_folder, sort_files
 
@@ -229,28 +235,13 @@ def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> N
         told.pop("match", None)
         print_message("new bank account: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     for key, value in setup.changes.items():
-        print_message(f"{key}: {value}")
+        print_message(f"{key}: {'any' if value is None else value}")
 
 
-def _write_setup(host: Host, profile: CsvProfile | None, setup: BankSetup, format: str) -> None:
-    """Write profile and accounts into config.yaml, and accounts of the books that are missing into the chart."""
-    from cleared.changes import commit_messages
+def _prepare_edit(profile: CsvProfile | None, setup: BankSetup) -> Callable[[str], str]:
+    """What writes profile and accounts into the text of config.yaml."""
     from cleared.config.editing import set_value
     from cleared.config.entry_editing import add_bank_account, add_profile
-    from cleared.decisions.account_changes import add_account
-    from cleared.importing.bank_setup import LIABILITIES
-    from cleared.proposals.setting_changes import add_settings
-    from cleared.queries import read_accounts
-
-    if profile is None and not setup.account_ids:
-        return
-    numbers = {row["account_id"] for row in read_accounts(host)}
-    for entry in setup.new:
-        number = int(entry["ledger_account"])
-        if number not in numbers:
-            title = str(entry.get("name") or entry["id"]).replace("_", " ")
-            add_account(host, number, title[:1].upper() + title[1:],
-                        "liability" if entry["type"] in LIABILITIES else "asset")  # fmt: skip
 
     def edit(text: str) -> str:
         if profile is not None:
@@ -260,6 +251,43 @@ def _write_setup(host: Host, profile: CsvProfile | None, setup: BankSetup, forma
         for key, value in setup.changes.items():
             text = set_value(text, key, value)
         return text
+
+    return edit
+
+
+def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> None:
+    """Raises ``UsageError`` where the file could not be imported with what would be written, such as a second
+    description of the same columns."""
+    from cleared.config.loading import load_config
+    from cleared.errors import UsageError
+    from cleared.importing.handed_files import sort_files
+
+    text = (host.root / host.layout.config_file).read_text(encoding="utf-8-sig")
+    config = load_config(edit(text))
+    for left in sort_files([file], config, host.decimal_places)[1]:
+        ids = ", ".join(account.id for account in host.config.bank_accounts)
+        raise UsageError(
+            f"nothing was written, since with that {left.source.name} could not be imported: {left.error.message}",
+            remedy=f"Is it of a bank account that is there already? --account ID ({ids}) describes its files anew. For "
+            "another account at the same bank leave out what describes the columns.",
+        )
+
+
+def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
+    """Write config.yaml, and accounts of the books that are missing into the chart."""
+    from cleared.changes import commit_messages
+    from cleared.decisions.account_changes import add_account
+    from cleared.importing.bank_setup import LIABILITIES
+    from cleared.proposals.setting_changes import add_settings
+    from cleared.queries import read_accounts
+
+    numbers = {row["account_id"] for row in read_accounts(host)}
+    for entry in setup.new:
+        number = int(entry["ledger_account"])
+        if number not in numbers:
+            title = str(entry.get("name") or entry["id"]).replace("_", " ")
+            add_account(host, number, title[:1].upper() + title[1:],
+                        "liability" if entry["type"] in LIABILITIES else "asset")  # fmt: skip
 
     outcome = add_settings(host, edit, commit_messages.bank_added(setup.account_ids or [format], format))
     where = f" ({outcome.commit[:10]})" if outcome.commit and not outcome.is_uncommitted else "; not committed"

@@ -9,6 +9,7 @@ import typer
 
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.errors import Interrupted
 from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
@@ -116,11 +117,16 @@ def import_handed_files(
     """
     paths = [f"{host.layout.import_dir}/{name}" for name in names]
     for file in left:
-        print_message(f"cleared: {file.source.name} was left: {file.error}")
+        print_message(f"cleared: {file.describe()}")
     if not json:
         for path, copied in zip(paths, handed, strict=True):
             print_line(f"{path}  {copied.parsed.format} → {', '.join(copied.accounts)}")
-    runs = _run_watching_agents(host, paths) if run and paths else []
+    _name_known_files(host, handed)
+    try:
+        runs = _run_watching_agents(host, paths) if run and paths else []
+    except (Interrupted, KeyboardInterrupt):
+        print_message(f"cleared: the next import takes these, unless you delete them: {', '.join(paths)}")
+        raise
     if json:
         print_json({
             "files": [{"file": path, "format": f.parsed.format, "accounts": list(f.accounts)}
@@ -135,6 +141,24 @@ def import_handed_files(
         failed |= _print_outcome(each, json=json)
     if failed or (needs_files and not handed) or any(file.is_bank_file for file in left):
         raise typer.Exit(1)
+
+
+def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
+    """Say of which files every byte came before: their runs post nothing."""
+    from hashlib import sha256
+
+    from cleared.queries import open_committed_books
+
+    if not handed:
+        return
+    with open_committed_books(host) as (_repo, _snapshot, _books, bank):
+        known = {record.file_sha256: record for record in bank.imports}
+    for file in handed:
+        if (same := known.get(sha256(file.data).hexdigest())) is not None:
+            print_message(
+                f"cleared: {file.name} is the same file as {same.name}, imported {same.imported_at[:10]}: "
+                "nothing of it is new"
+            )
 
 
 def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from cleared.config.bank_section import BankAccount
 from cleared.config.model import Config
@@ -11,6 +12,8 @@ from cleared.importers.base import ImportFileError, quote_text
 from cleared.importers.plugins import BUILT_IN, NAME_READERS
 from cleared.schema.bank_row import ParsedFile, Statement
 
+_IBAN = re.compile(r"[a-z]{2}[0-9]{2}[a-z0-9]{11,30}")
+_BANK_AND_NUMBER = re.compile(r"([a-z0-9]{4,12})/([0-9]{1,18})(?:[a-z]{3})?")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*", re.ASCII)
 # YAML 1.1 reads these as something other than text.
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -78,12 +81,19 @@ def resolve_account(
             place=place,
             remedy=_suggest_difference(name, matched, hints),
         )
+    kind = _find_kind(parsed, hints)
+    near = [
+        a.id for a in config.bank_accounts
+        if a.type == kind and reasons[a.id] == _describe_format(a)
+        and not ("account" in hints and (a.match.account or a.match.iban))
+    ]  # fmt: skip
+    known = f"If it is of {near[0]}, which is there: cleared bank add FILE --account {near[0]}. Else a" if near else "A"
     out = "; ".join(f"{account}: {reason}" for account, reason in reasons.items())
     number = f" about the account {quote_text(statement.account)}" if statement.account else ""
     raise ImportFileError(
         f"no bank account fits this {parsed.format} file{number}" + (f" ({out})" if out else ""),
         place=place,
-        remedy=f"Add its account: cleared bank add FILE; or under bank_accounts in config.yaml:  - "
+        remedy=f"{known}dd its account: cleared bank add FILE; or under bank_accounts in config.yaml:  - "
         f"{_suggest_account(name, parsed, hints, config)}",
     )
 
@@ -112,6 +122,18 @@ def _compact_number(number: str) -> str:
     return "".join(number.split()).casefold()
 
 
+def is_number_of(own: str, stated: Collection[str]) -> bool:
+    """Whether one of the numbers that a file states (each without spaces, in small letters) is this one, or its IBAN's
+    bank code and account number, as MT940 has them (``:25:``, with the currency after it)."""
+    number = _compact_number(own)
+    if number in stated:
+        return True
+    if not _IBAN.fullmatch(number):
+        return False
+    parts = (match for each in stated if (match := _BANK_AND_NUMBER.fullmatch(each)))
+    return any(number[4:] == part[1] + part[2].zfill(len(number) - 4 - len(part[1])) for part in parts)
+
+
 def _compact_iban(iban: str) -> str:
     return "".join(iban.split()).upper()
 
@@ -121,9 +143,9 @@ def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: d
     match = account.match
     numbers = {_compact_number(number) for number in hints.get("account", ())}
     own = [number for number in (match.account, match.iban) if number is not None]
-    is_named = any(_compact_number(number) in numbers for number in own)
+    is_named = any(is_number_of(number, numbers) for number in own)
     if account.format is not None and account.format != parsed.format and not is_named:
-        return f"its format is {account.format}"
+        return _describe_format(account)
     if match.account is not None and not is_named and (numbers or account.format is None):
         in_file = hints["account"][0] if numbers else "nothing"
         return f"its account is {match.account}, the file says {in_file}"
@@ -140,6 +162,14 @@ def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: d
         if not any(folded in text.casefold() for text in hints.get("header", ())):
             return f"its header text {match.header!r} is not above the columns"
     return None
+
+
+def _describe_format(account: BankAccount) -> str:
+    return f"its format is {account.format}"
+
+
+def _find_kind(parsed: ParsedFile, hints: dict[str, list[str]]) -> str:
+    return str(hints.get("type", [find_account_type(parsed.format)])[0])
 
 
 def _format_yaml_text(value: str) -> str:
@@ -195,7 +225,7 @@ def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]],
     base = re.sub(r"[^a-z0-9_-]+", "_", parsed.format.lower()).strip("_") or "bank"
     ids = [base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     account = next(i for i in ids if i not in taken)
-    kind = hints.get("type", [find_account_type(parsed.format)])[0]
+    kind = _find_kind(parsed, hints)
     number = suggest_ledger_account(kind, config)
     keys = [
         f"id: {_format_yaml_text(account)}",

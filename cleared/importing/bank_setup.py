@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cleared.config.bank_section import BankAccount
 from cleared.config.model import Config
+from cleared.errors import UsageError
 from cleared.importers import ImportFileError, resolve_account
-from cleared.importers.account_matching import find_account_type, suggest_ledger_account
+from cleared.importers.account_matching import find_account_type, is_number_of, suggest_ledger_account
+from cleared.light_dataclass import dataclass
 from cleared.schema.bank_row import ParsedFile, Statement
 
 LIABILITIES = frozenset({"credit_card"})
@@ -30,10 +32,10 @@ class AccountChoices:
 
 @dataclass(slots=True)
 class BankSetup:
-    """``new``: entries for ``bank_accounts``; ``changes``: dotted key → value of existing ones."""
+    """``new``: entries for ``bank_accounts``; ``changes``: dotted key → value of existing ones, None for no value."""
 
     new: list[dict[str, Any]] = field(default_factory=list)
-    changes: dict[str, str] = field(default_factory=dict)
+    changes: dict[str, str | None] = field(default_factory=dict)
 
     @property
     def account_ids(self) -> list[str]:
@@ -61,7 +63,7 @@ def plan_accounts(
         kind = choices.type or _stated_type(statement) or find_account_type(parsed.format)
         free = _find_free_account(config, kind, has_lines, setup, choices)
         if free is not None:
-            setup.changes |= _adopt_account(free, parsed, statement)
+            setup.changes |= _adopt_account(free, parsed, statement, config, has_lines(free.id))
             continue
         entry = _describe_account(parsed, statement, config, kind, choices, taken, used)
         taken.add(str(entry["id"]))
@@ -102,11 +104,30 @@ def _find_free_account(
     return None
 
 
-def _adopt_account(account: BankAccount, parsed: ParsedFile, statement: Statement) -> dict[str, str]:
-    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format."""
+def _adopt_account(
+    account: BankAccount, parsed: ParsedFile, statement: Statement, config: Config, has_files: bool
+) -> dict[str, str | None]:  # fmt: skip
+    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format; any
+    format where it has files of another one, which the new description does not replace.
+
+    Raises ``UsageError`` where it has files already, by another number: those to come would be refused.
+    """
+    known = account.match.account
     if statement.account:
+        if known is not None and is_number_of(known, {"".join(statement.account.split()).casefold()}):
+            return {}
+        if has_files and known is not None:
+            raise UsageError(
+                f"the bank account {account.id} is known by the number {known}, and {parsed.format} names it "
+                f"{statement.account}: with that number, its other files would be refused",
+                remedy="Download its files in one format. Or, if the number is a new one: cleared config set "
+                f"bank_accounts.{account.id}.match.account {statement.account}",
+            )
         return {f"bank_accounts.{account.id}.match.account": statement.account}
-    return {f"bank_accounts.{account.id}.format": parsed.format}
+    is_described_anew = {account.format, parsed.format} <= config.import_.profiles.keys()
+    # Files without a number fit an account that has one only in its own format.
+    is_further = has_files and known is None and account.format not in (None, parsed.format) and not is_described_anew
+    return {f"bank_accounts.{account.id}.format": None if is_further else parsed.format}
 
 
 def _describe_account(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.config.model import Config
 from cleared.errors import ClearedError, UsageError
 from cleared.importers import ImportFileError, detect_format, read_file, resolve_accounts
 from cleared.importing.bank_file import check_currency
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable, write_atomic
 from cleared.safe_names import require_safe_name
 from cleared.schema.bank_row import ParsedFile
@@ -34,6 +34,14 @@ class LeftFile:
     source: Path
     error: ClearedError
     is_bank_file: bool
+
+    def describe(self) -> str:
+        """The file and the reason, in a sentence."""
+        name, reason = self.source.name, str(self.error)
+        if reason.startswith(f"{name}:"):
+            reason = reason.removeprefix(f"{name}:").lstrip()
+            reason = f"line {reason}" if reason[:1].isdigit() else reason
+        return f"{name} was not imported: {reason}"
 
 
 def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[list[HandedFile], list[LeftFile]]:

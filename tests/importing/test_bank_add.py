@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, refused, unchanged
-from statement_files import LINES, MONTH, Line, Told, write_ofx
+from statement_files import LINES, MONTH, Line, Told, write_camt, write_chase, write_mt940, write_ofx
 
 from cleared.config.loading import load_config
 from cleared.importers.csv_guess import guess_profile
@@ -39,6 +39,15 @@ def test_the_first_file_makes_the_starters_account_the_banks(ws: Workspace, file
     ws.in_order()
 
 
+def test_a_file_of_another_format_may_be_of_the_account_that_is_there(ws: Workspace, file: Path) -> None:
+    """A QIF file says no number; the remedy leads to the account before it leads to a new one."""
+    file.write_text("!Type:Bank\nD01/17/2025\nT-4.00\nPGITHUB\n^\n")
+    with unchanged(ws):
+        refused(ws("import", str(file)), 1, "its format is chase_checking", "cleared bank add FILE --account checking")
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    assert [account.id for account in load_config(ws.read("config.yaml")).bank_accounts] == ["checking"]
+
+
 def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, file: Path) -> None:
     card = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),))
     file.write_text(write_ofx(MONTH, card, replace(MONTH, account="55", lines=())))
@@ -54,6 +63,42 @@ def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, f
     with unchanged(ws):
         refused(ws("bank", "add", str(file), "--account", "nobody"), 2, "no bank account", "card")
         refused(ws("bank", "add", str(file), "--id", "card"), 2, "already")
+
+
+def test_a_further_format_of_an_account_takes_none_of_the_others_away(ws: Workspace, file: Path) -> None:
+    ws.drop("january.csv", write_chase(MONTH))
+    ws.run("ingest")
+    file.write_text("!Type:Bank\nD2025-02-03\nT-9.00\nPPARKING\n^\n")
+    refused(ws("import", str(file)), 1, "its format is chase_checking", "--account checking")
+    assert "bank_accounts.checking.format: any" in ws.ok("bank", "add", str(file), "--account", "checking").err
+    march = file.with_name("march.csv")
+    march.write_text(write_chase(Told(lines=(Line("2025-03-03", "-4.00", "GITHUB *PRO", ""),))))
+    ws.ok("import", str(march))
+    assert len(ws.entries()) == len(LINES) + 2
+    ws.in_order()
+
+
+def test_a_file_without_a_number_comes_to_an_account_that_has_one(ws: Workspace, file: Path) -> None:
+    file.write_text(write_ofx(MONTH))
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    file.write_text("!Type:Bank\nD2025-02-03\nT-9.00\nPPARKING\n^\n")
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    assert len(ws.entries()) == len(LINES) + 1
+    ws.in_order()
+
+
+def test_a_german_account_is_known_by_its_iban_in_mt940_too(ws: Workspace, file: Path) -> None:
+    iban, line = "DE89370400440532013000", replace(MONTH, lines=LINES[:1])
+    file.write_text(write_camt(replace(MONTH, account=iban, lines=LINES[1:2])))
+    ws.ok("bank", "add", str(file))
+    file.write_text(write_mt940(replace(line, account="37040044/0532013000EUR")))
+    ws.ok("bank", "add", str(file), "--account", "checking")
+    assert len(ws.entries()) == 2
+    file.write_text(write_mt940(replace(line, account="37040044/0532013001EUR")))
+    with unchanged(ws):
+        refused(ws("import", str(file)), 1, "no bank account fits")
+        refused(ws("bank", "add", str(file), "--account", "checking"), 2, "is known by the number", "match.account")
 
 
 def test_b25_an_unknown_csv_is_described_in_the_configuration(ws: Workspace, file: Path) -> None:
@@ -94,6 +139,19 @@ def test_what_the_file_does_not_say_is_asked(
     (entry,) = ws.entries()
     assert entry["amount"] in ("1.00", "1234.00")
     assert ("2025-02-01" if "%d/%m" in options[1] else "2025-01-31") == entry["date"]
+
+
+def test_columns_that_are_described_already_are_not_described_for_a_second_account(ws: Workspace, file: Path) -> None:
+    """Two descriptions of the same columns would leave every later file with neither."""
+    file.write_text("When;What;How much\n03.01.2025;Coffee;-4,50\n15.01.2025;Client;1.200,00\n")
+    ws.ok("bank", "add", str(file))
+    anew = ("--column", "description=What", "--date-format", "%d.%m.%Y")
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), *anew), 2, "nothing was written", "both match", "--account ID (checking)")
+    ws.ok("bank", "add", str(file), *anew, "--account", "checking")
+    file.write_text("When;What;How much\n03.02.2025;Tea;-3,50\n")
+    assert ws.json("import", str(file))["runs"][0]["result"]["imported"] == 1
+    assert len(ws.entries()) == 3
 
 
 def test_signs_are_told_by_a_column_or_by_the_running_balance() -> None:

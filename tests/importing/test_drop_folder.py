@@ -574,8 +574,10 @@ def test_import_command(ws: Workspace, tmp_path: Path) -> None:
         refused(ws("import"), 2)
         assert ws("import", str(photo)).code == 1
     done = ws("import", str(two), str(photo), str(tmp_path))
-    assert done.code == 0 and "photo.png was left: photo.png: this is an image" in done.err
+    assert done.code == 0 and "photo.png was not imported: this is an image" in done.err
     assert len(ws.entries()) == 4, "both files, once"
+    again = ws.ok("import", str(one)).err
+    assert "one.csv is the same file as two.csv, imported" in again and "nothing of it is new" in again
     two.write_text(chase(("02/03/2025", "NEW", "-1.00")))
     assert ws.json("import", str(two))["runs"][0]["result"]["imported"] == 1
     two.write_text(chase(("02/03/2025", "NEW", "-1.O0")))
