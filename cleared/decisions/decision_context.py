@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from typing import Final
 
 from cleared.approvals.device_signing import current_device
 from cleared.approvals.keys import KeyLocked
 from cleared.changes import draft
+from cleared.changes.attestation import is_of_this_clone_alone
 from cleared.changes.commit_messages import CommitSubject, first_of_two_decided
 from cleared.changes.host import Host, current_user
 from cleared.changes.lost_rows import refuse_lost_rows
@@ -16,6 +17,7 @@ from cleared.changes.session import make_context, new_run_id, refuse_changed_fil
 from cleared.clock import format_iso
 from cleared.decisions.authorization import AGREEMENT_TRAILER, Authorization, SecondNeeded, find_authorization
 from cleared.errors import PolicyError
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.vcs import HeadMoved, LocalMove, Repository, Snapshot
 
@@ -169,6 +171,11 @@ def _try_decision(
     if decided is None:
         return None
     right.require_allowed(decision_context.context, decided.files)
+    if right.by_person and decision_context.context.cards.resolved and is_of_this_clone_alone(host, snapshot):
+        raise PolicyError(
+            "this clone is not trusted on this machine yet, so no other clone would count what is decided here",
+            remedy="Say whom you trust (cleared trust), then decide.",
+        )
     marks = [(mark, decision), ("By", decision_context.by), ("Clock", format_iso(now))]
     if device is not None and device.shown:
         marks.append((SHOWN_TRAILER, device.shown))

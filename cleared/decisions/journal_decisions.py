@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -47,7 +48,8 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
     def stage_opening_balances(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
         books = context.books
-        done = {e.reference for e in books.iter_entries() if "@kind=opening" in e.tags.split(";")}
+        openings = (e for e in books.iter_entries() if e.status != "voided" and "@kind=opening" in e.tags.split(";"))
+        done = {entry.reference: entry.entry_id for entry in openings}
         for account in host.config.bank_accounts:
             reference = f"opening:{account.id}"
             if account.opening is None or reference in done or account.opening.balance == 0:
@@ -62,14 +64,24 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
             context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
             ids.append(entry.entry_id)
         if not ids:
-            raise PolicyError(
-                "there is no opening balance to post",
-                remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml, "
-                "or see cleared journal list --text opening.",
-            )
+            raise _nothing_to_open(host, done)
         return Decision(commit_messages.opening_balances_posted(len(ids)))
 
     return ids, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[ids]))
+
+
+def _nothing_to_open(host: Host, done: Mapping[str, str]) -> PolicyError:
+    """``done``: the references of opening balances that are posted, each with its entry."""
+    posted = [entry for a in host.config.bank_accounts if a.opening and (entry := done.get(f"opening:{a.id}"))]
+    if posted:
+        return PolicyError(
+            f"the opening balances of config.yaml are posted already: {', '.join(posted)}",
+            remedy="To correct one: cleared journal void ID --reason …, then cleared journal open.",
+        )
+    return PolicyError(
+        "there is no opening balance to post",
+        remedy="Write opening: { date: …, balance: … } under the bank account in config.yaml.",
+    )
 
 
 def _signed_leg(account: int, amount: Decimal) -> Leg:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,7 @@ from cleared.importers.base import Faults
 from cleared.ledger.corrections import make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.migration.account_mapping import AccountMapping, map_accounts
 from cleared.migration.source_books import SourceBooks, SourceEntry
 from cleared.migration.source_reading import read_account_map, read_source
@@ -56,6 +57,8 @@ class MovePlan:
     accounts: AccountMapping = field(default_factory=AccountMapping)
     notes: list[str] = field(default_factory=list)
     """What was read over, and what to take care of."""
+    refusal: PolicyError | None = None
+    """Why these books, as they are now, would not take it."""
 
     @property
     def days(self) -> tuple[date, date] | None:
@@ -89,12 +92,14 @@ def read_move_plan(
         )  # fmt: skip
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         plan = MovePlan(str(path), source.format, accounts=map_accounts(source, books.chart, given))
-    if not plan.accounts.unknown:
-        plan.entries += _plan_openings(host, source, plan.accounts.numbers, first_day)
-        plan.openings = len(plan.entries)
-        later = [entry for entry in source.entries if first_day is None or entry.day >= first_day]
-        plan.entries += _plan_history(later, plan.accounts.numbers)
-        _refuse_bad_texts(host, plan)
+        if not plan.accounts.unknown:
+            plan.entries += _plan_openings(host, source, plan.accounts.numbers, first_day)
+            plan.openings = len(plan.entries)
+            later = [entry for entry in source.entries if first_day is None or entry.day >= first_day]
+            plan.entries += _plan_history(later, plan.accounts.numbers)
+            _refuse_bad_texts(host, plan)
+        if plan.days is not None:
+            plan.refusal = _find_present_entries(books, plan.days[1])
     plan.notes += [f"read over: {n} {what}" for what, n in sorted(source.left_out.items())]
     plan.notes += _list_bank_notes(host, plan)
     return plan
@@ -129,7 +134,8 @@ def start_books_from(host: Host, plan: MovePlan) -> tuple[list[str], str]:
 
     def stage_entries(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
-        _refuse_present_entries(context.books, days[1])
+        if (refusal := _find_present_entries(context.books, days[1])) is not None:
+            raise refusal
         faults = Faults()
         for planned in plan.entries:
             try:
@@ -165,6 +171,7 @@ def describe_plan(plan: MovePlan) -> dict[str, Any]:
             for account, amount in plan.sum_accounts().items()
         ],
         "notes": plan.notes,
+        "refusal": plan.refusal.message if plan.refusal is not None else None,
     }  # fmt: skip
 
 
@@ -231,14 +238,18 @@ def _list_bank_notes(host: Host, plan: MovePlan) -> list[str]:
             "earlier lines would be posted a second time"]  # fmt: skip
 
 
-def _refuse_present_entries(books: Books, last: date) -> None:
+def _find_present_entries(books: Books, last: date) -> PolicyError | None:
+    """Why the books take no others up to ``last``: they have entries there. Voided ones count for nothing, such as
+    those of an earlier try that was taken back."""
     present: list[Entry] = []
     for year, month in books.list_months():
         if (year, month) <= (last.year, last.month):
-            present += [entry for entry in books.iter_entries(year, month) if entry.date <= last]
-    if present:
-        raise PolicyError(
-            f"the books have {count_noun(len(present), 'entry', 'entries')} up to {last} already, the first is "
-            f"{present[0].entry_id} {present[0].description[:60]}",
-            remedy="What is posted twice counts twice. Take a --from before them, or a new workspace.",
-        )
+            entries = books.iter_entries(year, month)
+            present += [entry for entry in entries if entry.date <= last and entry.status != "voided"]
+    if not present:
+        return None
+    return PolicyError(
+        f"the books have {count_noun(len(present), 'entry', 'entries')} up to {last} already, the first is "
+        f"{present[0].entry_id} {present[0].description[:60]}",
+        remedy="What is posted twice counts twice. Take a --from before them, or a new workspace.",
+    )

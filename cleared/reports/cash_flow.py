@@ -11,6 +11,7 @@ from typing import Final
 from cleared.books_index.month_facts import OPENING, MonthEntries
 from cleared.errors import UsageError
 from cleared.reports.account_tree import AccountTree, Amounts, add_amounts
+from cleared.reports.correction_origins import CorrectionOrigins, find_origin
 from cleared.reports.month_digests import iter_digests
 from cleared.reports.report import BarChart, Column, Report, Row
 from cleared.reports.report_books import ReportBooks
@@ -27,6 +28,8 @@ _SECTIONS: Final = (
 )  # fmt: skip
 Flows = Mapping[tuple[int, int], int]
 """Bank account and where it is from (an account, or one of the marks above) → smallest units."""
+Corrections = Mapping[str, Mapping[int, int]]
+"""Entry → by account the smallest units that corrections of it, and what takes these back, post beside the banks."""
 
 
 def make_cash_flow(books: ReportBooks, period: DateSpan) -> Report:
@@ -91,29 +94,48 @@ def _chart(books: ReportBooks, period: DateSpan, banks: frozenset[int]) -> BarCh
 def _collect_flows(books: ReportBooks, period: DateSpan, banks: frozenset[int]) -> Flows:
     places = books.index.places
     flows: dict[tuple[int, int], int] = defaultdict(int)
-    for part in iter_digests(
+    corrections: dict[str, dict[int, int]] = {}
+    for part, moved in iter_digests(
         books.index, period, ("flows", banks, places), lambda e, at: _sum_flows(e, at, banks, places)
     ):
         for pair, units in part.items():
             flows[pair] += units
+        for entry_id, amounts in moved.items():
+            sums = corrections.setdefault(entry_id, defaultdict(int))
+            for account, units in amounts.items():
+                sums[account] += units
+    origins = CorrectionOrigins(books.index, banks)
+    for entry_id, sums in sorted(corrections.items()):
+        bank = origins.find_bank(entry_id) if any(sums.values()) else None
+        if bank is not None:
+            for account, units in sums.items():
+                flows[bank, account] -= units
+    for pair in [pair for pair, units in flows.items() if not units]:
+        del flows[pair]
     return flows
 
 
-def _sum_flows(entries: MonthEntries, at: Sequence[int], banks: frozenset[int], places: int) -> Flows:
+def _sum_flows(
+    entries: MonthEntries, at: Sequence[int], banks: frozenset[int], places: int
+) -> tuple[Flows, Corrections]:
     flows: dict[tuple[int, int], int] = defaultdict(int)
+    corrections: dict[str, dict[int, int]] = {}
     units: dict[str, int] = {}
     for legs, tags in zip(entries.list_movements(at), entries.list_texts("tags", at), strict=True):
         touched = {account for account, _ in legs if account in banks}
-        if not touched:
+        origin = "" if touched else find_origin(tags)
+        if not touched and not origin:
             continue
         is_opening = OPENING in tags and OPENING in tags.split(";")
         others = [leg for leg in legs if leg[0] not in banks]
         for account, text in legs:
             if text not in units:
                 units[text] = money.count_units(Decimal(text), places)
-            if account in banks:
+            if origin:
+                corrections.setdefault(origin, defaultdict(int))[account] += units[text]
+            elif account in banks:
                 if is_opening or len(touched) > 1:
                     flows[account, OPENED if is_opening else MIXED if others else BETWEEN] += units[text]
             elif len(touched) == 1 and not is_opening:
                 flows[next(iter(touched)), account] -= units[text]
-    return flows
+    return flows, corrections

@@ -19,6 +19,7 @@ h1 { font-size: 1.4rem; margin: 0; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #e4e2dc; vertical-align: top; }
 td.figure, th.figure { text-align: right; white-space: nowrap; padding-right: 0; padding-left: 1rem; }
+.figure + :not(.figure) { padding-left: 1rem; white-space: nowrap; }
 tr.heading td { font-weight: 600; padding-top: .9rem; }
 tr.total td { font-weight: 600; border-top: 1px solid #777; }
 .d1 { padding-left: 1.2rem } .d2 { padding-left: 2.4rem } .d3 { padding-left: 3.6rem } .d4 { padding-left: 4.8rem }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.books_index.month_facts import MonthEntries
+from cleared.reports.correction_origins import CorrectionOrigins, find_origin
 from cleared.reports.month_digests import iter_digests
 from cleared.reports.report import BarChart, Cell, Column, Report, Row
 from cleared.reports.report_books import ReportBooks
@@ -21,7 +23,9 @@ _THRESHOLDS: Final = Path(__file__).parent / "form_1099_thresholds.json"
 _NOBODY: Final = "(no counterparty)"
 _MAX_BARS: Final = 12
 Spending = Mapping[str, Sequence[int]]
-"""Counterparty → number of entries, units spent, units of them not paid by card."""
+"""Counterparty → number of payments, units spent, units of them not paid by card."""
+Corrections = Mapping[tuple[str, str], int]
+"""An entry and a counterparty → units that corrections of the entry, and what takes these back, make of it spent."""
 
 
 @cache
@@ -43,13 +47,7 @@ def make_vendor_report(books: ReportBooks, period: DateSpan) -> Report:
     files_1099 = books.business.currency == "USD" and books.business.entity_type != "generic"
     expenses = frozenset(n for n, a in books.accounts.items() if a.account_type == "expense")
     cash, places = frozenset(books.cash_accounts), books.index.places
-    vendors: dict[str, list[int]] = {}
-    key = ("vendors", expenses, cash, places)
-    for part in iter_digests(books.index, period, key, lambda e, at: _sum_spending(e, at, expenses, cash, places)):
-        for name, figures in part.items():
-            sums = vendors.setdefault(name, [0, 0, 0])
-            for n, figure in enumerate(figures):
-                sums[n] += figure
+    vendors = _collect_spending(books, period, expenses, cash)
     year = period.end.year
     threshold, is_known = find_threshold(year)
     due = money.count_units(Decimal(threshold), places) if files_1099 else 0
@@ -90,14 +88,40 @@ def _note_1099(period: DateSpan, threshold: int, is_known: bool, nobody: str) ->
     return notes
 
 
+def _collect_spending(
+    books: ReportBooks, period: DateSpan, expenses: frozenset[int], cash: frozenset[int]
+) -> dict[str, list[int]]:
+    places = books.index.places
+    vendors: dict[str, list[int]] = {}
+    corrections: dict[tuple[str, str], int] = defaultdict(int)
+    key = ("vendors", expenses, cash, places)
+    for part, moved in iter_digests(
+        books.index, period, key, lambda e, at: _sum_spending(e, at, expenses, cash, places)
+    ):
+        for name, figures in part.items():
+            sums = vendors.setdefault(name, [0, 0, 0])
+            for n, figure in enumerate(figures):
+                sums[n] += figure
+        for pair, units in moved.items():
+            corrections[pair] += units
+    origins = CorrectionOrigins(books.index, cash)
+    for (entry_id, name), units in sorted(corrections.items()):
+        if units and origins.find_bank(entry_id) is not None:
+            vendors[name][2] += units
+    return {name: sums for name, sums in vendors.items() if any(sums)}
+
+
 def _sum_spending(
     entries: MonthEntries, at: Sequence[int], expenses: frozenset[int], cash: frozenset[int], places: int
-) -> Spending:
+) -> tuple[Spending, Corrections]:
     vendors: dict[str, list[int]] = {}
+    corrections: dict[tuple[str, str], int] = defaultdict(int)
+    payments: dict[tuple[str, str], int] = defaultdict(int)
     units: dict[str, int] = {}
-    for legs, name in zip(entries.list_movements(at), entries.list_texts("counterparty", at), strict=True):
+    texts = [entries.list_texts(name, at) for name in ("entry_id", "status", "tags", "counterparty")]
+    for legs, entry_id, status, tags, written in zip(entries.list_movements(at), *texts, strict=True):
         spent = paid = 0
-        is_expense = False
+        is_expense = moves_cash = False
         for account, text in legs:
             if account in expenses or account in cash:
                 if text not in units:
@@ -106,10 +130,17 @@ def _sum_spending(
                     is_expense = True
                     spent += units[text]
                 else:
+                    moves_cash = True
                     paid -= units[text]
         if is_expense:
-            sums = vendors.setdefault(name.strip(), [0, 0, 0])
-            sums[0] += 1
+            name, origin = written.strip(), find_origin(tags)
+            sums = vendors.setdefault(name, [0, 0, 0])
             sums[1] += spent
             sums[2] += max(0, min(spent, paid)) if spent >= 0 else min(0, max(spent, paid))
-    return vendors
+            if origin and not moves_cash:
+                corrections[origin, name] += spent
+            if status != "voided":
+                payments[name, origin or entry_id] += spent
+    for (name, _), spent in payments.items():
+        vendors[name][0] += spent != 0
+    return vendors, corrections

@@ -46,8 +46,8 @@ class Workbook:
             import xlsxwriter
         except ImportError:
             raise UsageError(
-                "workbooks (xlsx) need XlsxWriter, which is not installed",
-                remedy="Install it with: pip install 'cleared[xlsx]'",
+                "workbooks (xlsx) need one more package, XlsxWriter",
+                remedy="In the checkout: pip install '.[xlsx]'",
             ) from None
         options = {
             "constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False,

@@ -65,4 +65,4 @@ def test_an_entry_is_split_over_accounts_and_taken_back(posted: Workspace) -> No
 
 def test_a_split_that_is_not_the_whole_is_refused(posted: Workspace) -> None:
     with unchanged(posted):
-        refused(posted("split", "2025-01-004", "5060=3.00", "5070=1.00"), 1, "do not balance")
+        refused(posted("split", "2025-01-004", "5060=3.00", "5070=1.00"), 1, "sum is 4.00, and must be 4.50")

@@ -168,7 +168,8 @@ def test_b28_the_books_are_those_of_the_imports_that_stand(
 
     root = tmp_path_factory.mktemp("undo")
     with pytest.MonkeyPatch.context() as patch:
-        for key, value in environment(root).items():
+        # A folder of its own: this user must not have seen settings approved in another copy of these books.
+        for key, value in (environment(root) | {"CLEARED_HOME": str(root / "cleared")}).items():
             patch.setenv(key, value)
         ws = Workspace(copy_books(starting_point, root / "books"))
         standing: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness import Workspace, chase
+from harness import Workspace, chase, refused
 
 
 def _with_opening(ws: Workspace, balance: str) -> None:
@@ -24,8 +24,20 @@ def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
     ]
     assert entry["status"] == "bootstrap-confirmed" and entry["tags"] == ["@kind=opening"]
     assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: opening balances of 1 account"
-    again = ws("journal", "open")
-    assert again.code == 3 and "no opening balance to post" in again.err
+    refused(ws("journal", "open"), 3, "posted already: 2024-12-001", "cleared journal void ID")
+    assert ws.json("journal", "check")["ok"]
+
+
+def test_an_opening_balance_that_was_voided_is_posted_again_corrected(ws: Workspace) -> None:
+    refused(ws("journal", "open"), 3, "no opening balance to post", "Write opening:")
+    _with_opening(ws, "1000.00")
+    ws.ok("journal", "open")
+    ws.ok("journal", "void", "2024-12-001", "--reason", "a wrong balance")
+    config = ws.root / "config.yaml"
+    config.write_text(config.read_text().replace("balance: 1000.00", "balance: 1010.00"))
+    assert ws.json("journal", "open")["entries"] == ["2024-12-003"]
+    assert ws.json("journal", "balance", "1010")[0]["balance"] == "1010.00"
+    refused(ws("journal", "open"), 3, "posted already: 2024-12-003")
     assert ws.json("journal", "check")["ok"]
 
 

@@ -42,6 +42,22 @@ def test_a_trial_balance_becomes_opening_balances_of_the_day_before(ws: Workspac
     assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: 4 opening balances from trial.csv"
     ws.in_order()
     refused(ws("start-from", file, "--from", "2025-01-01"), 3, "the books have 4 entries up to 2024-12-31 already")
+    preview = ws("start-from", file, "--from", "2025-01-01", "--preview")
+    assert preview.code == 3 and "would be refused: the books have 4 entries" in preview.err
+    assert ws.ok("queue", "undo").out.startswith("Taken back: the last decision, posted 2024-12-005")
+    assert balances(ws) == {}
+    ws.in_order()
+
+
+def test_a_trial_balance_that_was_taken_back_can_come_again(ws: Workspace) -> None:
+    ws.ok("start-from", put(ws, "wrong.csv", TRIAL.replace("50.00,", "60.00,").replace("300.00", "310.00")),
+          "--from", "2025-01-01")  # fmt: skip
+    ws.ok("queue", "undo")
+    file = put(ws, "trial.csv", TRIAL)
+    assert ws.json("start-from", file, "--from", "2025-01-01", "--preview")["refusal"] is None
+    ws.ok("start-from", file, "--from", "2025-01-01")
+    assert balances(ws) == {1010: "1250.00", 2010: "-300.00", 3100: "-1000.00", 5020: "50.00"}
+    ws.in_order()
     ws.ok("queue", "undo")
     assert balances(ws) == {}
     ws.in_order()

@@ -43,6 +43,33 @@ def test_cash_flow_by_bank_account() -> None:
     ]  # fmt: skip
 
 
+def test_corrections_move_cash_to_where_they_post_it() -> None:
+    """Corrections move no bank account themselves; nor does what takes one back, in a later month or in a circle."""
+    books = make_books([
+        entry("2025-01-10", "Computer", {5030: "1800.00", 1010: "-1800.00"}),
+        entry("2025-01-11", "Groceries", {5030: "42.50", 1010: "-42.50"}),
+        entry("2025-01-12", "From checking", {1020: "300.00", 4010: "-300.00"}),
+        entry("2025-01-13", "Card lunch", {5030: "9.00", 2010: "-9.00"}),
+        entry("2025-01-10", "Correct", {1500: "1800.00", 5030: "-1800.00"}, tags="@corrects=2025-01-001"),
+        entry("2025-01-11", "Split", {5060: "30.00", 5070: "12.50", 5030: "-42.50"}, tags="x;@corrects=2025-01-002"),
+        entry("2025-02-01", "Correct", {4010: "300.00", 1090: "-300.00"}, tags="@corrects=2025-01-003"),
+        entry("2025-02-02", "Correct", {5070: "9.00", 5030: "-9.00"}, tags="@corrects=2025-01-004"),
+        entry("2025-02-03", "Correct", {5050: "7.00", 5030: "-7.00"}, tags="@corrects=2025-02-004"),
+        entry("2025-02-03", "Correct", {5050: "7.00", 5030: "-7.00"}, tags="@corrects=2025-02-003"),
+        entry("2025-02-04", "Correct", {5050: "7.00", 5030: "-7.00"}, tags="@corrects=2024-12-001"),
+        entry("2025-03-01", "Void", {5030: "1800.00", 1500: "-1800.00"}, tags="@rev=2025-01-005"),
+    ])  # fmt: skip
+    january = lines(report("cash-flow", "2025-01", books))
+    assert {"Equipment -1800.00 0.00 -1800.00", "Office supplies -30.00 0.00 -30.00", "Meals -12.50 0.00 -12.50",
+            "Service revenue 0.00 300.00 300.00", "Change -1842.50 300.00 -1542.50"} <= {*january}  # fmt: skip
+    assert not any(line.startswith("Uncategorised") for line in january)
+    whole = lines(report("cash-flow", "2025", books))
+    assert {"Uncategorised expense -1800.00 0.00 -1800.00", "Transfers in transit 0.00 300.00 300.00"} <= {*whole}
+    assert not any(line.startswith(("Equipment", "Service revenue", "Travel")) for line in whole)
+    check_totals(list(report("cash-flow", "2025", books).rows))
+    assert lines(report("vendors", "2025-01", books))[-1] == "Total 2 51.50 42.50"
+
+
 def test_opening_balances_are_cash_at_the_beginning() -> None:
     assert lines(report("cash-flow", "2023"))[:2] == [
         "Cash at the beginning 1000.00 0.00 1000.00", "Change 0.00 0.00 0.00",

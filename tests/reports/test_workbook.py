@@ -69,4 +69,4 @@ def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
     with pytest.raises(UsageError, match="XlsxWriter") as refused:
         Workbook(io.BytesIO(), title="")
-    assert "cleared[xlsx]" in str(refused.value.remedy)
+    assert str(refused.value.remedy) == "In the checkout: pip install '.[xlsx]'"
