@@ -6,52 +6,44 @@ Amounts are strings of digits, times UTC ISO 8601.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cleared.approvals.verification import Approvals
-from cleared.audit.check_record import describe_check, is_known_right, remember_right
-from cleared.audit.provenance import find_merge_collisions, find_unknown_origins
-from cleared.books_index.balances import list_balances
-from cleared.books_index.current_books import (
-    AccountRow,
-    BankRow,
-    BusinessFacts,
-    read_surroundings,
-    remember_current_books,
-)
-from cleared.books_index.entry_selection import select_entries
-from cleared.books_index.journal_index import JournalIndex, open_index
 from cleared.cards import queue_files
-from cleared.cards.age import overdue_cards
-from cleared.cards.card import Card
-from cleared.changes.book_sources import CommittedSource, WorkingSource
+from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import find_lost_rows
-from cleared.changes.session import compare_with_commit, open_books
-from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError, WorkspaceError
-from cleared.ledger.chart import Chart
-from cleared.ledger.checks import check_against_commit, check_books
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
-from cleared.ledger.violations import Violation
-from cleared.primitives import accounts as account_primitives
-from cleared.reports.report_books import ReportBooks
-from cleared.runs.approved_scripts import Scripts
-from cleared.runs.outcome import card_to_json
-from cleared.runs.question_tickets import Questions
-from cleared.schema.days import parse_day, parse_month
+from cleared.light_dataclass import dataclass
 from cleared.vcs import Repository, Snapshot
+
+if TYPE_CHECKING:
+    from cleared.approvals.verification import Approvals
+    from cleared.books_index.current_books import AccountRow, BusinessFacts
+    from cleared.books_index.journal_index import JournalIndex
+    from cleared.books_index.surroundings import Surroundings
+    from cleared.cards.card import Card
+    from cleared.ledger.chart import Chart
+    from cleared.ledger.staged_bank_lines import BankBook
+    from cleared.ledger.staged_journal import Books
+    from cleared.ledger.violations import Violation
+    from cleared.reports.report_books import ReportBooks
+
+
+@contextmanager
+def open_last_commit(host: Host) -> Iterator[tuple[Repository, Snapshot]]:
+    """The last commit."""
+    with host.open_for_reading() as repo:
+        yield repo, Snapshot(repo, repo.read_head())
 
 
 @contextmanager
 def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
-    with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
+    from cleared.changes.session import open_books
+
+    with open_last_commit(host) as (repo, snapshot):
         yield (repo, snapshot, *open_books(host, CommittedSource(snapshot)))
 
 
@@ -60,7 +52,9 @@ def read_agents(host: Host) -> list[dict[str, Any]]:
 
     ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
     """
-    with open_committed_books(host) as (_, snapshot, _books, _bank):
+    from cleared.runs.approved_scripts import Scripts
+
+    with open_last_commit(host) as (_, snapshot):
         names = {p for p in snapshot.list_entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
         folder = host.root / host.layout.agents_dir
         if folder.is_dir():
@@ -71,8 +65,10 @@ def read_agents(host: Host) -> list[dict[str, Any]]:
 
 def read_agent(host: Host, name: str) -> dict[str, Any]:
     """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
+    from cleared.runs.approved_scripts import Scripts
+
     path = host.layout.agent_path(name)
-    with open_committed_books(host) as (_, snapshot, _books, _bank):
+    with open_last_commit(host) as (_, snapshot):
         agent = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
         if agent["state"] == "missing":
             names = [a["name"] for a in read_agents(host)]
@@ -121,6 +117,8 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
 
 def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
+    from cleared.changes.trace import TraceStore
+
     runs = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
     if len(runs) < limit or any(r["status"] == "killed" for r in runs):
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
@@ -169,6 +167,8 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
 
     Raises ``UsageError`` where there is none, or several.
     """
+    from cleared.changes.trace import TraceStore
+
     traces = TraceStore(host.layout.state_dir)
     briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
     committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]
@@ -188,22 +188,52 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
     raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueState:
+    """Cards, oldest first. ``overdue``: ids of those that are open for ``review.remind_after``; ``held``: of open
+    questions that cannot be answered as things are, why, and what to do."""
+
+    cards: list[Card]
+    overdue: set[str]
+    held: Mapping[str, str]
+
+    def card_data(self, card: Card) -> dict[str, Any]:
+        """A card as ``--json`` shows it."""
+        from cleared.cards.card_json import card_to_json
+
+        return card_to_json(card) | {"overdue": card.id in self.overdue, "held": self.held.get(card.id)}
+
+
+def read_queue(host: Host, status: str = "open") -> QueueState:
+    """The queue. ``status``: open, resolved or all."""
+    with open_last_commit(host) as (repo, snapshot):
+        return read_queue_of_commit(host, repo, snapshot, status)
+
+
+def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
+    """The queue of a commit that is open."""
+    from cleared.cards.age import overdue_cards
+    from cleared.runs.question_tickets import Questions
+
+    cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+    late = {c.id for c in overdue_cards(cards.values(), host.clock.now(), host.config.review.remind_after)}
+    held = Questions(host, repo, snapshot, cards).list_held()
+    return QueueState([c for c in cards.values() if status in ("all", c.status)], late, held)
+
+
 def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
-    """The queue, oldest first. ``status``: open, resolved or all. ``overdue``: open for ``review.remind_after``;
-    ``held``: why an open question cannot be answered as things are, and what to do."""
-    with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        late = {c.id for c in overdue_cards(cards.values(), host.clock.now(), host.config.review.remind_after)}
-        hold_errors = Questions(host, repo, snapshot, cards).list_held()
-        return [
-            card_to_json(c) | {"overdue": c.id in late, "held": hold_errors.get(c.id)}
-            for c in cards.values() if status in ("all", c.status)
-        ]  # fmt: skip
+    """The queue as plain data, oldest first. ``status``: open, resolved or all."""
+    queue = read_queue(host, status)
+    return [queue.card_data(card) for card in queue.cards]
 
 
 def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
-    with open_committed_books(host) as (repo, snapshot, _books, _bank):
+    from cleared.cards.age import overdue_cards
+    from cleared.cards.card_json import card_to_json
+    from cleared.runs.question_tickets import Questions
+
+    with open_last_commit(host) as (repo, snapshot):
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         card = find_card(cards, text)
         late = overdue_cards([card], host.clock.now(), host.config.review.remind_after)
@@ -227,6 +257,8 @@ def iter_journal(
     text: str | None = None, limit: int | None = None,
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     """Entries in the order of their ids, read as they are taken. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
+    from cleared.books_index.entry_selection import select_entries
+
     with open_journal_index(host) as (index, _):
         yield from select_entries(index, month, status, account, text, limit)
 
@@ -244,6 +276,9 @@ def read_balances(
 ) -> list[dict[str, Any]]:
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
     from datetime import date
+
+    from cleared.books_index.balances import list_balances
+    from cleared.schema.days import parse_day, parse_month
 
     day = parse_day(as_of) if as_of else None
     year, number = parse_month(month) if month else (None, None)
@@ -266,18 +301,34 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
 
     What it knows at the end is kept for the next command, which then need not open the workspace.
     """
+    from cleared.books_index.current_books import remember_current_books
+    from cleared.books_index.journal_index import open_index
+    from cleared.books_index.surroundings import read_surroundings
+
     surroundings = None if host.stays_open else read_surroundings(host.root)
     with open_committed_books(host) as (repo, snapshot, books, _bank):
         index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
         yield index, books
-        if surroundings is not None and surroundings.checkout.commit == snapshot.commit and not host.is_outdated:
+        if surroundings is not None and can_be_kept(host, repo, snapshot, surroundings):
             with suppress(WorkspaceError):  # a chart that is damaged, say
-                if find_lost_rows(host.layout, repo, snapshot) is None:
-                    accounts = _account_rows(books.chart)
-                    remember_current_books(host.root, surroundings, index, accounts, _business_facts(host))
+                accounts = _account_rows(books.chart)
+                remember_current_books(host.root, surroundings, index, accounts, _business_facts(host))
+
+
+def can_be_kept(host: Host, repo: Repository, snapshot: Snapshot, surroundings: Surroundings) -> bool:
+    """Whether what was read of this commit is all that the next command would say, while the surroundings hold."""
+    from cleared.changes.lost_rows import find_lost_rows
+
+    if surroundings.checkout.commit != snapshot.commit or host.is_outdated:
+        return False
+    with suppress(WorkspaceError):
+        return find_lost_rows(host.layout, repo, snapshot) is None
+    return False
 
 
 def _account_rows(chart: Chart) -> list[AccountRow]:
+    from cleared.books_index.current_books import AccountRow
+
     return [
         AccountRow(a.account_id, a.account_name, a.account_type, a.parent_id, a.tax_line)
         for a in chart.accounts.values()
@@ -285,6 +336,8 @@ def _account_rows(chart: Chart) -> list[AccountRow]:
 
 
 def _business_facts(host: Host) -> BusinessFacts:
+    from cleared.books_index.current_books import BankRow, BusinessFacts
+
     business = host.config.business
     banks = [BankRow(a.id, a.name or a.id, a.ledger_account, a.type) for a in host.config.bank_accounts]
     return BusinessFacts(business.name, business.currency, business.entity_type, host.config.fiscal.start_month, banks)
@@ -299,14 +352,18 @@ def open_report_books(host: Host) -> Iterator[ReportBooks]:
 
 def make_report_books(host: Host, index: JournalIndex, books: Books) -> ReportBooks:
     """What reports are made of, from books that are open."""
+    from cleared.reports.report_books import ReportBooks
+
     assert isinstance(books.source, CommittedSource)
     return ReportBooks(index, _account_rows(books.chart), _business_facts(host), books.source.snapshot.commit or "")
 
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:
     """The chart of accounts."""
+    from cleared.primitives.accounts import describe_account
+
     with open_committed_books(host) as (_, _snapshot, books, _bank):
-        return [dict(account_primitives.describe_account(a)) for a in books.chart.accounts.values()]
+        return [dict(describe_account(a)) for a in books.chart.accounts.values()]
 
 
 def read_periods(host: Host) -> list[dict[str, Any]]:
@@ -331,62 +388,9 @@ def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
 
 def read_violations(host: Host) -> list[dict[str, Any]]:
     """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
+    from cleared.audit.book_violations import find_violations
+
     return [_violation_data(v) for v in find_violations(host)]
-
-
-def find_violations(host: Host) -> list[Violation]:
-    from cleared.errors import Place
-
-    with compare_with_commit(host, "journal check") as (repo, snapshot, different):
-        if not different:
-            return _check_unchanged_books(host, repo, snapshot)
-        head_books, head_bank = open_books(host, CommittedSource(snapshot))
-        colliding = find_merge_collisions(host)
-        if colliding:
-            violations = colliding + _include_unreadable(lambda: check_books(head_books, head_bank))
-            return violations + find_unknown_origins(host, repo, snapshot)
-        books, bank = open_books(host, WorkingSource(host))
-        months = sorted({*books.list_months(), *head_books.list_months()})
-        violations = _include_unreadable(lambda: check_books(books, bank))
-        violations += _include_unreadable(lambda: check_against_commit(books, CommittedSource(snapshot), months))
-        named = {v.place.file for v in violations if v.place}
-        for d in different:
-            if d.path not in named:
-                violations.append(
-                    Violation(
-                        "unchanged", f"the file is {d.kind} compared with the last commit",
-                        f"Look with git diff; restore it with git checkout -- {d.path}.", Place(d.path),
-                    )
-                )  # fmt: skip
-        return violations + find_unknown_origins(host, repo, snapshot)
-
-
-def _check_unchanged_books(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    """The violations of a commit that the working tree is equal to. Nothing is judged again that was right before."""
-    if is_known_right(host, repo, snapshot):
-        return []
-    description = describe_check(host, repo, snapshot)
-    books, bank = open_books(host, CommittedSource(snapshot))
-    index = open_index(host.layout, snapshot, host.decimal_places)
-    violations = _include_unreadable(lambda: check_books(books, bank, index.add_month))
-    violations += find_unknown_origins(host, repo, snapshot)
-    if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
-        remember_right(host, description)
-    return violations
-
-
-def find_committed_violations(host: Host) -> list[Violation]:
-    """Every violation in the books of the last commit, whatever lies in the working tree: what a card can be about."""
-    with open_committed_books(host) as (repo, snapshot, books, bank):
-        return _include_unreadable(lambda: check_books(books, bank)) + find_unknown_origins(host, repo, snapshot)
-
-
-def _include_unreadable(look: Callable[[], list[Violation]]) -> list[Violation]:
-    """What a check finds; a file that cannot be read at all is a finding, too."""
-    try:
-        return look()
-    except WorkspaceError as e:
-        return [Violation("format", e.message, e.remedy or "Restore the file.", e.place)]
 
 
 def _violation_data(v: Violation) -> dict[str, Any]:

@@ -1,15 +1,11 @@
 """The books that are checked out, as the last command that read them left them in the index: without starting git,
 reading the configuration, or opening the workspace.
 
-That counts only as long as the branch's commit, the commit that is remembered of it, ``config.yaml`` and the place of
-the workspace are the same, byte for byte. Anything else is for a command to find out in the usual way.
+That counts only as long as the surroundings are the same. Anything else is for a command to find out in the usual way.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,15 +13,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cleared.books_index.journal_index import JournalIndex, MonthKey
 from cleared.books_index.month_facts import Sums
 from cleared.books_index.sealed_files import SealedFiles
-from cleared.workspace.git_directory import Checkout, read_checkout
-from cleared.workspace.workspace_root import CONFIG_NAME
+from cleared.books_index.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
 
 if TYPE_CHECKING:
     from cleared.ledger.journal import JournalMonth
 
 _NAME: Final = "current"
-_STATE_DIR: Final = ".cleared"
-_MAX_CONFIG_BYTES: Final = 1_000_000
 
 
 class AccountRow(NamedTuple):
@@ -68,40 +61,14 @@ class CurrentBooks(NamedTuple):
     commit: str
 
 
-class Surroundings(NamedTuple):
-    """What the answers depend on, besides git's objects."""
-
-    root: str
-    checkout: Checkout
-    config: str
-    """SHA-256 of ``config.yaml``."""
-
-
-def read_surroundings(root: Path) -> Surroundings | None:
-    """What holds for the workspace at ``root`` now; None where that is not plain to see."""
-    checkout = read_checkout(root)
-    if checkout is None:
-        return None
-    try:
-        path = root / CONFIG_NAME
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
-            return None
-        config = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return None
-    return Surroundings(os.path.realpath(root), checkout, config)
-
-
 def remember_current_books(
     root: Path, surroundings: Surroundings, index: JournalIndex, accounts: Iterable[AccountRow],
     business: BusinessFacts,
 ) -> None:  # fmt: skip
     """Keep what ``open_current_books`` gives, for as long as these surroundings hold. No month is parsed for that."""
     months = [[*key, blob, index.find_totals(key)] for key, blob in index.blobs.items()]
-    content = json.dumps([surroundings, index.places, list(accounts), business, months]).encode()
-    files = SealedFiles(root / _STATE_DIR)
-    if files.read(_NAME) != content:
-        files.write(_NAME, content)
+    answer = [index.places, list(accounts), business, months]
+    write_answer(SealedFiles(root / STATE_DIR), _NAME, surroundings, answer)
 
 
 def open_current_books(root: Path) -> CurrentBooks | None:
@@ -110,13 +77,11 @@ def open_current_books(root: Path) -> CurrentBooks | None:
     Months that the index has lost are read from git; that raises ``WorkspaceError`` as opening the workspace does.
     """
     surroundings = read_surroundings(root)
-    files = SealedFiles(root / _STATE_DIR)
-    content = files.read(_NAME) if surroundings is not None else None
-    if surroundings is None or content is None:
+    files = SealedFiles(root / STATE_DIR)
+    answer = read_answer(files, _NAME, surroundings)
+    if surroundings is None or answer is None:
         return None
-    (known_root, checkout, config), places, accounts, business, months = json.loads(content)
-    if Surroundings(known_root, Checkout(*checkout), config) != surroundings:
-        return None
+    places, accounts, business, months = answer
     totals = {(y, m): {int(a): Sums(*pair) for a, pair in sums.items()} for y, m, _, sums in months if sums is not None}
 
     def read_month(key: MonthKey) -> JournalMonth:

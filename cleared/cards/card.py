@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cleared.cards.kinds import QUESTION
+from cleared.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class Card:
     def has_ticket(self) -> bool:
         """Whether it is a question of a run that can go on. Then only a signed line settles it."""
         return self.kind == QUESTION.name and "ticket" in self.details
+
+    def list_title(self, *, is_held: bool) -> str:
+        """Its title in a list. ``is_held``: it is a question that cannot be answered as things are."""
+        first = f" (the first of two: {self.agreed[-1]['by']})" if self.agreed and self.status == "open" else ""
+        return f"{'held: ' if is_held else ''}{self.title}{first}"
 
 
 def card_id(kind: str, *key: str) -> str:

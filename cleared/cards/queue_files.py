@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.errors import Place, WorkspaceError
-from cleared.ledger.source import Source
+
+if TYPE_CHECKING:
+    from cleared.ledger.source import Source
 
 SUFFIX: Final = ".jsonl"
 _OPTIONAL: Final = ("run_id", "entry_id", "agent")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from cleared.bounds import MAX_DIGITS
 from cleared.cards.card import Card
 from cleared.ledger.chart import Account
 from cleared.ledger.entry import ZERO
+from cleared.light_dataclass import dataclass
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.schema import money
 
@@ -120,7 +121,7 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str) -> SplitInput:
             return SplitInput(tuple(lines), rest, f"there is no account {account}")
         if not amount and at < len(words) - 1:
             return SplitInput(tuple(lines), rest, f"how much for {account}?")
-        if not value.is_finite() or not value:
+        if not value.is_finite() or not value or abs(value.adjusted()) >= MAX_DIGITS:
             problem = f"nothing is left for {account}" if not amount else f"{word}: no amount"
             return SplitInput(tuple(lines), rest, problem)
         lines.append((account, value))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from cleared.books_index.journal_index import open_index
+from cleared.books_index.journal_index import JournalIndex, open_index
+from cleared.books_index.sealed_files import SealedFiles, digest_sources
 from cleared.changes.host import Host
 from cleared.decisions.reconciling import iter_legs, read_facts
 from cleared.errors import ClearedError, Place, UsageError
@@ -20,6 +23,14 @@ from cleared.ledger.reconciliation import (
 from cleared.queries import open_committed_books
 from cleared.registry.json_values import to_json
 from cleared.schema import money
+
+if TYPE_CHECKING:
+    from cleared.ledger.staged_bank_lines import BankBook
+    from cleared.vcs import Snapshot
+
+_COMPLETENESS: Final = "completeness"
+_SOURCES: Final = ("books_index", "config", "decisions", "ledger", "review", "schema", "workspace")
+"""The folders of the program that decide what is in the sealed file."""
 
 
 def read_reconciliation(host: Host, account: int, day: date, balance: str) -> dict[str, Any]:
@@ -83,31 +94,53 @@ def _row_data(row: OpenRow) -> dict[str, Any]:
 def read_completeness(host: Host) -> list[dict[str, Any]]:
     """Each bank account: through which day books and bank agree to the cent, and where they first do not.
 
-    ``through`` is None where they never did, or no file states a balance.
+    ``through`` is None where they never did, or no file states a balance. Worked out once for the same files.
     """
-    rows = []
     with open_committed_books(host) as (_, snapshot, _books, bank):
         index = open_index(host.layout, snapshot, host.decimal_places)
-        for account in host.config.bank_accounts:
-            legs = iter_legs(index, account.ledger_account)
-            shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
-            facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
-            found = find_completeness(facts)
-            opening = facts.find_unbooked_opening() if found.through is None else None
-            agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
-            rows.append(
-                {
-                    "account": account.id, "name": account.name or account.id,
-                    "account_id": account.ledger_account,
-                    "through": found.through.isoformat() if found.through else None,
-                    "differs_on": found.differs.day.isoformat() if found.differs else None,
-                    "difference": to_json(found.difference) if found.differs else None,
-                    "known": bool(facts.stated), "imported": facts.has_lines,
-                    "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)}
-                    if opening else None,
-                    "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
-                }
-            )  # fmt: skip
+        files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
+        made_of = _describe_facts(host, snapshot, index)
+        known = files.read(_COMPLETENESS)
+        if known is not None:
+            known_of, kept_rows = json.loads(known)
+            if known_of == made_of:
+                return list(kept_rows)
+        rows = _find_completeness(host, index, bank)
+        files.write(_COMPLETENESS, json.dumps([made_of, rows]).encode())
+        return rows
+
+
+def _describe_facts(host: Host, snapshot: Snapshot, index: JournalIndex) -> str:
+    """A digest of all that completeness follows from: months, facts of the bank, bank accounts."""
+    months = sorted([*key, blob] for key, blob in index.blobs.items())
+    accounts = [[a.id, a.name, a.ledger_account] for a in host.config.bank_accounts]
+    bank = snapshot.find_entry(host.layout.bank_root)
+    facts = [months, bank.oid if bank is not None else None, accounts, host.decimal_places]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _find_completeness(host: Host, index: JournalIndex, bank: BankBook) -> list[dict[str, Any]]:
+    rows = []
+    for account in host.config.bank_accounts:
+        legs = iter_legs(index, account.ledger_account)
+        shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
+        facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
+        found = find_completeness(facts)
+        opening = facts.find_unbooked_opening() if found.through is None else None
+        agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
+        rows.append(
+            {
+                "account": account.id, "name": account.name or account.id,
+                "account_id": account.ledger_account,
+                "through": found.through.isoformat() if found.through else None,
+                "differs_on": found.differs.day.isoformat() if found.differs else None,
+                "difference": to_json(found.difference) if found.differs else None,
+                "known": bool(facts.stated), "imported": facts.has_lines,
+                "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)}
+                if opening else None,
+                "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
+            }
+        )  # fmt: skip
     return rows
 
 
@@ -130,7 +163,7 @@ def describe_completeness(account: dict[str, Any]) -> str:
     if account["reconciled"]:
         through += f", reconciled through {account['reconciled']['date']} by {account['reconciled']['by']}"
     if account["opening"]:
-        through += f"; the {account['opening']['balance']} that it began with are not booked"
+        through += f"; its opening balance of {account['opening']['balance']} is not booked"
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
     return f"{account['name']}: {through}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import PROPOSAL, QUESTION
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.review import card_decisions
 from cleared.review.card_view import CardChoice, proposal_folder
 from cleared.review.correction_tests import agree_and_record, correct_and_record
@@ -44,6 +45,8 @@ class ActionRequest:
     """With the outcome duplicate: the entry that stands."""
     words: str = ""
     """With the verb always: the words of the bank's text that name the vendor."""
+    seen: str | None = None
+    """With the verb undo: the commit that the person saw the books at; None: whichever decision is the last."""
 
 
 UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
@@ -87,7 +90,7 @@ class ActionExecutor:
     def _dispatch_request(self, host: Host, request: ActionRequest) -> ActionResult:
         verb, ids = request.choice.verb, list(request.cards)
         if verb == "undo":
-            return self._undo_last(host)
+            return self._undo_last(host, request.seen)
         if verb == "confirm":
             return self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
@@ -149,11 +152,11 @@ class ActionExecutor:
         messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
         return ActionResult(". ".join([*messages, *result.messages]), True, settled, tuple(result.similar_cards))
 
-    def _undo_last(self, host: Host) -> ActionResult:
+    def _undo_last(self, host: Host, seen: str | None) -> ActionResult:
         if self._not_undoable:
             action = self._not_undoable.pop()
             raise PolicyError(f"{action} is not taken back here", remedy="u again takes back the decision before it.")
-        result = undo_decision(host)
+        result = undo_decision(host, seen=seen)
         if result.agreed:
             return ActionResult(". ".join(result.messages), True)
         names = ", ".join(result.entries or result.cards)

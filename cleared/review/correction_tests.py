@@ -93,7 +93,7 @@ def _corrected_test(
             old = None
         if old is not None and "legs" in old.expected:
             return replace(old, expected={"legs": {**old.expected["legs"], **legs}})
-    case, _ = record_test(host, gate, agent, run, "corrected by a person")
+    case, _ = record_test(host, gate, agent, run, "corrected by a person", about=legs)
     return corrected_test(case, legs)
 
 

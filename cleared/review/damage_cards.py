@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from cleared.audit.book_violations import find_committed_violations
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import DAMAGE
 from cleared.changes import commit_messages
@@ -12,7 +13,7 @@ from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.ledger.violations import CHECKS, Violation
-from cleared.queries import find_committed_violations
+from cleared.light_dataclass import dataclass
 
 CHECK = "check"
 """Who settles these cards, where no person does."""

@@ -6,7 +6,7 @@ Each function takes a target and a request, stages the changes, and returns what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from cleared.cards.card import card_id
@@ -20,6 +20,7 @@ from cleared.ledger.corrections import find_corrections, make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
 from cleared.ledger.transfers import CLEARING_ACCOUNT, find_sides
+from cleared.light_dataclass import dataclass
 from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files
@@ -249,20 +250,21 @@ def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: 
         )
     for side, entry in zip(sides, sorted(entries, key=lambda e: (e.date, e.entry_id)), strict=True):
         if not side.is_cleared:
-            correction = Correction(account=CLEARING_ACCOUNT)
-            made = correct_entry(context, entry.entry_id, correction, decision_context.by)
+            made = correct_entry(context, entry.entry_id, Correction(account=CLEARING_ACCOUNT), decision_context.by)
             result.posted += [e.entry_id for e in made.posted]
             context.log_action("correct", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
-            result.entries.append(entry.entry_id)
-            card = context.cards.committed_cards.get(card_id(ENTRY.name, entry.entry_id))
-            if card is not None and card.status == "open":
-                context.cards.resolve_card(
-                    card.id,
-                    format_iso(context.now),
-                    decision_context.by,
-                    f"corrected: {', '.join(result.posted)}"[:300],
-                )
-                result.cards.append(card.id)
+            outcome = f"corrected: {', '.join(result.posted)}"[:300]
+        elif entry.status == "pending-review":  # who says what it is has decided about it
+            context.books.set_status(entry.entry_id, "user-confirmed")
+            context.log_action("confirm", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
+            outcome = "confirmed"
+        else:
+            continue
+        result.entries.append(entry.entry_id)
+        card = context.cards.committed_cards.get(card_id(ENTRY.name, entry.entry_id))
+        if card is not None and card.status == "open":
+            context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, outcome)
+            result.cards.append(card.id)
 
 
 def require_entry(target: Target) -> Entry:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from cleared.errors import Place, PolicyError, UsageError
+from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.corrections import CORRECTS, effective_legs, find_corrections, make_leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post_entry
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
+from cleared.schema import money
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,16 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
         old = changeable[0]
         return (*unchanged, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        return (*unchanged, *(make_leg(account, amount) for account, amount in checked_lines(context, correction)))
+        lines = checked_lines(context, correction)
+        given = money.total([amount for _, amount in lines])
+        due = -money.total([each.amount for each in unchanged])
+        if given != due:
+            raise PrimitiveError(
+                f"their sum is {money.format_amount(given)}, "
+                f"and must be {money.format_amount(due)}",
+                place=Place(field="lines"), remedy="Money in is negative. cleared why ENTRY shows its legs.",
+            )  # fmt: skip
+        return (*unchanged, *(make_leg(account, amount) for account, amount in lines))
     return tuple(before)
 
 

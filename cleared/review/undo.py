@@ -32,6 +32,7 @@ from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import void_with_corrections
 from cleared.runs.suspended_runs import reissue_question
 from cleared.vcs import Snapshot, history
+from cleared.vcs.object_reader import OID_PATTERN
 
 UNDOES = "Undoes"
 ABOUT = "About"
@@ -39,17 +40,20 @@ ABOUT = "About"
 RESTORES = "@restores="
 
 
-def undo_decision(host: Host, *, dry_run: bool = False) -> DecisionResult:
+def undo_decision(host: Host, *, dry_run: bool = False, seen: str | None = None) -> DecisionResult:
     """Take back the newest decision about the books that stands, by whichever command. ``dry_run``: only say which.
+    ``seen``: the commit that the person saw the books at; what was decided since is not taken back.
 
-    Raises ``PolicyError`` where there is none, where it was pushed, where it is of a sort that cannot be taken back,
-    where an entry would move to another period, and inside a job.
+    Raises ``PolicyError`` where there is none, where somebody has decided since ``seen``, where it was pushed, where it
+    is of a sort that cannot be taken back, where an entry would move to another period, and inside a job.
     """
     refuse_in_job()
     result, taken_back = DecisionResult(), list[Callable[[], None]]()
 
     def stage_undo(decision_context: DecisionContext) -> Decision | None:
         commit = _last_decision(host, decision_context)
+        if seen is not None:
+            _refuse_unseen(host, decision_context, seen)
         by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
         result.messages[:] = [
             f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"
@@ -131,6 +135,17 @@ def _last_decision(host: Host, decision_context: DecisionContext) -> history.Com
         if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
             _refuse_unsupported(host, decision_context, commit)
     raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
+
+
+def _refuse_unseen(host: Host, decision_context: DecisionContext, seen: str) -> None:
+    """Raises ``PolicyError`` where there was a decision after the commit ``seen``: it is not what the person means."""
+    remedy = "Look at the queue again; undo then takes back what is the last decision by now."
+    if not OID_PATTERN.fullmatch(seen) or not decision_context.repo.has_in_history(seen):
+        raise PolicyError("what you saw is not in the history of these books any more", remedy=remedy)
+    for commit in history.read_log(host.root, 100, grep="Decision: ", rev=f"{seen}..HEAD"):
+        if UNDO_TRAILER in commit.trailers or UNDOES in commit.trailers:
+            by = commit.trailers.get("By", "somebody")
+            raise PolicyError(f"{by} has decided since you looked ({commit.subject})", remedy=remedy)
 
 
 def _refuse_unsupported(host: Host, decision_context: DecisionContext, commit: history.CommitInfo) -> None:

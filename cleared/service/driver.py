@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from cleared.sandbox.worker_watchdog import InterruptSignals
 from cleared.service.workspace_service import WorkspaceService
+from cleared.workspace.processes import restore_handlers
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 MAX_SLEEP: Final = 30.0
@@ -135,6 +136,4 @@ def stop_on_signals(driver: ServiceDriver, on_stop: Callable[[], None]) -> Itera
         yield
     finally:
         InterruptSignals.is_interrupt = staticmethod(earlier_check)
-        # The process is about to end. A further signal must not kill it, which would change its exit code.
-        for number, handler in earlier_handlers.items():
-            signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)
+        restore_handlers(earlier_handlers)

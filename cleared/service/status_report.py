@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from cleared.cards import queue_files
-from cleared.cards.kinds import FAILED_RUN
-from cleared.changes.book_sources import CommittedSource, PreloadedSource
+from cleared.changes.book_sources import PreloadedSource
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import REMEDY, find_lost_rows
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
 from cleared.service.agent_summaries import AgentSummary, list_summaries
 from cleared.service.process_lock import find_running_service, read_service_status
+from cleared.service.waiting_cards import read_waiting_cards
 from cleared.terminal import count_noun
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
@@ -27,6 +28,7 @@ from cleared.vcs import Snapshot, describe_lock_holder
 from cleared.workspace.lock import read_holder
 
 _RUNS_READ: Final = 1_000
+_MONTH: Final = 31.0
 
 
 def service_status(host: Host) -> dict[str, Any]:
@@ -44,12 +46,9 @@ def service_status(host: Host) -> dict[str, Any]:
         agent["held"] = next((d.why for d in mine if d.state == "held"), None)
     with host.open_for_reading() as repo:
         git = describe_lock_holder(repo)
-        lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
-        cards = queue_files.load_cards(
-            CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir
-        ).values()
-        waiting = sum(card.status == "open" for card in cards)
-        unseen = {card.agent for card in cards if card.status == "open" and card.kind == FAILED_RUN.name}
+        snapshot = Snapshot(repo, repo.read_head())
+        lost = find_lost_rows(host.layout, repo, snapshot)
+        waiting = read_waiting_cards(host, snapshot)
     trouble = [] if service else ["the service is not up (cleared up)"]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
@@ -69,7 +68,9 @@ def service_status(host: Host) -> dict[str, Any]:
     trouble += messages_trouble(messages)
     for agent in agents:
         last = agent["last_run"]
-        failed = last and (last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in unseen))
+        failed = last and (
+            last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in waiting.failed_agents)
+        )
         if failed:  # what somebody has seen, or a later run settled, needs nobody any more
             trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
         if agent["state"] not in ("approved", "starter", "disabled"):
@@ -87,7 +88,7 @@ def service_status(host: Host) -> dict[str, Any]:
         "confinement": status.get("confinement"),
         "running": status.get("running"),
         "lock": {"pid": lock.pid, "what": lock.what, "since": lock.since} if lock else None,
-        "cards": waiting,
+        "cards": waiting.open_cards,
         "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
         "notifications": notifications,
         "messages": messages,
@@ -131,7 +132,8 @@ def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
     for each in _read_agent_states(host, snapshot):
         header = each.listener.header if each.listener else None
         times = each.listener.schedule if each.listener and each.can_run else None
-        on = [x for x in (header.schedule, *header.watch, *header.event) if x] if header else []
+        kinds = [kind for kind in kinds_of(header) if kind is not ON_DEMAND] if header else []
+        on = [text for kind in kinds for text in kind.values(header) or (kind.name,)] if header else []
         summary = AgentSummary(each.name, list(header.triggers) if header else [], on, each.state, each.why)
         if times is not None:
             summary = replace(summary, schedule=times.expression, timezone=times.timezone)
@@ -161,12 +163,21 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
     return rows
 
 
+def list_next_runs(host: Host) -> list[dict[str, Any]]:
+    """The next time of each agent that comes due within a month, soonest first; each as in ``upcoming_runs``."""
+    return _list_due_times(host, _MONTH, None, 1)
+
+
 def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int = 200) -> list[dict[str, Any]]:
     """When agents come due in the coming days, soonest first; at most ``limit`` times of each and in all.
 
     ``local`` is in the schedule's own time zone, with its offset; ``state``: whether it will be run then. Raises
     ``UsageError`` where ``agent`` is none that a schedule starts.
     """
+    return _list_due_times(host, days, agent, limit)[:limit]
+
+
+def _list_due_times(host: Host, days: float, agent: str | None, of_each: int) -> list[dict[str, Any]]:
     now = host.clock.now()
     end, rows = now + timedelta(days=days), []
     with host.open_for_reading() as repo:
@@ -180,7 +191,7 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
         if agent not in (None, name):
             continue
         zone, at = ZoneInfo(times.timezone), now
-        for _ in range(limit):
+        for _ in range(of_each):
             due = times.next_after(at)
             if due is None or due > end:
                 break
@@ -189,4 +200,4 @@ def upcoming_runs(host: Host, days: float, agent: str | None = None, limit: int 
                 {"agent": name, "utc": format_iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
                  "timezone": times.timezone, "schedule": times.expression, "state": agent_state.state}
             )  # fmt: skip
-    return sorted(rows, key=lambda row: (row["utc"], row["agent"]))[:limit]
+    return sorted(rows, key=lambda row: (row["utc"], row["agent"]))

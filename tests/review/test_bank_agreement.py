@@ -20,7 +20,7 @@ def test_the_books_agree_with_the_bank(posted: Workspace) -> None:
 
 def test_what_an_account_began_with_is_named(posted: Workspace) -> None:
     """The command that is shown books it."""
-    assert "not complete; the 1000.00 that it began with are not booked" in posted.ok("status").out
+    assert "not complete; its opening balance of 1000.00 is not booked" in posted.ok("status").out
     with unchanged(posted):
         done = posted("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
     assert done.code == 1 and "before its first row, on 2025-01-02" in done.out
@@ -109,3 +109,23 @@ def test_a_damaged_record_of_reconciliations_is_named(ws: Workspace) -> None:
     ws.commit(path)
     messages = [v["message"] for v in ws("journal", "check", "--json").json["violations"]]
     assert any("a reconciliation is not readable" in message for message in messages)
+
+
+def test_what_is_kept_of_completeness_is_no_source_of_truth(posted: Workspace) -> None:
+    """Asked again, it is not worked out again; a kept answer that is older, damaged, or another's changes nothing."""
+
+    def through() -> list[str | None]:
+        return [account["through"] for account in posted.json("status")["accounts"]]
+
+    (kept,) = (path for _ in through() for path in posted.root.glob(".cleared/books/completeness"))
+    before = kept.read_bytes()
+    assert through() == [None] and kept.read_bytes() == before
+    posted.ok(*OPENING)
+    assert through() == ["2025-01-10"]
+    after = kept.read_bytes()
+    for data in (before, after.replace(b"2025-01-10", b"2025-02-28"), after[:40], b""):
+        kept.write_bytes(data)
+        assert through() == ["2025-01-10"]
+        assert kept.read_bytes() == after
+    posted.ok("config", "set", "business.name", "Another")
+    assert through() == ["2025-01-10"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,7 +171,8 @@ def test_a_split(posted: Workspace) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--line", "5060=3.00"], 1, "do not balance"), (["--account", "5060", "--line", "5060=4.50"], 2, "either"),
+        (["--line", "5060=3.00"], 1, "sum is 3.00, and must be 4.50"),
+        (["--account", "5060", "--line", "5060=4.50"], 2, "either"),
         (["--account", "9999"], 1, "9999"), (["--account", "5030"], 2, "is like that already"), ([], 2, "already"),
         (["--line", "5060=x"], 2, "ACCOUNT=AMOUNT"), (["--date", "yesterday"], 2, "yesterday"),
         (["--tag", "@rev=1"], 2, "without @"), (["--line", "5060=4.505", "--line", "5010=-0.005"], 2, "4.505"),
@@ -371,4 +373,14 @@ def test_a_card_that_is_skipped_waits_behind_all_others(posted: Workspace) -> No
     refused(posted("queue", "skip", "zzzz"), 2, "there is no card")
     posted.ok("queue", "approve", first)
     refused(posted("queue", "skip", first), 3, "is settled")
+    posted.in_order()
+
+
+def test_a_clone_that_is_not_trusted_yet_decides_nothing(posted: Workspace, tmp_path: Path) -> None:
+    posted.git("clone", "-q", ".", str(tmp_path / "clone"))
+    clone, card = Workspace(tmp_path / "clone"), posted.cards()[0]["id"]
+    refused(clone("queue", "approve", card), 3, "not trusted on this machine yet", "cleared trust")
+    clone.ok("trust", "--yes")
+    clone.ok("queue", "approve", card)
+    posted.git("pull", "-q", "--ff-only", str(clone.root), "HEAD")
     posted.in_order()

@@ -128,6 +128,8 @@ def test_accounts_are_found_by_number_and_name(posted: Workspace) -> None:
         ("5070=4 9999=", [(5070, "4")], "there is no account 9999"),
         ("5070=x", [], "5070=x is not ACCOUNT=AMOUNT"),
         ("5070=NaN", [], "5070=NaN: no amount"),
+        ("5070=1e999999999", [], "5070=1e999999999: no amount"),
+        ("5070=1e-999999999", [], "5070=1e-999999999: no amount"),
         ("5070=4.50 5060=", [(5070, "4.50")], "nothing is left for 5060"),
     ],
 )

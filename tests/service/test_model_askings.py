@@ -89,9 +89,9 @@ def test_sigterm_does_not_wait_for_a_model(up: Up, provider: FakeProvider, go_on
 def test_a_kill_while_a_model_is_asked_loses_and_doubles_nothing(
     up: Up, provider: FakeProvider, go_on: threading.Event
 ) -> None:
-    provider.script(*[held(go_on)] * 6, TRAVEL)
+    provider.script(*[held(go_on)] * 4, TRAVEL)
     up.ws.ok("event", "emit", "ping")
-    for times in range(1, 7):
+    for times in range(1, 5):
         process = up.start()
         wait_until_asked(up, provider, times)
         process.kill()

@@ -1,0 +1,58 @@
+"""What kept answers depend on besides git's objects: the branch's commit, the commit that is remembered of it,
+``config.yaml`` and the place of the workspace, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cleared.books_index.sealed_files import SealedFiles
+from cleared.workspace.git_directory import Checkout, read_checkout
+from cleared.workspace.workspace_root import CONFIG_NAME
+
+STATE_DIR: Final = ".cleared"
+_MAX_CONFIG_BYTES: Final = 1_000_000
+
+
+class Surroundings(NamedTuple):
+    """What the answers depend on, besides git's objects."""
+
+    root: str
+    checkout: Checkout
+    config: str
+    """SHA-256 of ``config.yaml``."""
+
+
+def read_surroundings(root: Path) -> Surroundings | None:
+    """What holds for the workspace at ``root`` now; None where that is not plain to see."""
+    checkout = read_checkout(root)
+    if checkout is None:
+        return None
+    try:
+        path = root / CONFIG_NAME
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
+            return None
+        config = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+    return Surroundings(os.path.realpath(root), checkout, config)
+
+
+def write_answer(files: SealedFiles, name: str, surroundings: Surroundings, answer: Sequence[object]) -> None:
+    """Keep plain data under this name, for as long as these surroundings hold."""
+    content = json.dumps([surroundings, answer]).encode()
+    if files.read(name) != content:
+        files.write(name, content)
+
+
+def read_answer(files: SealedFiles, name: str, surroundings: Surroundings | None) -> list[Any] | None:
+    """What was kept under this name, where it was kept in these surroundings."""
+    content = files.read(name) if surroundings is not None else None
+    if content is None:
+        return None
+    (root, checkout, config), answer = json.loads(content)
+    return answer if Surroundings(root, Checkout(*checkout), config) == surroundings else None

@@ -1,0 +1,26 @@
+"""The queue as a list shows it."""
+
+from __future__ import annotations
+
+from cleared.books_index.open_cards import CardList, remember_open_cards
+from cleared.books_index.surroundings import read_surroundings
+from cleared.cards.kinds import QUESTION
+from cleared.changes.host import Host
+from cleared.queries import can_be_kept, open_last_commit, read_queue_of_commit
+
+
+def list_cards(host: Host, status: str = "open") -> CardList:
+    """The queue as a list shows it. Open cards are kept for the next command, which then need not open the workspace;
+    not where a run waits for one of them, as more than the commit says whether that is held."""
+    surroundings = None if host.stays_open or status != "open" else read_surroundings(host.root)
+    with open_last_commit(host) as (repo, snapshot):
+        queue = read_queue_of_commit(host, repo, snapshot, status)
+        rows = [
+            (c.id, c.kind, c.entry_id or "", c.created_at, c.list_title(is_held=c.id in queue.held))
+            for c in queue.cards
+        ]
+        cards = CardList(host.config.review.remind_after, *(list(column) for column in zip(*rows, strict=True)))
+        is_sure = all(card.kind != QUESTION.name for card in queue.cards)
+        if is_sure and surroundings is not None and can_be_kept(host, repo, snapshot, surroundings):
+            remember_open_cards(host.root, surroundings, cards)
+        return cards
