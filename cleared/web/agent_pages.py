@@ -15,10 +15,12 @@ from cleared.errors import UsageError
 from cleared.operations import agent_operations
 from cleared.proposals.agent_switch import switch_agent
 from cleared.proposals.proposal_history import diff_version, read_history
+from cleared.proposals.proposal_text import describe_grants
 from cleared.proposals.rollback import roll_back_script
 from cleared.review.card_actions import ActionResult
 from cleared.review.source_files import FileView
-from cleared.service.status_report import upcoming_runs
+from cleared.runs.approved_scripts import Scripts
+from cleared.service.status_report import list_next_runs
 from cleared.terminal import count_noun
 from cleared.vcs import Snapshot
 from cleared.web.long_work import Finish, Work, answer_when_done
@@ -31,9 +33,7 @@ _VERBS: Final = {"roll-back": "Roll back", "disable": "Disable", "enable": "Enab
 def list_agents(page: PageRequest) -> Response:
     """All agents."""
     host = page.site.open_host()
-    due: dict[str, str] = {}
-    for row in upcoming_runs(host, 31):
-        due.setdefault(row["agent"], row["local"])
+    due = {row["agent"]: row["local"] for row in list_next_runs(host)}
     return page.render("agents.html", agents=agent_operations.list_agents(host), due=due)
 
 
@@ -43,8 +43,10 @@ def show_agent(page: PageRequest) -> Response:
 
 
 def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str, Any] | None) -> Response:
+    due = {row["agent"]: row for row in list_next_runs(host)}
     return page.render(
         "agent.html", agent=queries.read_agent(host, name), history=read_history(host, name),
+        due=due.get(name), allowed=_describe_what_it_may(host, name),
         runs=queries.read_runs(host, 20, name), outcome=outcome, digest=_live_digest(host, name),
         may_change=may_change_what_runs(page),
     )  # fmt: skip
@@ -58,6 +60,18 @@ def show_change(page: PageRequest) -> Response:
         raise UsageError(f"{name} has no version of {proposal[:40]!r}", remedy="Choose one from its page.")
     files = [FileView(path, tuple(text.splitlines())) for path, text in diff_version(host, proposal).items()]
     return page.render("code.html", files=files, card_id="", is_change=True, back=f"/agents/{quote(name)}")
+
+
+def _describe_what_it_may(host: Host, name: str) -> str:
+    """What the version in the last commit may do, in words; empty where there is none."""
+    path = host.layout.agent_path(name)
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        data = snapshot.read_file(path)
+        if data is None:
+            return ""
+        names = Scripts(host, snapshot).find_script_grants(data.decode("utf-8", "replace"), path)
+    return describe_grants(names, host.registry) if names else "do nothing but calculate"
 
 
 def _live_digest(host: Host, name: str) -> str:

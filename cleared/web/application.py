@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from cleared.errors import ClearedError
+from cleared.errors import ClearedError, UsageError
 from cleared.web import (
     agent_pages,
     book_pages,
@@ -36,7 +36,7 @@ from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
-from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_page
+from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_error, render_page
 from cleared.web.passkey_invitations import InvitationCodes
 from cleared.web.passkey_options import Challenges, SignInQuestions
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
@@ -72,6 +72,7 @@ def make_application(
             405: _show_missing,
             BodyRefused: _refuse_body,
             ClientDisconnect: _refuse_body,
+            ClearedError: _explain_refusal,
         },
     )
     app.router.redirect_slashes = False
@@ -156,6 +157,12 @@ async def _refuse_body(request: Request, error: Exception) -> Response:
     """What came is too large or too slow; or the client is gone, and nobody reads this."""
     status, text = (error.status, error.text) if isinstance(error, BodyRefused) else (400, "The body ended early.")
     return PlainTextResponse(f"{text}\n", status, {"Connection": "close"})
+
+
+async def _explain_refusal(request: Request, error: Exception) -> Response:
+    """What nobody has signed in for is no form; or a workspace among several cannot be opened."""
+    assert isinstance(error, ClearedError)
+    return render_error(request, error, status=400 if isinstance(error, UsageError) else 409)
 
 
 async def _show_missing(request: Request, error: Exception) -> Response:

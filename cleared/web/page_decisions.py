@@ -4,14 +4,19 @@ send the form again; until then nothing is decided."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
 from cleared.approvals.keys import is_passphrase_protected
 from cleared.errors import PolicyError
 from cleared.review.card_actions import ActionResult
+from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 from cleared.web.passkey_signing import NOT_SENT_AGAIN, ask_passkey, make_device, prepare_decision
+
+if TYPE_CHECKING:
+    from cleared.web.site import Decided
 
 Answer = Callable[[ActionResult], Response]
 
@@ -23,13 +28,14 @@ def may_change_what_runs(page: PageRequest) -> bool:
 
 def carry_out(
     page: PageRequest, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, back: str, answer: Answer,
-    *, what: str, changes_what_runs: bool = False, signs: bool = True,
+    *, what: str, changes_what_runs: bool = False, signs: bool = True, is_long: bool = False,
 ) -> Response:  # fmt: skip
     """Carry out what a person asks for, and ``answer`` with what came of it; a refusal is a result.
 
     ``shown``: digests of what they saw; None for what is about nothing that is shown. ``back``: the page to go to where
     they do not want to after all. ``what``: what is decided, in words. ``changes_what_runs``: the passphrase is asked
-    for each time, or the passkey. ``signs``: False for what decides nothing, which no passkey signs.
+    for each time, or the passkey. ``signs``: False for what decides nothing, which no passkey signs. ``is_long``: it
+    may take longer than somebody waits; its page can be left.
 
     Raises ``PolicyError`` where it changes what runs and there is neither, or the passkey counts no more.
     """
@@ -41,14 +47,36 @@ def carry_out(
             "review).",
         )
     again = changes_what_runs and (prepared is None or not prepared.assertions)
-    decided = page.site.act_as_person(
-        action, shown, page.form.get("passphrase") or None, again=again,
-        device=make_device(prepared, shown),
-    )  # fmt: skip
-    if decided.wanted is not None and prepared is not None:
-        return ask_passkey(page, prepared, decided.wanted, back, what)
-    if decided.needs_passphrase:
-        fields = [(name, value) for name, values in page.form.values.items() for value in values
-                  if name not in NOT_SENT_AGAIN]  # fmt: skip
-        return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back, what=what)
-    return answer(decided.result)
+
+    def decide() -> Decided:
+        typed = page.form.get("passphrase") or None
+        page.form.values.pop("passphrase", None)  # nothing keeps it
+        return page.site.act_as_person(action, shown, typed, again=again, device=make_device(prepared, shown))
+
+    def respond(decided: Decided) -> Response:
+        if decided.wanted is not None and prepared is not None:
+            return ask_passkey(page, prepared, decided.wanted, back, what)
+        if decided.needs_passphrase:
+            fields = [(name, value) for name, values in page.form.values.items() for value in values
+                      if name not in NOT_SENT_AGAIN]  # fmt: skip
+            return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back, what=what,
+                               is_wrong=decided.is_wrong)  # fmt: skip
+        return answer(decided.result)
+
+    if not is_long:
+        return respond(decide())
+
+    def decide_long(_: Work) -> Finish:
+        decided = decide()
+
+        def finish(asking: PageRequest) -> Response:
+            if asking.session is not page.session:
+                raise PolicyError(
+                    "this was decided in another browser, which is told what came of it",
+                    remedy="The queue shows what still waits; Runs, what has run.",
+                )
+            return respond(decided)
+
+        return finish
+
+    return answer_when_done(page, page.site.work.begin(what, decide_long))

@@ -3,7 +3,8 @@ characters as on a terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cleared.cards.kinds import kind_named
 from cleared.errors import ClearedError
+from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.terminal import count_noun, escape_text
 from cleared.web.access import Session
 from cleared.web.site import Site
@@ -27,6 +29,16 @@ def _clean(value: object) -> object:
     return escape_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
+def _describe_triggers(names: Sequence[str]) -> str:
+    kinds = [kind for kind in TRIGGER_KINDS if kind.name in names] or [ON_DEMAND]
+    return "Runs " + ", ".join(kind.label for kind in kinds)
+
+
+def _describe_due(text: str) -> str:
+    """A time to come in its own time zone, with the day of the week."""
+    return f"{datetime.fromisoformat(text):%a %Y-%m-%d %H:%M}"
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -35,6 +47,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     environment.filters["count"] = count_noun
     environment.filters["moment"] = lambda text: f"{text[:10]} {text[11:16]} UTC" if len(text) > 16 else text
+    environment.filters["due"] = _describe_due
+    environment.filters["triggers"] = _describe_triggers
     environment.filters["kind_label"] = lambda kind: kind_named(kind).label
     return environment
 

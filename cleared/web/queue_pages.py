@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ from starlette.responses import Response
 from cleared.cards.kinds import PROPOSAL
 from cleared.decisions.shown_cards import digest_card
 from cleared.errors import PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.review import card_actions, card_decisions
 from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
@@ -96,7 +97,8 @@ def show_group(page: PageRequest) -> Response:
     digests = {each: _digests(page, queue, each)[each] for each in group.ids}
     return page.render(
         "group.html", group=group, digests=digests, card=_describe(page, queue, card_id),
-        accounts=match_accounts(queue, card_id, "", _ACCOUNTS_SHOWN),
+        accounts=match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN),
+        typed=page.read_query("q"),
     )  # fmt: skip
 
 
@@ -135,7 +137,10 @@ def decide(page: PageRequest) -> Response:
                          what=f"Later: {about}", signs=False)  # fmt: skip
     correction = None
     if verb == "correct":
-        correction = _read_correction(page, queue, cards[0])
+        try:
+            correction = _read_correction(page, queue, cards[0])
+        except UsageError as error:
+            return page.go_to(_address(cards[0]), f"Not done: {' '.join(str(error).split())}", ok=False)
     elif verb == "suggested":
         correction = card_actions.read_suggestion(value)
     request = ActionRequest(
@@ -148,19 +153,20 @@ def decide(page: PageRequest) -> Response:
     return carry_out(
         page, lambda: page.site.execute_request(request), shown, _address(cards[0]), _answer_about(page, cards[0]),
         what=f"{_name_choice(form, verb, value)}: {about}", changes_what_runs=verb == _LIVE_VERB,
-        signs=verb != _RUN_VERB,
+        signs=verb != _RUN_VERB, is_long=verb in (_LIVE_VERB, _RUN_VERB),
     )  # fmt: skip
 
 
 def undo(page: PageRequest) -> Response:
-    """Take back the newest decision."""
+    """Take back the newest decision, if it is still the one that was the newest when the page was shown."""
 
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to("/queue", f"Not done: {result.text}", ok=False)
         return page.go_to(_address(*result.cards[:1]), result.text)
 
-    return carry_out(page, lambda: page.site.execute_request(UNDO), None, "/queue", answer, what=_UNDO)
+    request = replace(UNDO, seen=page.form.get("head"))
+    return carry_out(page, lambda: page.site.execute_request(request), None, "/queue", answer, what=_UNDO)
 
 
 def _address(card: str = "") -> str:

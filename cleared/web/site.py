@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 
 from cleared.approvals import passphrase
 from cleared.approvals.device_signing import DeviceSigning, signing_with
@@ -15,6 +14,7 @@ from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.decisions.shown_cards import expecting
 from cleared.errors import ClearedError
+from cleared.light_dataclass import dataclass
 from cleared.operations.current_host import CurrentHost, HostFactory
 from cleared.proposals.passkey_registration import read_passkeys
 from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
@@ -37,6 +37,8 @@ class Decided:
 
     result: ActionResult
     needs_passphrase: bool = False
+    is_wrong: bool = False
+    """Whether a passphrase was typed, and was not the key's."""
     wanted: bytes | None = None
     """What a passkey is to sign first; nothing was done then."""
 
@@ -122,7 +124,7 @@ class Site:
 
         def answer(prompt: str) -> str | None:
             asked.append(prompt)
-            return typed
+            return typed if len(asked) == 1 else None  # asked a second time, it was wrong
 
         with _deciding, ExitStack() as stack:
             if again:
@@ -138,4 +140,8 @@ class Site:
                 result = ActionResult(" ".join(str(error).split()), False)
             if device is not None and device.key.wanted is not None and not result.ok:
                 return Decided(result, wanted=device.key.wanted)
-            return Decided(result, needs_passphrase=bool(asked) and not typed and not result.ok)
+            is_wrong = len(asked) > 1
+            return Decided(
+                result, needs_passphrase=bool(asked) and (not typed or is_wrong) and not result.ok,
+                is_wrong=is_wrong,
+            )  # fmt: skip

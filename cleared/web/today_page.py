@@ -7,12 +7,14 @@ from typing import Final
 from starlette.responses import Response
 
 from cleared import queries
+from cleared.changes.host import Host
+from cleared.errors import PolicyError
+from cleared.jobs.runtime_directory import own_runtime
 from cleared.review.bank_agreement import describe_completeness, list_completeness
-from cleared.service.status_report import service_status, upcoming_runs
+from cleared.service.status_report import list_next_runs, service_status
 from cleared.web.page import PageRequest
 
 _RUNS: Final = 8
-_DAYS: Final = 7.0
 
 
 def show_today(page: PageRequest) -> Response:
@@ -24,5 +26,13 @@ def show_today(page: PageRequest) -> Response:
     )
     return page.render(
         "today.html", status=service_status(host), runs=queries.read_runs(host, _RUNS), files=waiting,
-        upcoming=upcoming_runs(host, _DAYS, limit=_RUNS), accounts=accounts,
+        upcoming=list_next_runs(host)[:_RUNS], accounts=accounts, has_loop=_has_loop(host),
     )  # fmt: skip
+
+
+def _has_loop(host: Host) -> bool:
+    """Whether the loop's page has something to show; where its settings are refused, it says why."""
+    try:
+        return own_runtime(host.root, host.config).folder.is_dir()
+    except PolicyError:
+        return True

@@ -49,7 +49,7 @@ def take_files(page: PageRequest) -> Response:
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 for path in receipts:
                     copy_to_inbox(host.root, path.name, path.read_bytes())
-            lines = [(f"{file.source.name} was left: {file.error}", False) for file in left]
+            lines = [(file.describe(), False) for file in left]
             if receipts:
                 is_up = find_running_service(host.root) is not None
                 lines.append((_describe_receipts(len(receipts), is_up), True))

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.bridge.jsonrpc import parse_value
+from cleared.bridge.jsonrpc import parse_payload
 from cleared.errors import UsageError
 from cleared.triggers.webhook_calls import CallState, WebhookCall
 from cleared.web.program_requests import Refused, answer_json, read_body
@@ -73,7 +73,7 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -
     if not _ID.fullmatch(headers["webhook-id"]):
         raise Refused(400, "webhook-id must be 1 to 200 printable ASCII characters, without a full stop or a space")
     try:
-        text = json.dumps(parse_value(body), ensure_ascii=True)
+        text = json.dumps(parse_payload(body), ensure_ascii=True)
     except ValueError as error:
         raise Refused(400, f"the body is not JSON: {str(error)[:200]}") from None
     try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from cleared.approvals.person_only import refuse_in_job
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.sandbox.trigger_kinds import WEBHOOK
 from cleared.triggers.agent_triggers import read_header
 from cleared.vcs import Snapshot
@@ -57,6 +58,11 @@ def refuse_other_triggers(host: Host, snapshot: Snapshot, agent: str) -> None:
     """Raises ``UsageError`` where the committed script of this name is not started by webhooks."""
     path = host.layout.agent_path(agent)
     data = snapshot.read_file(path)
+    if data is None and (host.root / path).is_file():
+        raise UsageError(
+            f"the agent {agent[:60]!r} is not approved yet",
+            remedy=f"Have it checked and approved: cleared agent propose {agent}.",
+        )
     header = read_header(data, path)[0] if data is not None else None
     if header is None or WEBHOOK.name not in header.triggers:
         what = "there is no agent" if data is None else "webhooks do not start the agent"

@@ -123,6 +123,7 @@ def test_texts_of_a_bank_are_texts(visit: Visit, posted: Workspace) -> None:
     page = visit.open("/queue", **PHONE)
     for card in cards:
         page.goto(f"/queue?card={card}")
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
     page.goto("/books/entries")
     text = page.locator("main").inner_text()

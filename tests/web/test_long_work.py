@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from harness import JANUARY, Workspace
@@ -11,6 +12,7 @@ from web_client import PATIENCE, Page, Server, inner_server
 
 from cleared.web import long_work
 from cleared.web.long_work import MAX_ACTIVE, LongWork, Work
+from cleared.web.site import Decided, Site
 
 
 @pytest.fixture
@@ -76,3 +78,28 @@ def test_only_so_much_is_worked_on_at_once() -> None:
         works.begin("one more", wait)
     let_go.set()
     assert all(work.has_ended.wait(PATIENCE) for work in begun) and works.list_active() == []
+
+
+def test_a_run_that_is_repeated_from_its_card_can_be_left(
+    server: Server, ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C9: Run again is long work, too; what came of it is told to the browser that asked."""
+    ws.agent("fails", "journal_list(month='2025-99')")
+    assert ws("agent", "run", "fails").code == 1
+    ws.agent("fails", "ctx_log('mended')")
+    (card,) = (c for c in ws.cards() if c["kind"] == "failed_run")
+    let_go, act = threading.Event(), Site.act_as_person
+
+    def wait_and_act(*arguments: Any, **options: Any) -> Decided:
+        assert let_go.wait(PATIENCE)
+        return act(*arguments, **options)
+
+    monkeypatch.setattr(Site, "act_as_person", wait_and_act)
+    page = server.get(f"/queue?card={card['id']}")
+    sent = server.send("POST", "/queue", [
+        ("token", page.fields("token")[0]), ("card", card["id"]), ("digest", page.fields("digest")[0]),
+        ("choice", "retry"),
+    ])  # fmt: skip
+    assert "Run again" in server.get(sent.headers["location"]).text and "At work" in server.get("/books").text
+    let_go.set()
+    assert "fails ran" in server.follow(sent).text and ws.cards() == []

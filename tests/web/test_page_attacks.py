@@ -16,6 +16,7 @@ from web_client import Server, inner_server
 
 MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
 ODD = "\u202egnp.exe\x1b[31m\u2066"
+CHART = "accounts/chart-of-accounts.csv"
 
 
 @pytest.fixture
@@ -96,10 +97,10 @@ def test_markup_in_every_text_is_text(posted: Workspace) -> None:
     posted.put(
         "agents/other.py", f'"""\nname: other\ndescription: {MARKUP}\n"""\nctx_log("{MARKUP}".replace("x", "y"))\n'
     )
-    chart = posted.read("accounts/chart.csv") if (posted.root / "accounts/chart.csv").exists() else ""
-    if chart:
-        posted.put("accounts/chart.csv", chart.replace("Meals", f'"{MARKUP.replace(chr(34), chr(34) * 2)}"', 1))
-        posted.commit("names")
+    chart = posted.read(CHART)
+    assert "Meals" in chart
+    posted.put(CHART, chart.replace("Meals", f'"{MARKUP.replace(chr(34), chr(34) * 2)}"', 1))
+    posted.commit(CHART, message="names")
     with inner_server(posted.root) as server:
         server.sign_in(server.code)
         card = server.get("/queue").fields("card")[0]
@@ -133,3 +134,25 @@ def test_markup_in_every_text_is_text(posted: Workspace) -> None:
         assert Elements(answer.body).odd == []
         answer = server.upload(server.get("/"), {f"a{MARKUP.replace(chr(34), '')}.csv": b"x"})
         assert Elements(answer.body).odd == [] and answer.status < 500
+
+
+@pytest.mark.parametrize("is_signed_in", [False, True])
+def test_what_is_no_form_is_refused_in_words(server: Server, is_signed_in: bool) -> None:
+    """A sender names the character set of a form: some make what no text can hold, others nothing at all."""
+    form = 'multipart/form-data; boundary="B"'
+    part = b'--B\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n--B--\r\n'
+    sent = [
+        (f"{form}; charset=unicode_escape", part % (b"code", b"", rb"\ud800")),
+        (f"{form}; charset=utf-7", part % (b"question", b"", b"+2AA-")),
+        (f"{form}; charset=utf-7", part % (b"+2AA-", b"", b"x")),
+        (f"{form}; charset=utf-7", part % (b"file", b'; filename="+2AA-.csv"', b"x")),
+        (f"{form}; charset=undefined", part % (b"code", b"", b"x")),
+        (form, b"--B\r\nContent-Disposition: form-data\r\n\r\nx\r\n--B--\r\n"),
+        ("multipart/form-data", b"x"),
+    ]
+    cookie = {} if is_signed_in else {"Cookie": None}
+    for path in ("/queue", "/files") if is_signed_in else ("/login", "/passkeys/new"):
+        for kind, body in sent:
+            page = server.send("POST", path, body=body, headers={"Content-Type": kind, **cookie})
+            assert page.status == (404 if is_signed_in else 400), (path, kind, page.status)
+            assert "the form cannot be read" in page.text

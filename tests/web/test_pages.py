@@ -16,15 +16,20 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
     """Row C10: a run that is asked for on the page is the same as the command line's: one commit, one record."""
     with page_server(ws) as server:
         today = server.get("/")
-        assert today.status == 200 and "Nothing waits for you." in today.text
+        assert today.status == 200 and "To begin, hand in a file of your bank" in today.text
+        assert (
+            "T06:00" not in today.text and "/loop" not in today.body
+        )  # a day and a time; no link to what is not there
         today = server.upload(today, {"january.csv": JANUARY.encode()})
         assert "1 file handed in: january.csv" in today.text and (ws.root / "import/january.csv").exists()
         refusal = server.upload(today, {"january.csv": JANUARY.encode(), "february.csv": JANUARY.encode()})
         assert "is waiting there already" in refusal.text and not (ws.root / "import/february.csv").exists()
         refusal = server.upload(server.get("/"), {"../../evil.csv": b"x"})
-        assert "evil.csv was left" in refusal.text and not list(ws.root.glob("**/evil.csv"))
+        assert "evil.csv was not imported" in refusal.text and not list(ws.root.glob("**/evil.csv"))
         agent = server.get("/agents/ingest")
         assert "starter" in agent.text and "import_" not in agent.text.split("The script")[0]
+        assert "Runs on a schedule, when a file is dropped" in agent.text and "Next run" in agent.text
+        assert "post entries to the journal" in agent.text and "sha256:" not in agent.text
         agent = server.submit(agent, "/agents/ingest", ("way", "dry-run"))
         assert "Dry run: dry" in agent.text or "Nothing of it is kept" in agent.text
         assert ws.entries() == [] and "4 entries" in agent.text

@@ -266,6 +266,7 @@ def test_with_a_passphrase_that_is_asked_for_too(ws: Workspace) -> None:
         assert 'name="passphrase"' in page.body and not is_asked(page)
         wrong = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), ("passphrase", "no"))
         assert not is_asked(wrong) and "live now" not in wrong.text
+        assert "not the passphrase of your key" in wrong.text and wrong.fields("choice") == ["approve"]
         fields = [("choice", "approve"), ("passphrase", "correct horse battery staple")]
         page = server.submit(server.get("/queue"), "/queue", *fields)
         assert "correct horse" not in page.body

@@ -37,6 +37,19 @@ def test_a_card_is_approved_another_corrected_and_both_are_taken_back(server: Se
     posted.in_order()
 
 
+def test_undo_takes_back_no_decision_that_was_not_seen(server: Server, posted: Workspace) -> None:
+    queue = server.submit(server.get("/queue"), "/queue", ("choice", "confirm"))
+    posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
+    before = posted.head()
+    refusal = server.submit(queue, "/queue/undo")
+    assert "has decided since you looked" in refusal.text and posted.head() == before
+    form = [("token", refusal.fields("token")[0])]
+    for head in ("", "HEAD", "0" * 40, "--all"):
+        refusal = server.follow(server.send("POST", "/queue/undo", [*form, ("head", head)]))
+        assert "not in the history" in refusal.text and posted.head() == before
+    assert "Taken back: 2025-01-004" in server.submit(server.get("/queue"), "/queue/undo").text
+
+
 def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -> None:
     """What earlier decisions say stands on the card with its evidence; what is no account is refused."""
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
@@ -66,7 +79,9 @@ def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) ->
 
 
 def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Workspace) -> None:
-    queue = server.submit(server.get("/queue"), "/queue", ("choice", "correct"), ("split", "4010=-1000 4020="))
+    queue = server.submit(server.get("/queue"), "/queue", ("choice", "correct"), ("split", "meals=1 4020="))
+    assert "the split cannot be taken" in queue.text and "to decide" in queue.text
+    queue = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-1000 4020="))
     assert "Corrected: ACME" in queue.text or "there is no account" in queue.text
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "reject"), ("reason", "mine"))
     assert "what is that line" in queue.text
@@ -85,6 +100,8 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
         assert "All 4 like it" in queue.text
         group = server.get(f"/queue/{queue.fields('card')[0]}/group")
         assert all(f"SHELL OIL {day}00" in group.text for day in range(6, 10))
+        searched = server.get(f"/queue/{queue.fields('card')[0]}/group?q=bank")
+        assert "5080 Bank and processing fees" in searched.text and "5070 Meals" not in searched.text
         pairs = [pair for each in zip(group.fields("card"), group.fields("digest"), strict=True)
                  for pair in zip(("card", "digest"), each, strict=True)][:8]  # fmt: skip
         token = ("token", group.fields("token")[0])

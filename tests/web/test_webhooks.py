@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace
+from harness import Workspace, refused, unchanged
 from program_client import Program, sign, webhook_agent
 from running import Up, eventually
 from web_client import inner_server, page_server
@@ -50,6 +50,19 @@ def test_c9_a_signed_call_runs_its_agent_once_and_its_body_is_data(ws: Workspace
     up.stop()
 
 
+def test_an_agent_is_tried_over_the_sample_of_its_header_before_it_is_approved(ws: Workspace) -> None:
+    header = '"""\nname: orders\ntrigger: webhook\nsample: {"order": 3}\n"""\n'
+    ws.put("agents/orders.py", f'{header}ctx_event()["payload"]["order"]\n')
+    with unchanged(ws):
+        assert ws.json("agent", "run", "orders", "--dry-run")["result"] == 3
+        assert ws.json("agent", "run", "orders", "--dry-run", "--data", '{"order": 4}')["result"] == 4
+        half = ws("agent", "run", "orders", "--dry-run", "--data", r'{"order": "\ud800"}')
+        refused(half, 2, "half a character")
+        refused(ws("webhook", "add", "orders"), 2, "'orders' is not approved yet", "cleared agent propose orders")
+    ws.commit("agents/orders.py", *ws.approve("agents/orders.py"), message="agent: orders")
+    assert {a["name"]: a["on"] for a in ws.json("status")["agents"]}["orders"] == ["webhook"]
+
+
 def test_c9_what_is_not_signed_is_not_taken(ws: Workspace, program: Program) -> None:
     """Row C9: 401 without; also for an agent that is not there, so that nobody learns which are."""
     body, good = b'{"order": 1}', program.secret
@@ -80,6 +93,7 @@ def test_what_is_signed_but_no_call_is_refused(ws: Workspace, program: Program) 
         ("a", b"{"),
         ("b", b"NaN"),
         ("c", b"[" * 300 + b"]" * 300),
+        ("half", rb'{"order": "\ud800"}'),
     ):
         page = program.send("POST", "/hooks/orders", body, **sign(program.secret, body, call_id))
         assert page.status == 400, (call_id, page)
@@ -159,6 +173,22 @@ def test_a_call_is_held_until_its_agent_is_approved_and_a_failed_run_is_told(ws:
     assert state.result["status"] == "failed" and "division" in state.result["error"]["message"]
     card = next(card for card in ws.cards() if card["kind"] == "failed_run")
     assert card["details"]["event"]["payload"] == {"order": 0}
+    calls.close()
+
+
+def test_no_stored_call_ends_the_service(ws: Workspace) -> None:
+    """What an older version took in: half a character, which no file and no commit takes."""
+    from datetime import UTC, datetime
+
+    webhook_agent(ws)
+    calls = WebhookCalls(ws.root)
+    assert calls.add_call(WebhookCall("orders", "half", r'{"order": "\ud800"}', datetime(2025, 2, 10, tzinfo=UTC)))
+    with World(ws) as world:
+        world.settle()
+        assert world.waiting() == []
+    state = calls.find_state("orders", "half")
+    assert state is not None and state.is_settled and state.result is not None
+    assert state.result["result"]["order"] == "?"
     calls.close()
 
 
