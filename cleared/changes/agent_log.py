@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.ledger.csv_text import format_record
-from cleared.primitives.context import Context
 from cleared.safe_files import write_atomic
 from cleared.vcs import LocalMove
 from cleared.workspace.lock import ensure_state_dir
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.primitives.context import Context
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
 WAITING_FILE: Final = "waiting-log.csv"

@@ -6,14 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cleared.cards.card import Card
 from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
-from cleared.changes.host import Host
 from cleared.importing.file_cards import hash_lines
-from cleared.ledger.bank_lines import BankLine
-from cleared.primitives.context import Context
+
+if TYPE_CHECKING:
+    from cleared.cards.card import Card
+    from cleared.changes.host import Host
+    from cleared.ledger.bank_lines import BankLine
+    from cleared.primitives.context import Context
 
 
 def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:

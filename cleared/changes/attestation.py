@@ -12,23 +12,25 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.approvals.keys import run_key, run_public_key, verify_signature
 from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
-from cleared.cards.card import Card
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
-from cleared.ledger.bank_lines import ImportRecord
-from cleared.primitives.context import Context
-from cleared.vcs import Snapshot
+from cleared.light_dataclass import dataclass
 from cleared.vcs.clone_mark import find_clone_id
-from cleared.workspace.location import Layout
+
+if TYPE_CHECKING:
+    from cleared.cards.card import Card
+    from cleared.ledger.bank_lines import ImportRecord
+    from cleared.primitives.context import Context
+    from cleared.vcs import Snapshot
+    from cleared.workspace.location import Layout
 
 _NAME: Final = "attestations-"
 _DOMAIN: Final = b"cleared attestation 1\n"
@@ -154,6 +156,12 @@ def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
     """
     books = _load_approvals(host, snapshot).identity
     return books.id if books.pinned and books.id else f"clone {find_clone_id(snapshot.repo, make=True)}"
+
+
+def is_of_this_clone_alone(host: Host, snapshot: Snapshot) -> bool:
+    """Whether what is attested now counts in no other clone of the books: they have an id, and this clone no pin."""
+    books = _load_approvals(host, snapshot).identity
+    return bool(books.id) and not books.pinned
 
 
 def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:

@@ -3,15 +3,19 @@ of files that were set aside and are imported now."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cleared.cards.kinds import FAILED_RUN, SET_ASIDE
 from cleared.changes.answered_cards import find_answered_cards
 from cleared.changes.consumed_events import is_only_failure
-from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.primitives.context import Context
 from cleared.sandbox.trigger_kinds import ON_DEMAND
-from cleared.vcs import Repository, Snapshot
 from cleared.workspace.drop_names import FAILED_FOLDER
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.primitives.context import Context
+    from cleared.vcs import Repository, Snapshot
 
 RESOLVED_BY = "cleared"
 

@@ -10,14 +10,16 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.ledger.csv_text import format_record
-from cleared.primitives.context import Context
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
 from cleared.vcs import Repository, find_clone_id
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.primitives.context import Context
 
 ORIGIN: Final = "Origin"
 """The clone that made the commit; other clones deliver none of its events."""

@@ -6,28 +6,28 @@ import getpass
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
 from cleared.bounds import MAX_ITEMS
-from cleared.changes import lost_rows
-from cleared.changes.trace import TraceStore
 from cleared.clock import Clock
 from cleared.config.model import Config
 from cleared.config.secrets import Redactor, list_config_secrets, redactor_of_secrets
 from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.ledger.staged_journal import Bounds
+from cleared.light_dataclass import dataclass
 from cleared.llm.api_keys import list_environment_keys
-from cleared.registry.primitive import Registry
-from cleared.registry.vocabulary import DecodingContext
 from cleared.schema import money
 from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import LockHolder, writer_lock
 
 if TYPE_CHECKING:
+    from cleared.changes.trace import TraceStore
+    from cleared.ledger.staged_journal import Bounds
+    from cleared.registry.primitive import Registry
+    from cleared.registry.vocabulary import DecodingContext
     from cleared.sandbox.executor import Executor
 
 ShowMessage = Callable[[str], None]
@@ -44,7 +44,6 @@ class Host:
     layout: Layout
     config: Config
     clock: Clock
-    registry: Registry
     show_message: ShowMessage
     on_step: Callable[[str], None] | None = None
     """Called with each step of a run and its commit; crash tests stop the process there."""
@@ -103,12 +102,23 @@ class Host:
             raise self.policy.problem
 
     @property
+    def registry(self) -> Registry:
+        """All primitives. What only reads needs none, and does not load them."""
+        from cleared.primitives import primitive_registry
+
+        return primitive_registry()
+
+    @property
     def env(self) -> DecodingContext:
+        from cleared.registry.vocabulary import DecodingContext
+
         most = max(MAX_ITEMS, self.config.import_.max_rows)
         return DecodingContext(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
 
     @property
     def bounds(self) -> Bounds:
+        from cleared.ledger.staged_journal import Bounds
+
         limits = self.config.limits
         return Bounds(self.decimal_places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
 
@@ -188,6 +198,8 @@ class Host:
     @property
     def traces(self) -> TraceStore:
         """The trace database."""
+        from cleared.changes.trace import TraceStore
+
         if not self.stays_open:
             return TraceStore(self.layout.state_dir, redactor=self.redactor)
         if self._traces is None:
@@ -213,6 +225,8 @@ class Host:
         key = (str(self.root), head)
         if key in _reported_losses or head is None or repo.branch.read_remembered_commit() in (None, head):
             return
+        from cleared.changes import lost_rows
+
         lost = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
         if lost is not None:
             _reported_losses.add(key)

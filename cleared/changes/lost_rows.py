@@ -12,12 +12,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from cleared.cards.queue_files import SUFFIX
 from cleared.errors import WorkspaceError
 from cleared.ledger.entry import HEADER
+from cleared.light_dataclass import dataclass
 from cleared.terminal import count_noun
 from cleared.vcs import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.workspace.location import Layout
@@ -79,8 +79,8 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
         return None
     last = Snapshot(repo, tip)
     paths = list(_changed_paths(layout, last, snapshot))
-    if not paths:
-        return None
+    if all((snapshot.read_file(path) or b"").startswith(last.read_file(path) or b"") for path in paths):
+        return None  # they only grew, if at all
     start = _count_rows(_read_rows(layout, Snapshot(repo, find_ancestor(repo, tip, MAX_COMMITS_COMPARED)), paths))
     had, has = _read_rows(layout, last, paths), _read_rows(layout, snapshot, paths)
     wanted = (_count_rows(had) - start) - (_count_rows(has) - start)

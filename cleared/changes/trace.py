@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
-from cleared.changes.traced_calls import CallSum
 from cleared.config.secrets import Redactor
-from cleared.dispatch import Call
 from cleared.registry.json_values import to_json
 from cleared.workspace.database import can_write, connect_to_read, connect_to_write, set_database_aside
+
+if TYPE_CHECKING:
+    from cleared.changes.traced_calls import CallSum
+    from cleared.dispatch import Call
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -64,6 +64,14 @@ def write_record(name: SchemaName, path: Path, data: Any, *, fsync: bool = False
     """
     check_record(name, data, str(path), checked)
     write_atomic(path, encode_record(data), fsync=fsync, mode=PRIVATE_MODE)
+
+
+def write_copies(name: SchemaName, paths: Sequence[Path], data: Any, *, fsync: bool) -> None:
+    """The same into several files, one after the other. ``fsync``: of the first; the others are copies of it."""
+    check_record(name, data, str(paths[0]))
+    encoded = encode_record(data)
+    for number, path in enumerate(paths):
+        write_atomic(path, encoded, fsync=fsync and not number, mode=PRIVATE_MODE)
 
 
 def encode_record(data: Any) -> bytes:

@@ -87,9 +87,8 @@ def save_state(
         os.link(runtime.state_path, staged)
         staged.replace(runtime.backup_path)
         staged.unlink(missing_ok=True)  # the rename did nothing if both were one file, as after a failed write
-    file_schemas.write_record("state", runtime.state_path, state, fsync=fsync)
-    if twice:
-        file_schemas.write_record("state", runtime.backup_path, state)
+    paths = (runtime.state_path, runtime.backup_path) if twice else (runtime.state_path,)
+    file_schemas.write_copies("state", paths, state, fsync=fsync)
 
 
 def add_notice(state: LoopState, text: str, clock: Clock) -> None:

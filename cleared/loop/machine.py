@@ -162,7 +162,7 @@ class LoopMachine:
         running = self._record_start(job_type, request, watcher)
         self.store.step("start recorded")
         watcher.assign_job(
-            JobAssignment(request, job_type, self.settings, self.config, self.store.clock, self._redactor)
+            JobAssignment(request, self.store.clock, job_type, self.settings, self.config, self._redactor)
         )
         self.store.step("job assigned")
         if not watcher.has_ended_within(_SHORT_JOB):

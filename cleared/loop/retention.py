@@ -35,7 +35,8 @@ def trim_files(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Cl
     files: dict[str, list[str]] = {}
     newest: dict[str, float] = {}
     now = clock.now().timestamp()
-    for folder in (runtime.jobs_folder, runtime.inbox_folder):
+    jobs_folder = runtime.jobs_folder
+    for folder in (jobs_folder, runtime.inbox_folder):
         with os.scandir(folder) as entries:
             for entry in entries:
                 try:
@@ -47,15 +48,15 @@ def trim_files(runtime: RuntimeDirectory, keep: int, state: LoopState, clock: Cl
                     with suppress(OSError):
                         Path(entry.path).unlink()
                     continue
-                match = _FILE.fullmatch(entry.name) if folder == runtime.jobs_folder else None
+                match = _FILE.fullmatch(entry.name) if folder is jobs_folder else None
                 if match is not None:
-                    files.setdefault(match[1], []).append(entry.path)
+                    files.setdefault(match[1], []).append(entry.name)
                     newest[match[1]] = max(newest.get(match[1], 0.0), changed)
     for name, paths in files.items():  # a new job may not have been taken in yet
-        if now - newest[name] < _OLD_TEMPORARY and str(runtime.result_path(name)) not in paths:
+        if now - newest[name] < _OLD_TEMPORARY and runtime.result_path(name).name not in paths:
             needed.add(name)
     ended = sorted(files.keys() - needed, key=newest.__getitem__, reverse=True)
     for name in ended[keep:]:
         for path in files[name]:
             with suppress(OSError):
-                Path(path).unlink()
+                (jobs_folder / path).unlink()

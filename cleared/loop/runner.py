@@ -29,7 +29,7 @@ from cleared.loop.wakeup_pipe import WakeupPipe
 from cleared.safe_files import append_rotated, sweep_temporaries
 from cleared.terminal import count_noun
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.processes import is_alive, process_start
+from cleared.workspace.processes import is_alive, process_start, restore_handlers
 
 LOOP_COMMAND: Final = "loop run"
 POLL_SECONDS: Final = 0.5
@@ -247,5 +247,4 @@ def _handled_signals(runner: _Runner) -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore_handlers(before)

@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
@@ -30,6 +29,7 @@ from cleared.jobs import file_schemas
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest, JobResult
+from cleared.light_dataclass import dataclass
 from cleared.loop import job_process, job_processes
 from cleared.loop.ai_bridge import run_ai_turn
 from cleared.loop.job_confinement import (
@@ -55,16 +55,25 @@ _MAX_SUMMARY: Final = 500
 _WRITE_ATTEMPTS: Final = 20
 
 
+Surroundings = tuple[JobType, LoopSettings, Config, Redactor]
+"""What jobs of a type have in common as long as nobody changes the settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobAssignment:
     """A job, and all that the watcher process needs to run it."""
 
     request: JobRequest
+    clock: Clock
     job_type: JobType
     settings: LoopSettings
     config: Config
-    clock: Clock
     redactor: Redactor
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What it has in common with other jobs."""
+        return self.job_type, self.settings, self.config, self.redactor
 
     @property
     def target(self) -> str:

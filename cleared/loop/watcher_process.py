@@ -16,14 +16,20 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
 
+from cleared.clock import Clock
 from cleared.errors import WorkspaceError
+from cleared.jobs.records import JobRequest
 from cleared.loop import job_processes
-from cleared.loop.supervisor import JobAssignment, Supervisor
+from cleared.loop.supervisor import JobAssignment, Supervisor, Surroundings
 from cleared.workspace.processes import is_alive, process_start
 
 _LENGTH: Final = struct.Struct("<I")
 _EXIT_FAULT: Final = 70
 """Exit code of a fault of the program (``EX_SOFTWARE`` of sysexits.h)."""
+
+
+_Message = tuple[JobRequest, Clock, Surroundings | None]
+"""A job as it is sent to the watcher; without its surroundings where they are those of the job before."""
 
 
 class WatcherProcess:
@@ -32,6 +38,8 @@ class WatcherProcess:
     def __init__(self) -> None:
         """Fork keeper and watcher. This process must have no other threads. Raises ``WorkspaceError``."""
         self._is_busy = False
+        self._surroundings: Surroundings | None = None
+        """What the watcher has been sent, besides the request of each job."""
         job_reader, self._job_writer = os.pipe()
         self._end_reader, end_writer = os.pipe()
         self._keeper = os.fork()
@@ -56,7 +64,12 @@ class WatcherProcess:
     def assign_job(self, assignment: JobAssignment) -> None:
         """Have the watcher run a job. Where it is dead nothing happens; ``wait_ended`` returns then."""
         self._is_busy = True
-        data = pickle.dumps(assignment, pickle.HIGHEST_PROTOCOL)
+        surroundings, before = assignment.surroundings, self._surroundings
+        is_known = before is not None and all(one is other for one, other in zip(surroundings, before, strict=True))
+        self._surroundings = surroundings
+        data = pickle.dumps(
+            (assignment.request, assignment.clock, None if is_known else surroundings), pickle.HIGHEST_PROTOCOL
+        )
         with suppress(BrokenPipeError):
             unsent = memoryview(_LENGTH.pack(len(data)) + data)
             while unsent:
@@ -111,8 +124,11 @@ def _run_watcher(job_reader: int, end_writer: int) -> NoReturn:
             supervisor.end_requested = True
 
         signal.signal(signal.SIGTERM, on_term)
-        while (assignment := _receive_job(job_reader)) is not None:
-            supervisor.run_job(assignment)
+        surroundings: Surroundings | None = None
+        while (received := _receive_job(job_reader)) is not None:
+            request, clock, surroundings = received[0], received[1], received[2] or surroundings
+            assert surroundings is not None
+            supervisor.run_job(JobAssignment(request, clock, *surroundings))
             supervisor.end_requested = False
             os.write(end_writer, b".")
     except BaseException:  # noqa: BLE001
@@ -120,12 +136,13 @@ def _run_watcher(job_reader: int, end_writer: int) -> NoReturn:
     os._exit(0)
 
 
-def _receive_job(job_reader: int) -> JobAssignment | None:
-    """The next job; None when the pipe is closed. Only this program itself holds the other end."""
+def _receive_job(job_reader: int) -> _Message | None:
+    """The next job, with all that it needs where that is not as it was for the last one; None when the pipe is closed.
+    Only this program itself holds the other end."""
     head = _read_exactly(job_reader, _LENGTH.size)
     data = _read_exactly(job_reader, _LENGTH.unpack(head)[0]) if head else b""
-    assignment: JobAssignment | None = pickle.loads(data) if data else None
-    return assignment
+    received: _Message | None = pickle.loads(data) if data else None
+    return received
 
 
 def _read_exactly(descriptor: int, count: int) -> bytes:

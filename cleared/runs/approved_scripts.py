@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from cleared.approvals.verification import Approvals, Verification, refusal_of
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.clock import format_iso
 from cleared.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.light_dataclass import dataclass
 from cleared.safe_files import read_stable
-from cleared.sandbox import effective_limits
-from cleared.sandbox.construct_lint import RULES as LINT_RULES
-from cleared.sandbox.construct_lint import lint_script
-from cleared.sandbox.finding import Finding, blocking_findings, split_findings
-from cleared.sandbox.header import RULES as HEADER_RULES
-from cleared.sandbox.header import Header, parse_header
-from cleared.sandbox.used_primitives import (
-    ENQUEUE,
-    MODEL_PRIMITIVES,
-    find_grants,
-    granted_job_types,
-    granted_model_budgets,
-)
 from cleared.vcs import Snapshot, blob_id, history
 from cleared.vcs.working_files import read_content_id
 from cleared.workspace import starters
 
+if TYPE_CHECKING:
+    from cleared.sandbox.finding import Finding
+    from cleared.sandbox.header import Header
+
 MAX_SCRIPT_BYTES = 256 * 1024
-_RULES: Final = {**HEADER_RULES, **LINT_RULES, **effective_limits.RULES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +144,15 @@ class Scripts:
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue, and what it may spend on language models."""
+        from cleared.sandbox.header import parse_header
+        from cleared.sandbox.used_primitives import (
+            ENQUEUE,
+            MODEL_PRIMITIVES,
+            find_grants,
+            granted_job_types,
+            granted_model_budgets,
+        )
+
         used_grants, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
         is_agent = file.startswith(f"{self.host.layout.agents_dir}/")
         if not is_agent or used_grants.isdisjoint((ENQUEUE, *MODEL_PRIMITIVES)):
@@ -234,6 +234,10 @@ def _read_working_copy(host: Host, file: str) -> bytes | None:
 
 def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
     """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
+    from cleared.sandbox import construct_lint, effective_limits
+    from cleared.sandbox import header as headers
+    from cleared.sandbox.finding import blocking_findings, split_findings
+
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as e:
@@ -242,10 +246,14 @@ def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tup
             place=Place(file, data.count(b"\n", 0, e.start) + 1),
             remedy="Save it as UTF-8.",
         ) from None
-    header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
+    header, findings = headers.parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
-    findings += [*lint_script(source, file), *effective_limits.check_caps(header, host.config.sandbox, file)]
-    findings, later = split_findings(dict.fromkeys(findings), _RULES, switched)
+    findings += [
+        *construct_lint.lint_script(source, file),
+        *effective_limits.check_caps(header, host.config.sandbox, file),
+    ]
+    rules = {**headers.RULES, **construct_lint.RULES, **effective_limits.RULES}
+    findings, later = split_findings(dict.fromkeys(findings), rules, switched)
     findings = blocking_findings(findings, switched)
     if findings:
         raise findings_error(file, findings)

@@ -6,9 +6,10 @@ A run is an attempt and then a commit; a dry run is an attempt only.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from cleared.deadline import DeadlineExceeded, run_deadline
 from cleared.dispatch import Call, Dispatcher
 from cleared.errors import ClearedError, Place, PrimitiveError
 from cleared.ledger.violations import BooksViolated
+from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Budget, Context, QuestionState
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
@@ -68,11 +70,13 @@ class Event:
 
 
 def parse_event(data: Mapping[str, Any]) -> Event:
-    """An event as it was recorded. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none."""
+    """An event as it was recorded. Raises ``KeyError``, ``TypeError`` or ``ValueError`` where it is none.
+
+    Half a character in its payload, which nothing can store, becomes ``?``: else no start would ever get past it.
+    """
+    payload = json.loads(json.dumps(data["payload"], ensure_ascii=False).encode("utf-8", "replace"))
     files = tuple((str(path), str(digest)) for path, digest in data.get("files") or ())
-    return Event(
-        str(data["kind"]), str(data["name"]), data["payload"], str(data["id"]), int(data.get("depth") or 0), files
-    )
+    return Event(str(data["kind"]), str(data["name"]), payload, str(data["id"]), int(data.get("depth") or 0), files)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from cleared.cards.card import Card
+from cleared.cards.card_json import card_to_json
 from cleared.errors import ClearedError, ExitCode
 from cleared.ledger.entry import Entry
 from cleared.ledger.entry_json import entry_to_json
+from cleared.light_dataclass import dataclass
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 from cleared.registry.json_values import to_json
 
@@ -91,17 +93,6 @@ class RunResult:
             "edited": self.edited,
             "warnings": self.warnings,
         }
-
-
-def card_to_json(card: Card) -> dict[str, Any]:
-    """A card as ``--json`` shows it."""
-    return {
-        "id": card.id, "kind": card.kind, "entry_id": card.entry_id, "title": card.title, "status": card.status,
-        "created_at": card.created_at, "run_id": card.run_id, "agent": card.agent,
-        "details": to_json(dict(card.details)),
-        "resolved_at": card.resolved_at, "resolved_by": card.resolved_by, "resolution": card.resolution,
-        "agreed": [{k: a.get(k) for k in ("by", "at", "says")} for a in card.agreed],
-    }  # fmt: skip
 
 
 def make_run_error(error: ClearedError, *, primitive: str | None = None, line: int | None = None,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleared.approvals.approval_record import canonical_digest
-from cleared.cards.card import Card
+
+if TYPE_CHECKING:
+    from cleared.cards.card import Card
 
 
 def agent_name(path: str) -> str:

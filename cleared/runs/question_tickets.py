@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import CONFIG, digest_of, try_parse_record
@@ -19,14 +19,13 @@ from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.consumed_events import has_committed, has_continued
-from cleared.changes.host import Host
-from cleared.changes.trace import TraceStore
 from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.question_card import agent_name, displayed_digest
-from cleared.runs.ticket_migration import make_missing_tickets
-from cleared.vcs import Repository, Snapshot
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.vcs import Repository, Snapshot
 
 TIMEOUT_ACTOR: Final = "timeout"
 """Who answers where nobody did in time."""
@@ -55,6 +54,8 @@ class Questions:
         """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
         trust = self.approvals.trust
         if trust.questions is None and self.approvals.identity.pinned:
+            from cleared.runs.ticket_migration import make_missing_tickets
+
             with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
                 tickets = make_missing_tickets(
                     self.host, self.repo, self.snapshot, self.cards, self.approvals.workspace
@@ -98,6 +99,8 @@ class Questions:
 
     def require_not_settled(self, card: Card) -> None:
         """Raises ``Held`` where it was settled on this machine, or its run went on, and what says so is gone."""
+        from cleared.changes.trace import TraceStore
+
         trace = TraceStore(self.host.layout.state_dir).find_run(str(card.details.get("run")))
         if trace is not None and trace["status"] == "succeeded":
             raise self._held_error(card, "its run went on here, in a commit that is not in this history any more")
@@ -201,6 +204,8 @@ class Questions:
 
     def is_run_finished(self, card: Card, ticket: Ticket) -> bool:
         """Whether its run went on, by what the queue or the history has: each of them is enough."""
+        from cleared.changes.consumed_events import has_committed, has_continued
+
         return (
             card.gone_on is not None
             or has_continued(self.host, self.repo, self.snapshot, card.id)

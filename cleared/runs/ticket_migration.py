@@ -6,20 +6,22 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleared.approvals.approval_record import digest_of
 from cleared.approvals.keys import run_key
 from cleared.approvals.tickets import Ticket, sign_ticket
-from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
-from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
 from cleared.primitives.queue import read_timeout
 from cleared.runs.question_card import displayed_digest, through_json
-from cleared.vcs import Repository, Snapshot
+
+if TYPE_CHECKING:
+    from cleared.cards.card import Card
+    from cleared.changes.host import Host
+    from cleared.vcs import Repository, Snapshot
 
 
 def make_missing_tickets(

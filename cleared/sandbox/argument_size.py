@@ -66,6 +66,15 @@ def _measure_values(values: Iterable[object], depth: int, measured: _Measured) -
     return size, height
 
 
+def _measure_keys(inner: dict[object, object]) -> tuple[int, Iterable[object]]:
+    """The size of a dict's keys, and what is still to be measured of it: keys too, unless all of them are texts."""
+    try:
+        text_size = len("".join(inner))  # type: ignore[arg-type]
+    except TypeError:
+        return 0, chain(inner, inner.values())
+    return text_size + _ITEM_BYTES * len(inner), inner.values()
+
+
 def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int, int]:
     """Size and depth of one container, which is walked once however often it occurs."""
     entry = measured.get(id(value))
@@ -76,8 +85,9 @@ def _measure_value(value: object, depth: int, measured: _Measured) -> tuple[int,
             return 0, 0
         if depth > MAX_DEPTH:
             raise ValueError(f"an argument contains itself, or is nested more than {MAX_DEPTH} levels deep")
-        items = chain(inner, inner.values()) if isinstance(inner, dict) else inner
-        size, height = _measure_values(items, depth + 1, measured)
+        size, items = _measure_keys(inner) if isinstance(inner, dict) else (0, inner)
+        more, height = _measure_values(items, depth + 1, measured)
+        size += more
         entry = measured[id(value)] = size, height + 1, inner  # held, so that no other object gets its id
     if depth + entry[1] - 1 > MAX_DEPTH:
         raise ValueError(f"an argument is nested more than {MAX_DEPTH} levels deep")

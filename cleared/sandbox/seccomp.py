@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Sequence
+from functools import cache
 
 from cleared.sandbox.syscalls import CHANGING_ATTRIBUTES, JOB_MAY_NOT, NEWEST_FOR_JOBS, NUMBERS, WORKER_MAY
 
@@ -74,8 +74,9 @@ class _FilterBuilder:
             self.code += [(_JEQ, 0, len(body), number), *body]
 
 
+@cache
 def job_program(
-    machine: str, *, own: bool, scoped: bool, guarded: Sequence[int] = (), network: bool = False,
+    machine: str, *, own: bool, scoped: bool, guarded: tuple[int, ...] = (), network: bool = False,
     attributes: bool = True,
 ) -> bytes | None:  # fmt: skip
     """The filter for a job as an array of ``struct sock_filter``; ``None`` on a machine that it is not written for.

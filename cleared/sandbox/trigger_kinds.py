@@ -9,9 +9,10 @@ dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write its 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
+from cleared.light_dataclass import dataclass
 from cleared.sandbox import header_values
 
 
@@ -33,6 +34,8 @@ class TriggerKind:
 
     name: str
     """What stands after ``trigger:`` in a header, in trailers and in records."""
+    label: str
+    """When agents with this kind run, in a list: "Runs …"."""
     describe: Callable[[TriggerHeader, str], str]
     """When the agent runs, for a sentence "It would run …", from its header and the values of ``key`` as text."""
     key: str = ""
@@ -53,27 +56,36 @@ class TriggerKind:
             return ()
         return (value,) if isinstance(value, str) else tuple(value)
 
+    def sample_payload(self, header: TriggerHeader) -> Any:
+        """The payload of the sample event of a dry run, as the header says it; None where it says none."""
+        return header.value_of(self.sample) if self.sample else None
+
 
 def _describe_schedule(header: TriggerHeader, times: str) -> str:
     return f"on the schedule {times}{f' in {header.timezone}' if header.timezone else ''}"
 
 
 SCHEDULE: Final = TriggerKind(
-    "schedule", _describe_schedule, "schedule", header_values.read_cron, "0 6 * * *",
+    "schedule", "on a schedule", _describe_schedule, "schedule", header_values.read_cron, "0 6 * * *",
     {"timezone": header_values.read_timezone},
 )  # fmt: skip
 FILE_WATCH: Final = TriggerKind(
-    "file_watch", lambda header, paths: f"when a file is dropped into {paths}",
-    "watch", header_values.read_paths, "import/*.csv",
+    "file_watch", "when a file is dropped", lambda header, paths: f"when a file is dropped into {paths}", "watch",
+    header_values.read_paths, "import/*.csv",
 )  # fmt: skip
 EVENT: Final = TriggerKind(
-    "event", lambda header, names: f"on the event {names}", "event", header_values.read_words, "import.done"
+    "event",
+    "after an event",
+    lambda header, names: f"on the event {names}",
+    "event",
+    header_values.read_words,
+    "import.done",
 )
 WEBHOOK: Final = TriggerKind(
-    "webhook", lambda header, _: "when a program that has its secret calls",
+    "webhook", "when a program calls", lambda header, _: "when a program that has its secret calls",
     options={"sample": header_values.read_json}, sample="sample",
 )  # fmt: skip
-ON_DEMAND: Final = TriggerKind("on_demand", lambda header, _: "when you start it")
+ON_DEMAND: Final = TriggerKind("on_demand", "when you start it", lambda header, _: "when you start it")
 
 TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, WEBHOOK, ON_DEMAND)
 TRIGGER_NAMES: Final = tuple(kind.name for kind in TRIGGER_KINDS)

@@ -142,9 +142,9 @@ def test_a3_what_only_looks_forbidden_passes(ws: Workspace) -> None:
 )  # fmt: skip
 def test_a5_isolation_with_the_lint_off(ws: Workspace, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A5: the sandbox itself has no files, environment, network, processes."""
-    from cleared.runs import approved_scripts
+    from cleared.sandbox import construct_lint
 
-    monkeypatch.setattr(approved_scripts, "lint_script", lambda *a, **k: [])
+    monkeypatch.setattr(construct_lint, "lint_script", lambda *a, **k: [])
     found = fails(ws, POST + "\n" + body)
     assert "root:" not in json.dumps(found)
 

@@ -69,8 +69,7 @@ def test_guesses_that_wait_are_no_history(ws: Workspace) -> None:
     assert odd(ws) == []
 
 
-def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(ws: Workspace) -> None:
-    """B24: booked otherwise at first; both go through 1090 then, and undo takes it back."""
+def add_savings(ws: Workspace) -> None:
     text = ws.read("config.yaml")
     second = (
         "  - id: savings\n    name: Savings\n    type: savings\n    ledger_account: 1020\n    format: chase_checking\n"
@@ -78,6 +77,11 @@ def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(w
     second += "    match: { folder: savings }\n"
     ws.put("config.yaml", text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
     ws.commit("config.yaml", message="savings")
+
+
+def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(ws: Workspace) -> None:
+    """B24: booked otherwise at first; both go through 1090 then, and undo takes it back."""
+    add_savings(ws)
     ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
     ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00"), ("01/23/2025", "INTEREST", "0.12")))
     ws.script(POST)
@@ -95,4 +99,21 @@ def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(w
     assert "Both sides are in:" in (ws.ok("transfers", "pair", *ids), ws.ok("transfers"))[1].out
     assert ws("transfers", "pair", *ids).code == 3
     assert ws("transfers", "pair", ids[0], ids[0]).code == 2
+    ws.in_order()
+
+
+def test_b24_who_says_that_it_is_a_transfer_has_decided_about_both_sides(ws: Workspace) -> None:
+    """B24: the side that was booked so already, and waited, is confirmed; undo has it wait again."""
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "ONLINE TRANSFER TO SAV 5566", "-500.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00")))
+    ws.run("ingest")
+    waiting = {(c["kind"], c["title"]) for c in ws.cards()}
+    (card,) = (c for c in ws.cards() if c["kind"] == "transfer")
+    ws.ok("queue", "answer", card["id"], "pair")
+    assert ws.cards() == [] and len(ws.json("transfers")["pairs"]) == 1
+    assert [r["balance"] for r in ws.json("journal", "balance", "1090")] == ["0.00"]
+    ws.in_order()
+    ws.ok("queue", "undo")
+    assert {(c["kind"], c["title"]) for c in ws.cards()} == waiting and len(waiting) == 3
     ws.in_order()
