@@ -14,7 +14,6 @@ from cleared.approvals.policy_in_force import SettingsInForce, settings_in_force
 from cleared.approvals.workspace_pin import follow_moved_clone
 from cleared.changes.host import Host
 from cleared.clock import Clock, SystemClock
-from cleared.primitives import primitive_registry
 from cleared.workspace.location import Layout, find_workspace, open_layout
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ def open_workspace(
         layout,
         layout.config,
         clock or SystemClock(),
-        primitive_registry(),
         say or (lambda _: None),
         on_step,
         policy=force,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from typing import Final, TypeVar
 
 from cleared.errors import CheckFailed
@@ -37,10 +38,11 @@ class _Deadline:
             )
 
     def check_each(self, items: Iterable[_T]) -> Iterator[_T]:
-        for i, item in enumerate(items):
-            if not i % _STEPS_BETWEEN_CHECKS:
-                self.check_time()
+        iterator = iter(items)
+        for item in iterator:
+            self.check_time()
             yield item
+            yield from islice(iterator, _STEPS_BETWEEN_CHECKS - 1)
 
 
 _current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)

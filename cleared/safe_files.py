@@ -45,8 +45,11 @@ def write_parts(path: Path, *, fsync: bool = True, mode: int = 0o666, replace: b
     """
     temporary = path.with_name(f".{path.name[:60]}.{secrets.token_hex(6)}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, _CREATE, mode)
+        try:
+            descriptor = os.open(temporary, _CREATE, mode)
+        except FileNotFoundError:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(temporary, _CREATE, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 with contextlib.suppress(FileNotFoundError):

@@ -114,18 +114,17 @@ def print_table(
     instead of a table without rows.
     """
     out = file or sys.stdout
-    cells = [["" if cell is None else escape_text(cell) for cell in row] for row in rows]
-    if not cells:
+    names = list(columns)
+    texts = [["" if cell is None else str(cell) for cell in column] for column in zip(*rows, strict=True)]
+    if not texts:
         out.write(escape_lines(empty) + "\n")
         return
-    terminal = out.isatty()
-    names = list(columns)
-    widths = [max(text_width(row[n]) for row in ((names, *cells) if heading else cells)) for n in range(len(names))]
-    if not terminal:
-        shown = (names, *cells) if heading else cells
-        padded = [_pad_column([row[n] for row in shown], widths[n], name in right) for n, name in enumerate(names)]
-        out.writelines([f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)])
+    shown = [[name, *column] for name, column in zip(names, texts, strict=True)] if heading else texts
+    widths = [_measure_column(column) for column in shown]
+    if not out.isatty():
+        out.writelines(_format_rows(shown, widths, {n for n, name in enumerate(names) if name in right}))
         return
+    cells = [[escape_text(text) for text in row] for row in zip(*texts, strict=True)]
     layout = _fit_layout(names, widths, right, wrap, _terminal_width(out), airy=heading)
     if heading:
         bold = os.environ.get("TERM", "") not in ("", "dumb") and "NO_COLOR" not in os.environ
@@ -162,8 +161,7 @@ def print_batches(
             for row in zip(*batch, strict=True):
                 out.writelines(line + "\n" for line in layout.lines([escape_text(text) for text in row]))
             continue
-        padded = [_pad_column(column, widths[n], n in aligned) for n, column in enumerate(batch)]
-        out.writelines([f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)])
+        out.writelines(_format_rows(batch, widths, aligned))
 
 
 def _is_plain(texts: Sequence[str]) -> bool:
@@ -176,6 +174,15 @@ def _measure_column(texts: Sequence[str]) -> int:
     if _is_plain(texts):
         return max(map(len, texts), default=0)
     return max(text_width(escape_text(text)) for text in set(texts))
+
+
+def _format_rows(columns: Sequence[Sequence[str]], widths: Sequence[int], to_right: set[int]) -> list[str]:
+    """The rows as lines, in columns so wide. ``to_right``: the columns that are aligned right."""
+    if all(map(_is_plain, columns)):
+        pattern = "  ".join(f"%{'' if n in to_right else '-'}{width}s" for n, width in enumerate(widths))
+        return [f"{(pattern % row).rstrip()}\n" for row in zip(*columns, strict=True)]
+    padded = [_pad_column(column, widths[n], n in to_right) for n, column in enumerate(columns)]
+    return [f"{'  '.join(row).rstrip()}\n" for row in zip(*padded, strict=True)]
 
 
 def _pad_column(texts: Sequence[str], width: int, to_right: bool) -> list[str]:

@@ -6,19 +6,20 @@ Ids of new entries, who decided and the words of a reason are left out: they dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cleared.approvals.reviewers import effect_mark
 from cleared.ledger.bank_lines import LINE_ID_PREFIX, parse_outcomes
-from cleared.ledger.corrections import CORRECTS
+from cleared.ledger.corrections import CORRECTS, REVERSES
 from cleared.ledger.entry import HUMAN_STATUSES, Entry, parse_entry_id
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
+from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
-REVERSES: Final = "@rev="
+if TYPE_CHECKING:
+    from cleared.ledger.staged_bank_lines import BankBook
+    from cleared.ledger.staged_journal import Books
+
 RESTORES: Final = "@restores="
 _RELATED: Final = (CORRECTS, REVERSES, RESTORES)
 Change = tuple[Entry | None, Entry]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.approvals import trust_store
 from cleared.approvals.approval_record import (
@@ -23,8 +23,11 @@ from cleared.approvals.approval_record import (
 from cleared.approvals.keys import own_public_key, run_public_key
 from cleared.approvals.workspace_pin import WorkspaceIdentity, identify_workspace
 from cleared.errors import Place, PolicyError
-from cleared.ledger.source import Source
+from cleared.light_dataclass import dataclass
 from cleared.workspace.starters import was_shipped
+
+if TYPE_CHECKING:
+    from cleared.ledger.source import Source
 
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 UNPINNED: Final = "this clone is not trusted on this machine yet"

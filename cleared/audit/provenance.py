@@ -178,8 +178,8 @@ def _check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> li
             "provenance",
             f"the card {card.id} ({card.title[:60]!r}) is settled ({card.resolution!r}, {card.resolved_by}), and no "
             "run or decision of a machine that is trusted here did that",
-            f"Find the line (git log -S{card.id} -- queue) and take it back with git; where a colleague's machine did "
-            "it, trust that: cleared trust.",
+            f"Find the line (git log -S{card.id} -- queue). Where a colleague's machine did it, trust that: cleared "
+            "trust. Else take it back with git, and decide again.",
             Place(queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")), card.entry_id,
         )
         for card in find_unattested_cards(host, repo, snapshot, cards)

@@ -39,10 +39,11 @@ def chat(
     message.
     """
     from cleared.approvals.keys import warning_of_open_key
-    from cleared.meta.model_session import SessionOptions, resume_session
+    from cleared.meta.model_session import SessionOptions, require_model, resume_session
 
     host = open_host(workspace)
     options = SessionOptions(read_cost_limit(max_cost), show_progress)
+    require_model(host, options)
     warning = warning_of_open_key()
     if warning is not None:
         print_message(warning)

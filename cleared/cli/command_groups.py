@@ -68,6 +68,19 @@ class DefaultingGroup(CommandGroup):
     default = ""
     """That command's name; set by a subclass."""
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands, and which of them needs no naming."""
+        super().format_commands(ctx, formatter)
+        command = self.get_command(ctx, self.default)
+        parameters = [p for p in command.params if p.param_type_name == "argument"] if command is not None else []
+        arguments = [getattr(p, "metavar", None) or str(p.name).upper() for p in parameters]
+        formatter.write_paragraph()
+        formatter.write_text(
+            f"The word {self.default} may be left out: "
+            f"{' '.join([ctx.command_path, '[OPTIONS]', *arguments])}. Its options: "
+            f"{ctx.command_path} {self.default} --help"
+        )
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments, a command first: the one that is named, behind options or not, else the default one."""
         if args[:1] not in (["--help"], ["-h"]):

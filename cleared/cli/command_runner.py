@@ -59,6 +59,7 @@ def _run_command(argv: Sequence[str]) -> int:
     except typer.Exit as e:
         return int(e.exit_code)
     except wrong as e:
+        e.message = _plain_usage(e.message, str(getattr(getattr(e, "param", None), "name", "")))
         e.show(sys.stderr)
         return ExitCode.USAGE
     except typer.Abort:
@@ -71,6 +72,14 @@ def _run_command(argv: Sequence[str]) -> int:
         if type(sys.stdout).__name__ == "PacifyFlushWrapper":
             return _discard_output()
         return e.code if isinstance(e.code, int) else ExitCode.DONE
+
+
+def _plain_usage(message: str, parameter: str) -> str:
+    """What typer says about a value of a wrong type, without the words of the library that checked it."""
+    if message.startswith("Input should be a valid integer"):
+        is_account = parameter.startswith("account")
+        return f"not a whole number{'; cleared accounts list shows those of accounts' if is_account else ''}"
+    return message.removeprefix("Value error, ")
 
 
 def _discard_output() -> int:

@@ -54,7 +54,7 @@ def _check_dependencies() -> Row:
         ):
             wrong.append(f"{name} is {have}, not {requirement[1]} {requirement[2]}")
     if wrong:
-        return Row("dependencies", "fail", "; ".join(wrong), "Install again: pip install --upgrade cleared.")
+        return Row("dependencies", "fail", "; ".join(wrong), "Install again, in the checkout: pip install .")
     return Row("dependencies", "ok", ", ".join(installed))
 
 
@@ -87,10 +87,12 @@ def _check_sandbox() -> Iterator[Row]:
             took = (clock.monotonic() - began) * 1000
             level = sandbox.level
     except ClearedError as e:
-        yield Row("sandbox", "fail", e.message, e.remedy or "Install again: pip install --upgrade cleared.")
+        yield Row("sandbox", "fail", e.message, e.remedy or "Install again, in the checkout: pip install .")
         return
     if answer != 2:
-        yield Row("sandbox", "fail", f"it says that 1 + 1 is {answer!r}", "Install again: pip install cleared.")
+        yield Row(
+            "sandbox", "fail", f"it says that 1 + 1 is {answer!r}", "Install again, in the checkout: pip install ."
+        )
         return
     yield Row("sandbox", "ok", f"a worker started and ran 1 + 1 in {took:.0f} ms")
     if level.is_full:

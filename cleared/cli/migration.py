@@ -60,6 +60,8 @@ def start_books(
             _print_plan(plan)
         if plan.accounts.unknown:
             raise typer.Exit(1)
+        if plan.refusal is not None:
+            raise typer.Exit(plan.refusal.exit_code)
         return
     ids, commit = moving_in.start_books_from(host, plan)
     if json:
@@ -93,5 +95,7 @@ def _print_plan(plan: MovePlan) -> None:
     else:
         print_table(["account", "balance"], ((a, money.format_amount(v)) for a, v in plan.sum_accounts().items()),
                     right=["balance"], empty="It has no balances.")  # fmt: skip
+    if plan.refusal is not None:
+        print_message(f"cleared: this would be refused: {plan.refusal.message}. {plan.refusal.remedy}")
     for note in plan.notes:
         print_message(f"cleared: {note}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from cleared.changes.host import Host
+    from cleared.clock import Clock
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -71,17 +72,23 @@ def parse_leg(text: str, hint: str = "ACCOUNT=AMOUNT") -> tuple[int, Decimal]:
 
 def parse_payload(text: str) -> Any:
     """The value of ``--data JSON``. Raises ``BadParameter``."""
-    import json
+    from cleared.bridge import jsonrpc
 
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return jsonrpc.parse_payload(text.encode())
+    except ValueError as error:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
 def open_host(workspace: Path | None, tell: Callable[[str], None] = print_message) -> Host:
     """The opened workspace; ``tell`` takes lines for whoever watches. Raises ``WorkspaceError``."""
     from cleared.app import open_workspace
+
+    return open_workspace(chosen_workspace(workspace), clock=read_clock(), say=tell)
+
+
+def read_clock() -> Clock:
+    """The clock that the environment names: the system's, unless CLEARED_CLOCK is an instant."""
     from cleared.clock import clock_from
 
-    return open_workspace(chosen_workspace(workspace), clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=tell)
+    return clock_from(os.environ.get("CLEARED_CLOCK"))

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -64,7 +65,7 @@ def create_agent(
         print_json({"path": path, "template": template})
         return
     print_line(path)
-    print_message(f"Edit it, then: cleared agent check {name}, and cleared agent propose {name}.")
+    print_message(f"Edit it, then: cleared agent check {quote(name)}, and cleared agent propose {quote(name)}.")
 
 
 def propose_changes(

@@ -9,7 +9,7 @@ import typer
 
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
-from cleared.cli.options import JsonOption, LegArguments, WorkspaceOption, open_host, parse_leg
+from cleared.cli.options import JsonOption, LegArguments, WorkspaceOption, open_host, parse_leg, read_clock
 from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
@@ -27,34 +27,29 @@ class CardStatus(StrEnum):
 
 
 @app.command("list")
-def list_cards(
+def show_cards(
     status: Annotated[CardStatus, typer.Option("--status", help="Which cards.")] = CardStatus.open,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the cards, oldest first. A card is a question that waits for a person."""
-    from cleared.queries import read_cards
-
-    host = open_host(workspace)
-    cards = read_cards(host, status.value)
     if json:
-        print_json(cards)
+        from cleared.queries import read_cards
+
+        print_json(read_cards(open_host(workspace), status.value))
         return
-    late = sum(c["overdue"] for c in cards)
+    from cleared.cards.age import count_overdue
+    from cleared.cli.quick_books import list_cards
+
+    cards = list_cards(workspace, status.value)
+    late = count_overdue(cards.times, read_clock().now(), cards.remind_after) if status is CardStatus.open else 0
     if late:
-        print_message(
-            f"{late} of them {'waits' if late == 1 else 'wait'} for {host.config.review.remind_after} or longer."
-        )
+        print_message(f"{late} of them {'waits' if late == 1 else 'wait'} for {cards.remind_after} or longer.")
     print_table(
         ["card", "kind", "entry", "since", "title"],
-        ((c["id"], c["kind"], c["entry_id"], c["created_at"][:10], _card_title(c)) for c in cards),
+        zip(cards.ids, cards.kinds, cards.entries, [time[:10] for time in cards.times], cards.titles, strict=True),
         wrap=["title", "since", "kind"], empty="Nothing waits for you.",
     )  # fmt: skip
-
-
-def _card_title(card: dict[str, Any]) -> str:
-    first = f" (the first of two: {card['agreed'][-1]['by']})" if card["agreed"] and card["status"] == "open" else ""
-    return f"{'held: ' if card['held'] else ''}{card['title']}{first}"
 
 
 @app.command("show")
@@ -319,7 +314,7 @@ def _print_decision(result: DecisionResult, json: bool, verb: str) -> None:
     posted = f", posted {', '.join(result.posted)}" if result.posted else ""
     if about or not result.agreed:
         where = f" ({result.commit[:10]})" if result.commit else ", as it was before; nothing is committed"
-        print_line(f"{verb}: {', '.join(about)}{posted}{where}")
+        print_line(f"{verb}: {', '.join(about) or 'the last decision'}{posted}{where}")
     if result.agreed:
         print_line(f"Recorded, as the first of two: {', '.join(result.agreed)} ({result.commit[:10]})")
     for line in result.messages:

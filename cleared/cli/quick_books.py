@@ -12,6 +12,7 @@ from cleared.cli.options import chosen_workspace, open_host
 if TYPE_CHECKING:
     from cleared.books_index.current_books import CurrentBooks
     from cleared.books_index.journal_index import JournalIndex
+    from cleared.books_index.open_cards import CardList
     from cleared.reports.report_books import ReportBooks
 
 
@@ -58,6 +59,20 @@ def read_balances(
     from cleared import queries
 
     return queries.read_balances(open_host(workspace), account, month=month, as_of=as_of)
+
+
+def list_cards(workspace: Path | None, status: str) -> CardList:
+    """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
+    if status == "open":
+        from cleared.books_index.open_cards import read_open_cards
+        from cleared.workspace.workspace_root import find_workspace
+
+        current = read_open_cards(find_workspace(chosen_workspace(workspace)))
+        if current is not None:
+            return current
+    from cleared.review import card_list
+
+    return card_list.list_cards(open_host(workspace), status)
 
 
 def _open_current(workspace: Path | None) -> CurrentBooks | None:

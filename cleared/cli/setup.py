@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption
+from cleared.cli.options import JsonOption, read_clock
 from cleared.terminal import print_json, print_line, print_message
 
 
@@ -42,17 +42,17 @@ def init_workspace(
 ) -> None:
     """Make a workspace: folders, chart of accounts, starter agents, one commit."""
     from cleared.changes.workspace_creation import create_workspace
-    from cleared.clock import clock_from
 
-    clock = clock_from(os.environ.get("CLEARED_CLOCK"))
     root, commit = create_workspace(
-        directory, name=name, entity_type=entity.value, currency=currency, clock=clock, say=print_message
+        directory, name=name, entity_type=entity.value, currency=currency, clock=read_clock(), say=print_message
     )
     if json:
         print_json({"workspace": str(root), "commit": commit})
         return
     print_line(f"Made the workspace {root} ({commit[:10]}).")
-    print_message(f"Next: cd {directory}, copy bank files into import/, then: cleared agent run ingest")
+    print_message(
+        f"Next: cd {shlex.quote(str(directory))}, copy bank files into import/, then: cleared agent run ingest"
+    )
 
 
 def run_demo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,11 +87,14 @@ def _print_lesson(lesson: Lesson) -> None:
 
 def _print_waiting(lesson: Lesson) -> None:
     """What to say to have the entries that wait already put right, too: nothing of the past changes by itself."""
+    from cleared.terminal import escape_text
+
     waiting = [entry_id for line in lesson.lines for entry_id in line.waiting]
     others = [i for line in lesson.lines if line.accounts != str(lesson.row.account) for i in line.waiting]
     if others:
         print_line(
-            f"Still to decide, in review or: cleared queue correct {' '.join(others)} --account {lesson.row.account}"
+            f"Still to decide, in review or: cleared queue correct {' '.join(others)} --account {lesson.row.account} "
+            f"--counterparty {escape_text(shlex.quote(lesson.row.vendor))}"
         )
     elif waiting:
         print_line(f"Still to decide, in review or: cleared queue approve {' '.join(waiting)}")

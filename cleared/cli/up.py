@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host
+from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host, read_clock
 from cleared.terminal import print_message
 
 
@@ -35,7 +34,6 @@ def serve_workspaces(
     The first Ctrl-C (or SIGTERM) lets the run that is on end, a second one breaks it off with nothing of it done.
     Only one service serves a workspace (exit code 5); other commands work beside it.
     """
-    from cleared.clock import clock_from
     from cleared.workspace.location import Layout, find_workspace
 
     if directories and workspace is not None:
@@ -57,7 +55,7 @@ def serve_workspaces(
     from cleared.app import serve
 
     with _serve_pages(roots, port) if server else nullcontext():
-        serve(roots, clock_from(os.environ.get("CLEARED_CLOCK")), print_message)
+        serve(roots, read_clock(), print_message)
 
 
 def _serve_pages(roots: list[Path], port: int) -> AbstractContextManager[Any]:

@@ -6,7 +6,6 @@ import copy
 import json
 import re
 import typing
-from dataclasses import dataclass
 from typing import Any
 
 from cleared.config import yaml_tree
@@ -16,6 +15,7 @@ from cleared.config.plain_values import to_plain_values
 from cleared.config.setting_keys import ALIASES, REFUSED, SettingField, setting_fields
 from cleared.config.yaml_tree import Node
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 
 # Texts that mean the same without quotes, wherever they stand.
 _UNQUOTED = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ .@/+()-]*[A-Za-z0-9_.@/+()-])?", re.ASCII)
@@ -31,8 +31,8 @@ class _Target:
     keys: list[str | int]
 
 
-def set_value(text: str, dotted: str, value: str) -> str:
-    """``text`` with ``value`` (as typed by a person) at ``dotted``.
+def set_value(text: str, dotted: str, value: str | None) -> str:
+    """``text`` with ``value`` (as typed by a person; None: no value, where the key may have none) at ``dotted``.
 
     A key that stands there is changed in its place; one that does not is added at the end of its section, and
     a missing section at the end of the file. Entries of lists are named by number or id
@@ -95,8 +95,12 @@ def _find_entry(data: Any, name: str) -> str | int | None:
     return int(name) if name.isdecimal() and len(name) < 6 and int(name) < len(data or ()) else None
 
 
-def _format_value(field: SettingField, dotted: str, value: str) -> tuple[str, Any]:
+def _format_value(field: SettingField, dotted: str, value: str | None) -> tuple[str, Any]:
     """How the value is written in YAML, and what it is in ``Config.data``."""
+    if value is None:
+        if not field.optional:
+            raise UsageError(f"{dotted} has a value always")
+        return "null", None
     try:
         if typing.get_origin(field.type) is tuple:
             items = _parse_items(value)

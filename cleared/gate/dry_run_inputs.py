@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -24,6 +24,7 @@ from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_inp
 from cleared.gate.sample_data import find_open_time, make_sample_files
 from cleared.ledger.bank_lines import parse_imports
 from cleared.ledger.periods import parse_periods
+from cleared.light_dataclass import dataclass
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.header import Header
@@ -127,7 +128,7 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
         return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
-    payload = header.value_of(trigger_kind.sample) if trigger_kind.sample else None
+    payload = trigger_kind.sample_payload(header)
     return Event(kind, " ".join(trigger_kind.values(header)), payload, f"{kind}:sample").to_record()
 
 

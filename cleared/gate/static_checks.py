@@ -16,7 +16,7 @@ from cleared.gate.semantic_lint import lint_semantics
 from cleared.jobs.job_types import load_job_types
 from cleared.registry import projections
 from cleared.registry.primitive import Registry
-from cleared.runs.approved_scripts import Scripts, findings_error
+from cleared.runs.approved_scripts import Script, Scripts, findings_error
 from cleared.sandbox import construct_lint, effective_limits, header, type_check
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
@@ -93,9 +93,9 @@ def _approved_under(subject: Subject) -> dict[str, Rule] | None:
     return _RULES if subject.approved else None
 
 
-def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | None = None) -> None:
-    """Check the lint rules and types of an agent and its shared scripts, unless approved: as in ``texts``, or their
-    working copies (None).
+def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | None = None) -> Script:
+    """The agent, once its lint rules and types and those of its shared scripts have been checked, unless approved: as
+    in ``texts``, or their working copies (None).
 
     Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
     """
@@ -116,3 +116,4 @@ def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | 
                 findings += [*static.check_semantics(subject).findings, *static.check_types(subject).findings]
         if findings:
             raise findings_error(agent.file, findings)
+        return agent

@@ -9,6 +9,8 @@ from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.staged_journal import Books
 
 CORRECTS: Final = "@corrects="
+REVERSES: Final = "@rev="
+"""The tag of an entry that takes all of another back."""
 
 
 def make_leg(account: int, amount: Decimal) -> Leg:

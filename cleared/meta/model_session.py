@@ -7,13 +7,13 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cleared.changes.host import Host
 from cleared.errors import UsageError
+from cleared.light_dataclass import dataclass
 from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
 from cleared.meta.session_events import EmitEvent
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
@@ -103,6 +103,12 @@ def start_session(host: Host, request: str, author: str, options: SessionOptions
         raise
 
 
+def require_model(host: Host, options: SessionOptions) -> None:
+    """Raises ``UsageError`` where the packages for models are missing, ``WorkspaceError`` where no model is named."""
+    if options.model is None:
+        require_packages(read_approved_choice(host))
+
+
 def create_request(host: Host, request: str, author: str, options: SessionOptions) -> SessionStore:
     """The folder of a new session, for ``Session``; quick, since none of the packages for models is loaded yet.
 
@@ -111,8 +117,7 @@ def create_request(host: Host, request: str, author: str, options: SessionOption
     """
     if not request.strip():
         raise UsageError("the request is empty", remedy='Say what you want: cleared meta "…"')
-    if options.model is None:
-        require_packages(read_approved_choice(host))
+    require_model(host, options)
     prompt = build_system_prompt(host)
     for notice in prompt.notices:
         host.show_message(notice)
@@ -124,8 +129,7 @@ def create_request(host: Host, request: str, author: str, options: SessionOption
 
 def resume_session(host: Host, session_id: str | None, options: SessionOptions) -> Session:
     """The session of this id, or the newest one. Raises ``UsageError`` where there is none."""
-    if options.model is None:
-        require_packages(read_approved_choice(host))
+    require_model(host, options)
     if session_id is None:
         stores = list_sessions(host.layout.state_dir)
         if not stores:

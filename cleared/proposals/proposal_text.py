@@ -79,17 +79,18 @@ def _grant_lines(subject: Subject, old: set[str], registry: Mapping[str, Primiti
     lines = []
     for names, verb in ((new - old, "may now also"), (old - new, "may no longer")):
         if names:
-            lines.append(f"{subject.name} {verb} {_grants_text(names, registry)} ({', '.join(sorted(names))}).")
+            lines.append(f"{subject.name} {verb} {describe_grants(names, registry)} ({', '.join(sorted(names))}).")
     return lines
 
 
 def _new_agent_line(subject: Subject, registry: Mapping[str, Primitive]) -> str:
     names = sorted(subject.grants)
-    may = f"{_grants_text(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
+    may = f"{describe_grants(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
     return f"{subject.name} is new. It may {may}."
 
 
-def _grants_text(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
+def describe_grants(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
+    """What these primitives and job types let a script do, as the end of a sentence that begins "It may"."""
     grants = dict.fromkeys(registry[n].grant for n in sorted(names) if n in registry)
     jobs = [kind.removeprefix(JOB_TYPE_GRANT) for kind in sorted(granted_job_types(names))]
     if jobs:

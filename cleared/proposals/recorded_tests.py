@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -57,7 +58,7 @@ def add_test(
             )  # fmt: skip
         agent, run_id = commits[0].trailers["Agent"], commits[0].trailers["Run"]
         with Gate(host, decision_context.repo) as gate:
-            case, occasion = record_test(host, gate, agent, run_id, why)
+            case, occasion = record_test(host, gate, agent, run_id, why, about=frozenset(corrections or ()))
             if corrections:
                 case = corrected_test(case, _corrected_legs(host, occasion, corrections))
             made.append(case)
@@ -78,8 +79,13 @@ def add_test(
     return made[-1], commit
 
 
-def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tuple[RegressionTest, DryRunInput]:
-    """The case of what a run did, by running it again. Raises as ``add_case`` does."""
+def record_test(
+    host: Host, gate: Gate, agent: str, run_id: str, why: str, *, about: Collection[str] = ()
+) -> tuple[RegressionTest, DryRunInput]:
+    """The case of what a run did, by running it again. Raises as ``add_test`` does.
+
+    ``about``: the ids or bank lines of the entries that it is about, where it is not about all of them.
+    """
     occasion = find_past_run(host, gate.repo, agent, run_id)
     if occasion is None or occasion.now is None or occasion.after is None:
         raise UsageError(f"the input of run {run_id} is not in the repository, so it cannot be replayed")
@@ -91,7 +97,7 @@ def record_test(host: Host, gate: Gate, agent: str, run_id: str, why: str) -> tu
         inputs=occasion.inputs, now=occasion.now, event=occasion.event,
         answers=occasion.model_answers(host),
     )  # fmt: skip
-    _must_repeat_run(host, occasion.snapshot, occasion.after, rehearsal, run_id)
+    _must_repeat_run(host, occasion, rehearsal, run_id, about)
     expected = to_plain_json(rehearsal.effects)
     del expected["error"], expected["violations"]
     return RegressionTest(
@@ -141,20 +147,27 @@ def _is_known_or_renamed(snapshot: Snapshot, made: list[RegressionTest]) -> bool
     return True
 
 
-def _must_repeat_run(host: Host, before: Snapshot, after: Snapshot, rehearsal: DryRun, run: str) -> None:
-    """Raises ``PolicyError`` where a replay does not post what the run posted."""
+def _must_repeat_run(
+    host: Host, occasion: DryRunInput, rehearsal: DryRun, run: str, about: Collection[str]
+) -> None:  # fmt: skip
+    """Raises ``PolicyError`` where a replay does not post what the run posted: all of it, or these entries."""
     if rehearsal.error is not None or rehearsal.violations:
         why = rehearsal.error or rehearsal.violations[0]
         raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
-    old, _ = open_books(host, CommittedSource(before))
-    new, _ = open_books(host, CommittedSource(after))
+    assert occasion.after is not None
+    old, _ = open_books(host, CommittedSource(occasion.snapshot))
+    new, _ = open_books(host, CommittedSource(occasion.after))
     earlier_ids = {e.entry_id for e in old.iter_entries()}
-    posted = [_comparable_entry(entry_to_json(e)) for e in new.iter_entries() if e.entry_id not in earlier_ids]
-    replayed = [_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries))]
-    if sorted(posted) != sorted(replayed):
+    made = [e for e in new.iter_entries() if e.entry_id not in earlier_ids]
+    if about:
+        made = [e for e in made if e.entry_id in about or e.reference in about]
+    posted = Counter(_comparable_entry(entry_to_json(e)) for e in made)
+    replayed = Counter(_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries)))
+    if posted - replayed or (not about and replayed - posted):
         raise PolicyError(
             f"run {run} does not do the same when it is replayed",
-            remedy="It depends on something that is not kept; use another run.",
+            remedy="Settings have changed since (bank accounts, say), or it depends on something that is not kept. "
+            "Use another run.",
         )
 
 

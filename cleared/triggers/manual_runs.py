@@ -12,6 +12,8 @@ from cleared.errors import UsageError
 from cleared.runs.attempt import Event
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
+from cleared.sandbox.header import Header
+from cleared.sandbox.trigger_kinds import kinds_of
 
 
 def run_now(
@@ -26,8 +28,19 @@ def run_now(
     if dry_run:
         from cleared.gate.static_checks import check_unapproved
 
-        check_unapproved(host, name, texts)
+        agent = check_unapproved(host, name, texts)
+        event = event or _make_sample_event(host, agent.header)
     return run_agent(host, name, dry_run=dry_run, event=event, texts=texts)
+
+
+def _make_sample_event(host: Host, header: Header | None) -> Event | None:
+    """With the payload that the header has for dry runs; None where it has none."""
+    payloads = [kind.sample_payload(header) for kind in kinds_of(header)] if header is not None else []
+    payload = next((each for each in payloads if each is not None), None)
+    if payload is None:
+        return None
+    host.show_message("the payload is the sample of the header; --data JSON gives another")
+    return Event(payload=payload)
 
 
 def run_command(

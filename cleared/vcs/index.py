@@ -27,6 +27,7 @@ from cleared.vcs.repository import Repository
 _MARK: Final = b"held by cleared\n"
 _NAME: Final = "cleared-index-"
 _POLL_SECONDS: Final = 0.05
+_TRIES: Final = 20
 _UPDATE_INDEX: Final = ("update-index", "--replace", "-z", "--index-info")
 
 Entries = Mapping[str, tuple[str, str] | None]
@@ -148,7 +149,11 @@ def remove_stale_copies(repo: Repository) -> None:
     with suppress(OSError), os.scandir(repo.git_dir) as entries:
         for entry in entries:
             if entry.name.startswith(_NAME):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                for _ in range(_TRIES):  # a git that the killed process started may still be writing into it
+                    shutil.rmtree(entry.path, ignore_errors=True)
+                    if not os.path.lexists(entry.path):
+                        break
+                    time.sleep(_POLL_SECONDS)
 
 
 def describe_lock_holder(repo: Repository) -> str | None:

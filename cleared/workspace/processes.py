@@ -6,11 +6,13 @@ Linux says both in proc(5); elsewhere ``ps`` is asked.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 STATE: Final = 0
 PARENT: Final = 1
@@ -74,3 +76,10 @@ def _boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
     except OSError:
         return ""
+
+
+def restore_handlers(earlier: Mapping[signal.Signals, Any]) -> None:
+    """Put signal handlers back in a process that is about to end: a further signal must not kill it, which would change
+    its exit code."""
+    for number, handler in earlier.items():
+        signal.signal(number, signal.SIG_IGN if handler == signal.SIG_DFL else handler)

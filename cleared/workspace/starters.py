@@ -17,7 +17,8 @@ def starter_folder() -> Path:
         if (place / "config.yaml").is_file() and (place / "agents" / "ingest.py").is_file():
             return place
     raise WorkspaceError(
-        "this installation lacks the starter files", remedy="Install again: pip install --force-reinstall cleared"
+        "this installation lacks the starter files",
+        remedy="Install again, in the checkout: pip install --force-reinstall .",
     )
 
 

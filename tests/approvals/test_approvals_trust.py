@@ -444,7 +444,7 @@ def test_a_clone_that_trusts_nobody_yet_does_not_approve_on_top_of_their_version
     again = clone(ws, tmp_path / "again")
     with machine(monkeypatch, tmp_path / "other"):
         done = there("agent", "approve", number)
-        refused(done, 3, "stale", "another approved version")
+        refused(done, 3, "not trusted on this machine yet", "cleared trust")
         again.ok("trust", "--yes")
         again.ok("agent", "approve", number)
         assert again.run("probe")["result"] == 2

@@ -22,16 +22,16 @@ def right(posted: Workspace) -> Workspace:
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was judged again."""
-    from cleared import queries
+    from cleared.audit import book_violations as module
 
     calls: list[str] = []
     for name in ("check_books", "find_unknown_origins"):
 
-        def record(*args: object, name: str = name, original: Callable[..., object] = getattr(queries, name)) -> object:
+        def record(*args: object, name: str = name, original: Callable[..., object] = getattr(module, name)) -> object:
             calls.append(name)
             return original(*args)
 
-        monkeypatch.setattr(queries, name, record)
+        monkeypatch.setattr(module, name, record)
     return calls
 
 

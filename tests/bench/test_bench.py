@@ -24,6 +24,7 @@ from bench import (
     loop,
     measure,
     review,
+    service,
     sessions,
     suggestions,
     tasks,
@@ -38,9 +39,9 @@ SIZES = (
     (suggestions, "ENTRIES", 200),
 )  # fmt: skip
 WAITING = {
-    "help", "cold", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start", "job",
-    "enqueued", "idle_loop", "memory", "memory_commits", "balance", "whole_list", "month_list", "check_again",
-    "check_whole", "export_hledger",
+    "help", "cold", "idle_server", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start",
+    "job", "job_floor", "enqueued", "idle_loop", "memory", "memory_commits", "balance", "whole_list", "month_list",
+    "check_again", "check_whole", "export_hledger",
 }  # fmt: skip
 
 
@@ -55,7 +56,7 @@ def once(measured: measure.Side, baseline: measure.Side, repeat: int) -> tuple[f
 def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, size in SIZES:
         monkeypatch.setattr(module, name, size)
-    for module in (bank_formats, calls, loop, measure, sessions, tasks):
+    for module in (bank_formats, gate, loop, measure, service, sessions, tasks):
         monkeypatch.setattr(module, "interleave", once)
     # The figures set these to folders of their own; they are put back afterwards.
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -67,6 +68,13 @@ def smallest(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", sorted(bench.FIGURES.keys() - WAITING))
 def test_each_figure_can_be_taken(name: str, smallest: None) -> None:
     assert bench.FIGURES[name](True).measured
+
+
+def test_single_rows_are_measured_again() -> None:
+    table = "| figure | ours |\n| --- | --- |\n| a | 1 |\n| b | 2 |\n"
+    assert bench.replace_rows(table, ["| b | 3 |\n"]) == table.replace("2", "3")
+    with pytest.raises(ValueError, match="is not in the table"):
+        bench.replace_rows(table, ["| c | 3 |\n"])
 
 
 def test_the_growth_is_a_table_and_a_drawing(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ TYPER = {"typer", "annotated_doc", "shellingham"}
 OLDER_TYPER = {"click", "typing_extensions"}
 MONTY = {"pydantic_monty", "typing_extensions", "opentelemetry", "importlib_metadata", "zipp"}
 SIGNING = {"cryptography", "_cffi_backend", "cffi", "pycparser"}
-START = {"cli", "errors", "bounds", "terminal"}
+START = {"cli", "errors", "bounds", "light_dataclass", "terminal"}
 BRIDGE = {"bridge", "clock", "deadline", "registry", "sandbox", "schema"}
 NO_BOOKS = {
     "cycles", "demo", "gate", "jobs", "loop", "mcp_server", "meta", "notify", "operations", "orchestrator",
@@ -85,12 +85,13 @@ def test_a_command_imports_what_it_needs(
     assert standard <= library
 
 
-@pytest.mark.parametrize("argv", [("journal", "balance"), ("journal", "list", "--month", "2025-01")])
+@pytest.mark.parametrize("argv", [("journal", "balance"), ("journal", "list", "--month", "2025-01"), ("queue", "list")])
 def test_books_that_are_indexed_are_read_without_opening_the_workspace(
     posted: Workspace, argv: tuple[str, ...]
 ) -> None:  # fmt: skip
-    assert posted(*argv).code == 0
+    for _ in range(2):  # the first one on a machine notes what it knows
+        assert posted(*argv).code == 0
     packages, parts, standard = imports(*argv, root=str(posted.root))
     assert packages <= TYPER | OLDER_TYPER
-    assert parts <= START | {"books_index", "deadline", "ledger", "schema", "workspace"}
+    assert parts <= START | {"books_index", "cards", "clock", "deadline", "ledger", "schema", "workspace"}
     assert not standard

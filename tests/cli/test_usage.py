@@ -15,6 +15,9 @@ from harness import Workspace, here
         (["agent", "run", "ingest", "--nope"], "No such option"),
         (["init", "--entity", "xx", "/nowhere/at/all"], "--entity"),
         (["period", "close", "xx"], "not a period"),
+        (["queue", "correct", "x", "--account", "meals"], "'--account': not a whole number; cleared accounts list"),
+        (["run", "list", "--limit", "x"], "'--limit': not a whole number\n"),
+        (["queue", "reject", "x", "--outcome", "y"], "'--outcome': 'y' is not one of"),
     ],
 )
 def test_usage(argv: list[str], said: str) -> None:
@@ -35,6 +38,10 @@ def test_a_text_needs_no_pydantic() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "4 False\n"
     assert "'--limit'" in done.stderr
+
+
+def test_the_help_of_a_group_says_which_word_may_be_left_out() -> None:
+    assert "cleared import [OPTIONS] FILE" in here("import", "--help").out
 
 
 def test_the_word_of_a_groups_first_command_may_be_left_out(posted: Workspace) -> None:

@@ -140,9 +140,10 @@ def test_f24_the_engine_ends_with_a_killed_loop(looped: Workspace, engine: FakeE
     loop = looped.start("loop", "run", "--allow-ai")
     wait_until(lambda: (engine.folder / "hangs").exists(), loop)
     assert start(looped, engine).code == 5
+    left = [read_state(looped.root)["pid"], looped.json("loop", "status")["running"]["pid"]]
     loop.kill()
     loop.communicate(timeout=60)
-    left = [int((engine.folder / name).read_text()) for name in ("grandchild", "hangs")]
+    left += [int((engine.folder / name).read_text()) for name in ("grandchild", "hangs")]
     wait_until(lambda: all(is_gone(pid) for pid in left))
     assert "the cycle before was cut off" in run(looped)
     assert [row[2] for row in jobs(looped)] == ["failed", "failed"] and len(engine.calls) == 1

@@ -256,6 +256,25 @@ def test_n7_a_second_correction_of_a_run_leaves_the_first_as_it_is(posted: Works
     assert set(listed(ws).values()) == {"approved"}
 
 
+def test_n7_a_correction_is_kept_though_settings_changed_what_the_run_would_do_with_others(ws: Workspace) -> None:
+    """N7: with a second bank account a transfer is sure; the coffee of the same run is as it was."""
+    ws.drop("june.csv", chase(("06/02/2025", "PAYMENT TO CHASE CARD ENDING 7788", "-80.00"),
+                              ("06/03/2025", "COFFEE", "-4.50")))  # fmt: skip
+    run = ws.run("ingest")["run_id"]
+    coffee = next(e["entry_id"] for e in ws.entries() if e["description"] == "COFFEE")
+    card = ws.root.parent / "card.csv"
+    card.write_text(
+        "Transaction Date,Post Date,Description,Category,Type,Amount,Memo\n06/01/2025,06/02/2025,ADOBE,,Sale,-9.99,\n"
+    )
+    ws.ok("bank", "add", str(card), "--type", "credit_card", "--ledger-account", "2010", "--yes", "--no-run")
+    with unchanged(ws):
+        refused(ws("test", "add", run), 3, "does not do the same when it is replayed", "Settings have changed since")
+    done = ws.ok("queue", "correct", coffee, "--account", "5070")
+    assert "Not remembered" not in done.err
+    (case,) = ws.json("test", "list")
+    assert case["path"].endswith("-corrected.json")
+
+
 def test_n7_only_an_entry_of_that_run_can_be_corrected_by_it(posted: Workspace, run: str) -> None:
     """N7: a case about another run's line could never be met."""
     ws = posted

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
-from harness import Workspace, unchanged
+from harness import Workspace, refused, unchanged
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
 
 
@@ -60,6 +60,11 @@ def test_a_failed_message_leaves_its_exit_code(ws: Workspace, provider: FakeProv
     with unchanged(ws):
         assert ws.process("chat", "--resume", "S1", stdin=b"x\n").code == 2
         assert ws.process("chat", stdin=b"").code == 0
+
+
+def test_without_a_model_it_says_so_before_the_first_message(ws: Workspace) -> None:
+    with unchanged(ws):
+        refused(ws("chat"), 4, "no language model is set up", "cleared config set llm.provider")
 
 
 def test_control_characters_of_a_model_do_not_steer_the_terminal(ws: Workspace, provider: FakeProvider) -> None:

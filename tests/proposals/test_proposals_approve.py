@@ -281,7 +281,7 @@ def test_a_proposal_is_approved_by_another_person_in_a_clone(
         ws.git("clone", "-q", str(ws.root), str(tmp_path / name))
         clones.append(Workspace(tmp_path / name))
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "another machine"))
-    refused(clones[1]("agent", "approve", "P2"), 3, "P2 is stale", "another approved version")
+    refused(clones[1]("agent", "approve", "P2"), 3, "not trusted on this machine yet", "cleared trust")
     clones[0].ok("trust", "--yes")
     clones[0].ok("agent", "approve", "P2")
     assert clones[0].run("probe")["result"] == 2

@@ -26,6 +26,7 @@ def test_a_taught_vendor_is_booked_from_then_on(posted: Workspace) -> None:
     assert "1 past line has COFFEE:" in done.out and "5030  COFFEE" in done.out
     assert "1 entry would have gone to 5070, 1 card fewer; nothing else changes." in done.out
     assert "ingest knows The coffee shop from now on" in done.out
+    assert "--account 5070 --counterparty 'The coffee shop'\n" in done.out, "so that the vendors report has it"
     posted.drop("february.csv", chase(("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEES", "-5.00")))
     posted.run("ingest")
     by_text = {e["description"]: e for e in posted.entries("--month", "2025-02")}

@@ -101,7 +101,9 @@ class Server:
     def submit(self, page: Page, path: str, *fields: tuple[str, str]) -> Page:
         """Send a form of the page, with its hidden fields; the page that comes after it."""
         hidden = [("token", page.fields("token")[0])]
-        hidden += [(name, page.fields(name)[0]) for name in ("proposal", "proposal_digest") if page.fields(name)]
+        hidden += [
+            (name, page.fields(name)[0]) for name in ("proposal", "proposal_digest", "head") if page.fields(name)
+        ]
         if page.fields("card"):
             hidden += [("card", page.fields("card")[0]), ("digest", page.fields("digest")[0])]
         return self.follow(self.send("POST", path, [*hidden, *fields]))
