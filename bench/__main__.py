@@ -6,7 +6,8 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 
 from bench import (
     bank_formats,
@@ -55,6 +56,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "seal": commits.seal_small,
     "help": startup.help_,
     "cold": startup.cold_run,
+    "cold_floor": startup.cold_floor,
     "bridge_start": startup.bridge_start,
     "bridge_call": calls.bridge_call,
     "mcp_start": startup.mcp_start,
@@ -75,6 +77,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "long_queue": pages.long_queue,
     "page_decision": pages.page_decision,
     "job": loop.overhead,
+    "job_floor": loop.floor,
     "enqueued": loop.enqueued,
     "tree": loop.export,
     "idle_loop": loop.idle,
@@ -96,7 +99,9 @@ def main() -> int:
     parser.add_argument("--only", metavar="NAME", action="append", choices=FIGURES, help=", ".join(FIGURES))
     parser.add_argument("--quick", action="store_true", help="few repetitions: a hint, not a figure")
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
-    parser.add_argument("--write", action="store_true", help="the table into docs/benchmarks.md, with every figure")
+    parser.add_argument(
+        "--write", action="store_true", help="the table into docs/benchmarks.md; with --only those rows of it"
+    )
     parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     options = parser.parse_args()
@@ -108,7 +113,11 @@ def main() -> int:
     results = []
     for name in options.only or FIGURES:
         print(f"{name} …", file=sys.stderr, flush=True)
-        results.append(FIGURES[name](options.quick))
+        try:
+            results.append(FIGURES[name](options.quick))
+        except Exception:  # noqa: BLE001  (the other figures are worth their twenty minutes all the same)
+            traceback.print_exc()
+            results.append(Result(name, "failed", "—", None, "—", False))
     rows = [
         (
             r.name,
@@ -120,9 +129,13 @@ def main() -> int:
         )
         for r in results
     ]
-    table = "".join("| " + " | ".join(row) + " |\n" for row in (COLUMNS, ("---",) * len(COLUMNS), *rows))
-    if options.write and not options.only and not options.quick:
-        growth.replace_section(growth.DOCS / "benchmarks.md", "figures", table)
+    lines = ["| " + " | ".join(row) + " |\n" for row in (COLUMNS, ("---",) * len(COLUMNS), *rows)]
+    table = "".join(lines)
+    page = growth.DOCS / "benchmarks.md"
+    if options.write and not options.quick:
+        if options.only:
+            table = replace_rows(growth.read_section(page, "figures"), lines[2:])
+        growth.replace_section(page, "figures", table)
     if options.markdown:
         print(table, end="")
     else:
@@ -133,6 +146,18 @@ def main() -> int:
         if r.note:
             print(f"{r.name}: {r.note}.")
     return 0 if all(r.ok for r in results) else 1
+
+
+def replace_rows(table: str, lines: Sequence[str]) -> str:
+    """A table with these lines in place of those that begin with the same cell. Raises ``ValueError`` for a line that
+    has no place in it."""
+    rows = {line.split(" | ")[0]: line for line in table.splitlines(keepends=True)}
+    for line in lines:
+        name = line.split(" | ")[0]
+        if name not in rows:
+            raise ValueError(f"{name!r} is not in the table: write the whole of it")
+        rows[name] = line
+    return "".join(rows.values()).rstrip("\n") + "\n"
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from bench.measure import Result, Side, compare, interleave, seconds
+from bench.measure import Result, Side, compare, cpu_seconds, seconds
 from bench.startup import opened_bridge
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
 from cleared.changes.trace import TraceStore
@@ -111,22 +113,23 @@ def host_call(quick: bool) -> Result:
 
 
 def bridge_call(quick: bool) -> Result:
-    """A call from a script in ``cleared bridge`` to its host and back, against one that is answered in this process."""
+    """A call from a script in ``cleared bridge`` to its host and back, against one that is answered in this process: in
+    processor time of the bridge and its worker, as the machine may be busy."""
     loop = f"for i in range({CALLS}):\n    price(i)\n"
-    with opened_bridge() as ask, Sandbox() as sandbox:
-
-        def ours() -> Callable[[], object]:
-            return lambda: ask({"script": loop, "external_functions": ["price"], "limits": {"seconds": 600}})
-
-        def direct() -> Callable[[], object]:
-            return lambda: sandbox.run(
-                loop, file="bench.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench"
-            )
-
-        measured, baseline = interleave(ours, direct, 3 if quick else 9)
+    ours, direct, waited = [], [], []
+    with opened_bridge() as (ask, bridge), Sandbox() as sandbox:
+        for _ in range(4 if quick else 10):
+            began, before = time.perf_counter(), cpu_seconds(bridge)
+            ask({"script": loop, "external_functions": ["price"], "limits": {"seconds": 600}})
+            ours.append(cpu_seconds(bridge) - before)
+            waited.append(time.perf_counter() - began)
+            before = cpu_seconds(os.getpid(), without=bridge)
+            sandbox.run(loop, file="b.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench")
+            direct.append(cpu_seconds(os.getpid(), without=bridge) - before)
+    best, base = min(ours) / CALLS, min(direct) / CALLS
     return Result(
-        "a call through cleared bridge / the same in one process", seconds(measured / CALLS), seconds(baseline / CALLS),
-        measured / baseline, "≤ 80 µs", measured / CALLS <= 80e-6,
+        "a call through cleared bridge / the same in one process", seconds(best), seconds(base), best / base, "≤ 80 µs",
+        best <= 80e-6, f"{seconds(min(waited) / CALLS)} from call to call, with those of a host in Python",
     )  # fmt: skip
 
 
@@ -140,10 +143,11 @@ bench_post_stub.__name__ = "bench_post"
 def ingest_rows(quick: bool) -> Result:
     """A whole run of document 003's script over 1,000 rows of one month, against the same with empty primitives."""
     template = workspace(files={"bank.csv": chase(ROWS)})
-    return compare(
-        f"ingest {ROWS:,} rows of a month / the same script, primitives that return at once",
-        whole_run(template, ROWS), _empty_primitives(ROWS), 3.0, 2 if quick else 7,
-    )  # fmt: skip
+    with Sandbox() as sandbox:
+        return compare(
+            f"ingest {ROWS:,} rows of a month / the same script, primitives that return at once",
+            whole_run(template, ROWS), empty_primitives(ROWS, sandbox), 3.0, 2 if quick else 7,
+        )  # fmt: skip
 
 
 def linear(quick: bool) -> Result:
@@ -170,7 +174,7 @@ def whole_run(template: Any, rows: int, agent: str = "ingest") -> Side:
     return side
 
 
-def _empty_primitives(rows: int) -> Side:
+def empty_primitives(rows: int, sandbox: Sandbox) -> Side:
     """The same script in the same sandbox; what it asks is answered with values made before."""
     days = [f"2025-01-{1 + n * 28 // rows:02d}" for n in range(rows)]
     texts = ("GITHUB INC", "AWS EMEA", "CORNER SHOP")
@@ -194,11 +198,10 @@ def _empty_primitives(rows: int) -> Side:
 
     def side() -> Callable[[], object]:
         def act() -> None:
-            with Sandbox() as sandbox:
-                found = sandbox.run(
-                    script, file="agents/ingest.py", call=answer, names={*answers, "config_get"},
-                    limits=LIMITS, now=NOW, seed="bench",
-                )  # fmt: skip
+            found = sandbox.run(
+                script, file="agents/ingest.py", call=answer, names={*answers, "config_get"},
+                limits=LIMITS, now=NOW, seed="bench",
+            )  # fmt: skip
             assert isinstance(found, dict) and found["imported"] == rows
 
         return act

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from bench.calls import whole_run
 from bench.measure import Result, compare
-from bench.workspaces import NOW, copy, git, host, place, workspace
+from bench.workspaces import NOW, copy, git, host, place, workspace, write_and_commit
 from cleared.changes import draft
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
@@ -53,15 +52,6 @@ def durable(quick: bool) -> Result:
         "a durable run of 1,000 calls / in memory + git add + git commit",
         whole_run(template, CALLS, "thousand"), plain, 1.4, 3 if quick else 11,
     )  # fmt: skip
-
-
-def write_and_commit(root: Path, files: dict[str, bytes]) -> None:
-    """The files, and two calls of git."""
-    for path, data in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(data)
-    git(root, "add", *files)
-    git(root, "commit", "-q", "-m", "bench")
 
 
 def seal_small(quick: bool) -> Result:

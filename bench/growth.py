@@ -138,6 +138,11 @@ def render_drawing(curves: list[Curve]) -> str:
     return "\n".join([*out, "</svg>", ""])
 
 
+def read_section(page: Path, name: str) -> str:
+    """What stands between the page's marks of this name."""
+    return page.read_text().partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0].strip()
+
+
 def replace_section(page: Path, name: str, text: str) -> None:
     """Put ``text`` between the page's marks of this name."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"

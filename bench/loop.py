@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.measure import Result, interleave, seconds
-from bench.service import cpu_seconds
+from bench.measure import Result, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import host, place, workspace
 from cleared.app import open_workspace
 from cleared.clock import SystemClock
 from cleared.jobs import inbox, loop_state, status_tree
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
+from cleared.loop.job_confinement import job_restrictions, start_confined
 from cleared.proposals.setting_changes import set_setting
 
 JOBS = 50
@@ -56,6 +57,36 @@ def overhead(quick: bool) -> Result:
     return Result(
         "a cycle with a job that does nothing / subprocess.run of it", seconds(more), seconds(base), more / base,
         "≤ 8×", more / base <= 8,
+    )  # fmt: skip
+
+
+def floor(quick: bool) -> Result:
+    """What a cycle cannot do without, in plain steps: the program confined, and its nine files put into place."""
+    root = _with_noop()
+    set_setting(host(root), "loop.rotation", "[noop]")
+    subprocess.run([CLEARED, "loop", "run", "--auto-rotate", "--max-cycles", "50", "--sleep", "0"], cwd=root,
+                   check=True, stderr=subprocess.DEVNULL)  # fmt: skip
+    runtime = own_runtime(root, host(root).config)
+    job = next(path.name.split(".")[0] for path in runtime.jobs_folder.iterdir())
+    paths = [
+        runtime.manifest_path(job), runtime.state_path, runtime.backup_path, runtime.manifest_path(job),
+        runtime.result_path(job), runtime.wakeup_path, runtime.result_path(job), runtime.state_path, runtime.tree_path,
+    ]  # fmt: skip
+    files = [(str(path), path.read_bytes()) for path in paths]
+    restrictions = job_restrictions(ForbiddenFiles(root, ()), (), (), (), trust=False)
+    assert restrictions is not None
+
+    def cycle() -> None:
+        for path, data in files:
+            with open(f"{path}.tmp", "wb") as file:
+                file.write(data)
+            os.rename(f"{path}.tmp", path)
+        start_confined(restrictions, "require", lambda: subprocess.run(["/bin/true"], check=True))
+
+    took, base = interleave(lambda: cycle, lambda: lambda: subprocess.run(["true"], check=True), 15 if quick else 501)
+    return Result(
+        "the nine files of a job put into place, and true confined / subprocess.run of it", seconds(took),
+        seconds(base), took / base, "—", True,
     )  # fmt: skip
 
 

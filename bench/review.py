@@ -8,10 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench.commits import write_and_commit
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
-from bench.workspaces import chase, copy, git, host, place, workspace
+from bench.workspaces import chase, copy, git, host, place, workspace, write_and_commit
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import HostCache

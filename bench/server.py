@@ -16,8 +16,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench.measure import Result, seconds
-from bench.service import cpu_seconds, only
+from bench.measure import Result, cpu_seconds, seconds
+from bench.service import only
 from bench.startup import CLEARED
 from bench.workspaces import host
 from cleared.app import open_workspace

@@ -9,16 +9,16 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Self
 
 from bench.calls import LIMITS
-from bench.measure import Result, Side, interleave, seconds
+from bench.measure import Result, Side, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
+from cleared.approvals.approval_record import WORKSPACE
 from cleared.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
@@ -108,6 +108,7 @@ def load(quick: bool) -> Result:
 def idle(quick: bool) -> Result:
     """User and system time of the service and all its processes while nothing is due."""
     root, span = _fleet(AGENTS), IDLE_SECONDS / 3 if quick else IDLE_SECONDS
+    shutil.rmtree(root / ".cleared", ignore_errors=True)  # another figure's service may have seen such a file
     (root / "import" / "first.csv").write_bytes(chase(1))
     with Up(root) as up:
         up.hears("drop: first")
@@ -175,34 +176,6 @@ class Up:
         self._process.stderr.close()
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far, with that of its children."""
-    ticks, left = 0, [pid]
-    parents = {int(s[0]): int(s[3]) for s in _stats()}
-    wanted = {pid}
-    while left:
-        children = {child for child, parent in parents.items() if parent == left[-1]} - wanted
-        left.pop()
-        left += children
-        wanted |= children
-    for stat in _stats():
-        if int(stat[0]) in wanted:
-            ticks += sum(int(n) for n in stat[13:17])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _stats() -> Iterator[list[str]]:
-    """``/proc/*/stat``, field by field."""
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                text = (folder / "stat").read_text()
-            except OSError:
-                continue
-            name = text[text.index("(") : text.rindex(")") + 1]
-            yield text.replace(name, "x", 1).split()
-
-
 def _bare(sandbox: Sandbox) -> float:
     """The same script in the bare sandbox, up to its first call."""
     called: list[float] = []
@@ -238,7 +211,8 @@ def only(agents: dict[str, str]) -> Path:
 
 
 def _commit(root: Path, agents: dict[str, str]) -> None:
-    for path, data in approved({f"agents/{name}.py": text.encode() for name, text in agents.items()}).items():
+    scripts = {f"agents/{name}.py": text.encode() for name, text in agents.items()}
+    for path, data in approved(scripts, (root / WORKSPACE).read_text().strip()).items():
         full = root / path
         full.parent.mkdir(parents=True, exist_ok=True)
         full.write_bytes(data)

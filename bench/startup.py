@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.measure import Result, Side, compare
-from bench.workspaces import chase, copy, place, workspace
+from bench.workspaces import chase, copy, place, workspace, write_and_commit
 
 CLEARED = str(Path(sys.executable).with_name("cleared"))
 
@@ -50,6 +50,29 @@ def cold_run(quick: bool) -> Result:
     )  # fmt: skip
 
 
+def cold_floor(quick: bool) -> Result:
+    """The same, against what no run can do without: the sandbox's client and one commit of the files it writes."""
+    template = workspace(files={"bank.csv": chase(6)})
+    done = copy(template)
+    subprocess.run([CLEARED, "agent", "run", "ingest"], cwd=done, check=True, capture_output=True)
+    shown = subprocess.run(["git", "show", "--name-only", "--format="], cwd=done, check=True, capture_output=True)
+    files = {name: (done / name).read_bytes() for name in shown.stdout.decode().split() if (done / name).exists()}
+
+    def floor() -> Callable[[], object]:
+        root = copy(template)
+
+        def act() -> None:
+            subprocess.run([sys.executable, "-c", "import pydantic_monty"], check=True)
+            write_and_commit(root, files)
+
+        return act
+
+    return compare(
+        "cleared agent run ingest, 6 rows, cold / import pydantic_monty + git add + git commit",
+        _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)), floor, 1.5, 5 if quick else 21,
+    )  # fmt: skip
+
+
 def bridge_start(quick: bool) -> Result:
     """From the start of ``cleared bridge`` to the result of a first script."""
     return compare(
@@ -59,13 +82,13 @@ def bridge_start(quick: bool) -> Result:
 
 
 def _bridge_once() -> None:
-    with opened_bridge() as ask:
+    with opened_bridge() as (ask, _):
         assert ask({"script": "1"}) == 1
 
 
 @contextmanager
-def opened_bridge() -> Iterator[Callable[[dict[str, object]], object]]:
-    """A bridge process; what it is asked to run gets 1 for each of its calls."""
+def opened_bridge() -> Iterator[tuple[Callable[[dict[str, object]], object], int]]:
+    """A bridge process, which runs what it is asked to, with 1 for each of its calls; and its process id."""
     pipe, numbers = subprocess.PIPE, itertools.count(1)
     with subprocess.Popen([CLEARED, "bridge"], stdin=pipe, stdout=pipe) as process:
         source, sink = process.stdout, process.stdin
@@ -80,7 +103,7 @@ def opened_bridge() -> Iterator[Callable[[dict[str, object]], object]]:
                 sink.flush()
             return message["result"]
 
-        yield ask
+        yield ask, process.pid
         sink.close()
 
 

@@ -13,14 +13,13 @@ from pathlib import Path
 from cleared.app import open_workspace
 from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
 from cleared.approvals.keys import own_key
-from cleared.approvals.workspace_pin import pin_clone
+from cleared.approvals.workspace_pin import identify_workspace, new_workspace_id, pin_clone
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import FixedClock, format_iso
 from cleared.primitives import primitive_registry
 from cleared.workspace import starters
 
-BOOKS = "0" * 32
 NOW = datetime(2025, 12, 31, 12, tzinfo=UTC)
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #"
 _number = itertools.count()
@@ -69,17 +68,18 @@ def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] |
     return root
 
 
-def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
-    """The scripts, records for them, and the books that these are bound to: the gate would take longer than what is
-    measured."""
+def approved(scripts: dict[str, bytes], books: str = "") -> dict[str, bytes]:
+    """The scripts, records for them, and the books that these are bound to (new ones where none are given): the gate
+    would take longer than what is measured."""
     use_own_home()
     key = own_key(Path(_folder.name) / "nowhere", create=True)
     assert key is not None
-    found = dict(scripts) | {WORKSPACE: f"{BOOKS}\n".encode()}
+    books = books or new_workspace_id()  # settings that one figure approves are nothing to the books of another
+    found = dict(scripts) | {WORKSPACE: f"{books}\n".encode()}
     for path, data in scripts.items():
         digest = digest_of(data)
         record = ApprovalRecord(
-            "script", path, digest, "bench", format_iso(NOW), BOOKS, grants=tuple(primitive_registry())
+            "script", path, digest, "bench", format_iso(NOW), books, grants=tuple(primitive_registry())
         )
         found[record_path(path, digest)] = sign_record(record, key).render()
     return found
@@ -88,7 +88,8 @@ def approved(scripts: dict[str, bytes]) -> dict[str, bytes]:
 def copy(root: Path) -> Path:
     """A copy of a workspace, as it is; on the disk, so that what is measured does not wait for that."""
     made = Path(shutil.copytree(root, place(), symlinks=True))
-    pin_clone(made, BOOKS)
+    claim = made / WORKSPACE
+    pin_clone(made, identify_workspace(made, claim.read_bytes() if claim.exists() else None).claimed)
     os.sync()
     return made
 
@@ -103,3 +104,12 @@ def git(root: Path, *args: str) -> None:
         ["git", "-c", "user.name=Bench", "-c", "user.email=bench@localhost", *args], cwd=root, check=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+
+
+def write_and_commit(root: Path, files: dict[str, bytes]) -> None:
+    """The files, and two calls of git."""
+    for path, data in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    git(root, "add", *files)
+    git(root, "commit", "-q", "-m", "bench")
