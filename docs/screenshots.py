@@ -39,7 +39,6 @@ def take_pictures(folder: Path) -> None:
         books = Path(home) / "books"
         command = [str(Path(sys.executable).with_name("cleared"))]
         subprocess.run([*command, "demo", str(books)], check=True, env=environment, capture_output=True)
-        del environment["CLEARED_CLOCK"]
         server = subprocess.Popen(
             [*command, "server", "--json", "--port", "0"], cwd=books, env=environment,
             stdout=subprocess.PIPE, text=True,
