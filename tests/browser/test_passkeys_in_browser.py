@@ -45,6 +45,10 @@ def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Worksp
             new = invitation.read_result()
         assert new is not None
         passkey = register_passkey(open_workspace(posted.root), "Ana", new)
+        without_script = visit.open("/login", java_script_enabled=False)
+        without_script.context.clear_cookies()
+        without_script.goto("/login")
+        expect(without_script.get_by_role("button", name="Sign in with a passkey")).to_be_disabled()
         page.get_by_role("link", name="sign in with it").click()
         page.get_by_role("button", name="Sign in with a passkey").click()
         expect(page.get_by_role("heading", name="Today")).to_be_visible()

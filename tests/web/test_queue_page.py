@@ -26,8 +26,11 @@ def test_a_card_is_approved_another_corrected_and_both_are_taken_back(server: Se
     assert "Confirmed: ACME INVOICE 12" in queue.text and "1 card to decide" in queue.text and "COFFEE" in queue.text
     matches = server.get(f"/queue/accounts?card={queue.fields('card')[0]}&q=meals")
     assert "5070" in matches.text and "5060" not in matches.text
+    card = queue.fields("card")[0]
     queue = server.submit(queue, "/queue", ("choice", "correct"), ("account", "5070"))
     assert "Corrected: COFFEE" in queue.text and "Nothing waits for you." in queue.text
+    late = server.get(f"/queue/accounts?card={card}&q=meals")
+    assert late.status == 200 and "5070" not in late.text, "what is typed can be on its way while the card is decided"
     assert statuses(posted)["2025-01-004"] == "user-corrected"
     assert posted.git("log", "-2", "--format=%s").split("\n")[1] == "confirm: 2025-01-002 ACME INVOICE 12"
     for _ in range(2):

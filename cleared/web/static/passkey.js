@@ -39,9 +39,12 @@ async function answer(form) {
   }
 }
 
+// Until here the buttons are disabled: a form that is sent without its passkey is refused.
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   form.addEventListener("submit", (event) => { event.preventDefault(); answer(form); });
+  window.addEventListener("pageshow", (event) => { if (event.persisted) form.querySelector("button").disabled = false; });
   if (form.dataset.begin) answer(form);
+  else form.querySelector("button").disabled = false;
 }
 
 // The code of an invitation stands behind the #, which no server and no log ever sees.
