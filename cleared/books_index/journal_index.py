@@ -95,13 +95,14 @@ class JournalIndex:
     ) -> None:  # fmt: skip
         self.places = places
         self.stays_open = stays_open
-        """Whether what is read stays in memory; else a month is let go once the next is read."""
+        """Whether what is read stays in memory; else the entries of a month are let go once the next is read."""
         self.blobs = dict(sorted(months.items()))
         """Month → blob id of its file; empty where the commit has no file there."""
         self._read_month = read_month
         self._files = files
         self._totals = dict(totals or {})
-        self._last: dict[MonthKey, MonthFacts] = {}
+        self._sums: dict[MonthKey, MonthSums] = {}
+        self._last: dict[MonthKey, MonthEntries] = {}
 
     @property
     def months(self) -> list[MonthKey]:
@@ -302,13 +303,18 @@ class JournalIndex:
             self._files.remove_others(kept, (*_KINDS, ".tmp"), _SPARE_FILES)
 
     def _find_known(self, key: MonthKey) -> MonthFacts:
-        return shared_memory.find(self._memory_key(key)) if self.stays_open else self._last.get(key, MonthFacts())
+        if self.stays_open:
+            return shared_memory.find(self._memory_key(key))
+        return MonthFacts(self._sums.get(key), self._last.get(key))
 
     def _keep(self, key: MonthKey, facts: MonthFacts) -> MonthFacts:
         if self.stays_open:
             return shared_memory.keep(self._memory_key(key), facts)
-        self._last = {key: facts.joined(self._last.get(key, MonthFacts()))}
-        return self._last[key]
+        if facts.sums is not None:
+            self._sums[key] = facts.sums
+        if facts.entries is not None:
+            self._last = {key: facts.entries}
+        return self._find_known(key)
 
     def _file_name(self, key: MonthKey, kind: str) -> str:
         return f"{key[0]:04d}-{key[1]:02d}-{self.places}-{self.blobs[key]}.{kind}"

@@ -77,11 +77,11 @@ def make_cash_flow(books: ReportBooks, period: DateSpan) -> Report:
     return Report(
         "cash-flow", "Cash flow", books.business.name, books.business.currency, period, books.commit,
         [*columns, Column("total", "total")], rows, pending=books.pending(period.start, period.end),
-        chart=_chart(books, period, frozenset(banks)),
+        make_chart=lambda: _chart_cash(books, period, banks),
     )  # fmt: skip
 
 
-def _chart(books: ReportBooks, period: DateSpan, banks: frozenset[int]) -> BarChart | None:
+def _chart_cash(books: ReportBooks, period: DateSpan, banks: Sequence[int]) -> BarChart | None:
     if not 1 < len(period.months) <= 36:
         return None
     groups = []

@@ -51,8 +51,9 @@ def write_body(report: Report, link: Callable[[Row], str] | None = None) -> Iter
     """What stands below the title, for a page of its own or another. ``link``: where a row's label leads; or empty."""
     yield f'<p class="span">{quote_text(report.span)} · {quote_text(report.currency)}</p>\n'
     yield "".join(f'<p class="warning">{quote_text(text)}</p>\n' for text in report.list_warnings())
-    if report.chart is not None:
-        yield draw_bars(report.chart)
+    chart = report.make_chart()
+    if chart is not None:
+        yield draw_bars(chart)
     heads = "".join(f'<th scope="col"{_figure_class(c.kind)}>{quote_text(c.title)}</th>' for c in report.columns)
     first = f'<th scope="col">{quote_text(report.label_title)}</th>'
     yield f'<div class="scroll"><table><thead><tr>{first}{heads}</tr></thead><tbody>\n'

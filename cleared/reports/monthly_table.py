@@ -42,5 +42,7 @@ def make_monthly_table(books: ReportBooks, period: DateSpan) -> Report:
         "monthly", "Revenue and expenses by month", books.business.name, books.business.currency, period, books.commit,
         [*(Column(span.label, span.label, hides_zero=True) for span in spans), Column("total", "total")], rows,
         pending=books.pending(period.start, period.end),
-        chart=BarChart("Revenue and expenses by month", ("Revenue", "Expenses"), groups) if len(groups) > 1 else None,
+        make_chart=lambda: (
+            BarChart("Revenue and expenses by month", ("Revenue", "Expenses"), groups) if len(groups) > 1 else None
+        ),
     )  # fmt: skip

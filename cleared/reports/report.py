@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from datetime import date
 from decimal import Decimal
@@ -92,7 +92,8 @@ class Report:
     notes: Sequence[str] = ()
     """What a reader has to know; one sentence each."""
     pending: Pending = field(default_factory=Pending)
-    chart: BarChart | None = None
+    make_chart: Callable[[], BarChart | None] = lambda: None
+    """Only pages draw it, and sums for it are slower than the report."""
     basis: str = "cash"
 
     @property

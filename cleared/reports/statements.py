@@ -51,7 +51,7 @@ def make_income_statement(books: ReportBooks, period: DateSpan, compared: DateSp
                     parts=(("revenue", 1), ("expense", -1))))  # fmt: skip
     return make_report_of(
         books, "pnl", "Profit and loss", period, compared, _amount_columns(period.label, compared), rows,
-        pending=books.pending(period.start, period.end), chart=_chart_months(books, period),
+        pending=books.pending(period.start, period.end), make_chart=lambda: _chart_months(books, period),
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def make_balance_sheet(books: ReportBooks, period: DateSpan, compared: DateSpan 
     return make_report_of(
         books, "balance-sheet", "Balance sheet", period, compared, columns, rows, as_of=True,
         pending=books.pending(None, period.end), notes=_note_openings(books),
-        chart=BarChart("Assets, liabilities and equity", ("",), tuple(
+        make_chart=lambda: BarChart("Assets, liabilities and equity", ("",), tuple(
             (label, (amounts[0],)) for label, amounts in
             (("Assets", assets), ("Liabilities", liabilities), ("Equity", equity))
         )),

@@ -69,7 +69,7 @@ def make_vendor_report(books: ReportBooks, period: DateSpan) -> Report:
     return Report(
         "vendors", "Vendors", books.business.name, books.business.currency, period, books.commit, columns, rows,
         label_title="vendor", pending=books.pending(period.start, period.end), notes=notes,
-        chart=BarChart("Spent, by vendor", ("",), tuple(largest)) if largest else None,
+        make_chart=lambda: BarChart("Spent, by vendor", ("",), tuple(largest)) if largest else None,
     )  # fmt: skip
 
 

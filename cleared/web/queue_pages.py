@@ -78,7 +78,7 @@ def show_queue(page: PageRequest) -> Response:
 
 
 def show_accounts(page: PageRequest) -> Response:
-    """The accounts that fit what is typed so far, as a part of the card's form; none where the card was decided since."""
+    """The accounts that fit what is typed so far, as a part of a form; none where the card was decided since."""
     queue = page.site.read_queue()
     card_id = page.read_query("card")
     is_open = card_id in queue.cards
