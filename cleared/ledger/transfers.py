@@ -6,7 +6,7 @@ Which belong together follows from amount and days: the nearest of the opposite 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
@@ -112,20 +112,21 @@ def find_transfers(sides: Sequence[TransferSide]) -> Transfers:
     Proposed is only what nobody has decided, where each side fits no other one.
     """
     cleared = [side for side in sides if side.is_cleared]
-    pairs = list(_pair_sides(cleared, MAX_DAYS))
+    pairs = list(pair_sides(cleared))
     paired = {side.entry_id for pair in pairs for side in (pair.out, pair.into)}
     unpaired = [side for side in cleared if side.entry_id not in paired]
     waiting = {side.entry_id for side in unpaired}
     open_sides = [s for s in sides if s.entry_id in waiting or (not s.is_cleared and s.status in _UNDECIDED)]
     days = _days_by_amount(open_sides)
     proposed = [
-        pair for pair in _pair_sides(open_sides, PROPOSED_DAYS)
+        pair for pair in pair_sides(open_sides, PROPOSED_DAYS)
         if not (pair.out.is_cleared and pair.into.is_cleared) and _is_unique(pair, days[pair.into.amount])
     ]  # fmt: skip
     return Transfers(pairs, unpaired, proposed)
 
 
-def _pair_sides(sides: Sequence[TransferSide], most_days: int) -> Iterable[TransferPair]:
+def pair_sides(sides: Sequence[TransferSide], most_days: int = MAX_DAYS) -> Iterator[TransferPair]:
+    """Each side once with the nearest of the opposite amount on another account. ``sides``: by day."""
     arrivals: dict[Decimal, list[TransferSide]] = {}
     for side in sides:
         if side.amount > 0:

@@ -10,11 +10,13 @@ from typing import Final
 
 from cleared.books_index.month_facts import OPENING, MonthEntries
 from cleared.errors import UsageError
+from cleared.ledger.transfers import CLEARING_ACCOUNT
 from cleared.reports.account_tree import AccountTree, Amounts, add_amounts
 from cleared.reports.correction_origins import CorrectionOrigins, find_origin
 from cleared.reports.month_digests import iter_digests
 from cleared.reports.report import BarChart, Column, Report, Row
 from cleared.reports.report_books import ReportBooks
+from cleared.reports.transfer_targets import list_cleared_movements
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan
 
@@ -95,12 +97,12 @@ def _collect_flows(books: ReportBooks, period: DateSpan, banks: frozenset[int]) 
     places = books.index.places
     flows: dict[tuple[int, int], int] = defaultdict(int)
     corrections: dict[str, dict[int, int]] = {}
-    for part, moved in iter_digests(
+    for part, posted in iter_digests(
         books.index, period, ("flows", banks, places), lambda e, at: _sum_flows(e, at, banks, places)
     ):
         for pair, units in part.items():
             flows[pair] += units
-        for entry_id, amounts in moved.items():
+        for entry_id, amounts in posted.items():
             sums = corrections.setdefault(entry_id, defaultdict(int))
             for account, units in amounts.items():
                 sums[account] += units
@@ -110,6 +112,10 @@ def _collect_flows(books: ReportBooks, period: DateSpan, banks: frozenset[int]) 
         if bank is not None:
             for account, units in sums.items():
                 flows[bank, account] -= units
+    for moved in list_cleared_movements(books, period):
+        if moved.bank in banks:
+            flows[moved.bank, CLEARING_ACCOUNT] += moved.units
+            flows[moved.bank, BETWEEN if moved.target in banks else moved.target] -= moved.units
     for pair in [pair for pair, units in flows.items() if not units]:
         del flows[pair]
     return flows

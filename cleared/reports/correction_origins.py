@@ -1,8 +1,9 @@
-"""The bank account behind entries that move none: corrections, and what takes corrections back."""
+"""The entry behind others, and its bank account: behind corrections, and what takes corrections back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from cleared.books_index.month_facts import OPENING
@@ -46,14 +47,30 @@ class CorrectionOrigins:
             read = self._read(entry_id)
             if read is None:
                 return None
-            accounts, tags = read
+            accounts, tags, _ = read
             touched = {account for account in accounts if account in self._banks}
             if touched:
                 return touched.pop() if len(touched) == 1 and OPENING not in tags.split(";") else None
             entry_id = find_origin(tags)
         return None
 
-    def _read(self, entry_id: str) -> tuple[Sequence[int], str] | None:
+    def find_root(self, entry_id: str) -> str:
+        """The entry at the bottom: itself where it corrects and reverses nothing that is there."""
+        for _ in range(_MAX_STEPS):
+            read = self._read(entry_id)
+            origin = find_origin(read[1]) if read else ""
+            if not origin or self._read(origin) is None:
+                break
+            entry_id = origin
+        return entry_id
+
+    def find_day(self, entry_id: str) -> date | None:
+        """The day of an entry; ``None`` where there is no such entry."""
+        read = self._read(entry_id)
+        return date.fromisoformat(read[2]) if read else None
+
+    def _read(self, entry_id: str) -> tuple[Sequence[int], str, str] | None:
+        """The accounts of an entry, its tags and its day as written."""
         parts = parse_entry_id(entry_id)
         if parts is None or parts[:2] not in self._index.blobs:
             return None
@@ -64,4 +81,5 @@ class CorrectionOrigins:
         if at is None:
             return None
         legs = next(iter(self._entries.list_movements([at])))
-        return [account for account, _ in legs], self._entries.list_texts("tags", [at])[0]
+        tags, day = (self._entries.list_texts(name, [at])[0] for name in ("tags", "date"))
+        return [account for account, _ in legs], tags, day

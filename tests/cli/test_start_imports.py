@@ -85,7 +85,10 @@ def test_a_command_imports_what_it_needs(
     assert standard <= library
 
 
-@pytest.mark.parametrize("argv", [("journal", "balance"), ("journal", "list", "--month", "2025-01"), ("queue", "list")])
+@pytest.mark.parametrize(
+    "argv",
+    [("journal", "balance"), ("journal", "list", "--month", "2025-01"), ("queue", "list"), ("report", "pnl")],
+)
 def test_books_that_are_indexed_are_read_without_opening_the_workspace(
     posted: Workspace, argv: tuple[str, ...]
 ) -> None:  # fmt: skip
@@ -93,5 +96,5 @@ def test_books_that_are_indexed_are_read_without_opening_the_workspace(
         assert posted(*argv).code == 0
     packages, parts, standard = imports(*argv, root=str(posted.root))
     assert packages <= TYPER | OLDER_TYPER
-    assert parts <= START | {"books_index", "cards", "clock", "deadline", "ledger", "schema", "workspace"}
+    assert parts <= START | {"books_index", "cards", "clock", "deadline", "ledger", "reports", "schema", "workspace"}
     assert not standard

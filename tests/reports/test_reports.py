@@ -70,6 +70,39 @@ def test_corrections_move_cash_to_where_they_post_it() -> None:
     assert lines(report("vendors", "2025-01", books))[-1] == "Total 2 51.50 42.50"
 
 
+def test_cash_that_goes_by_way_of_the_clearing_account_is_shown_where_it_arrives() -> None:
+    """Also where the other side comes a month later, or a correction says so; what has no other side is in transit."""
+    books = make_books([
+        entry("2025-01-05", "Deposit", {1010: "5000.00", 4010: "-5000.00"}),
+        entry("2025-01-30", "Card payment", {1090: "900.00", 1010: "-900.00"}),
+        entry("2025-02-02", "Payment, thank you", {2010: "900.00", 1090: "-900.00"}),
+        entry("2025-02-10", "To savings", {1090: "500.00", 1010: "-500.00"}),
+        entry("2025-02-11", "From checking", {1020: "500.00", 1090: "-500.00"}),
+        entry("2025-02-12", "Online payment", {5030: "75.00", 1010: "-75.00"}),
+        entry("2025-02-13", "Payment, thank you", {2010: "75.00", 1090: "-75.00"}),
+        entry("2025-02-20", "To somewhere", {1090: "33.00", 1010: "-33.00"}),
+        entry("2025-02-21", "Twice", {1090: "44.00", 1010: "-44.00"}),
+        entry("2025-02-21", "Payment, thank you", {2010: "44.00", 1090: "-44.00"}),
+        entry("2025-02-22", "Void", {1010: "44.00", 1090: "-44.00"}, tags="@rev=2025-02-007"),
+        entry("2025-03-01", "Correct", {1090: "75.00", 5030: "-75.00"}, tags="@corrects=2025-02-004"),
+    ])  # fmt: skip
+    assert lines(report("cash-flow", "2025-01", books))[5:8] == [
+        "Credit card -900.00 0.00 -900.00", "Total cards, loans and other debts -900.00 0.00 -900.00",
+        "Change 4100.00 0.00 4100.00",
+    ]  # fmt: skip
+    february = lines(report("cash-flow", "2025-02", books))
+    assert {"Between own bank accounts -500.00 500.00 0.00", "Uncategorised expense -75.00 0.00 -75.00",
+            "Transfers in transit -33.00 0.00 -33.00"} <= {*february}  # fmt: skip
+    assert not any(line.startswith("Credit card") for line in february)
+    march = lines(report("cash-flow", "2025-03", books))
+    assert {"Uncategorised expense 75.00 0.00 75.00", "Credit card -75.00 0.00 -75.00"} <= {*march}
+    whole = lines(report("cash-flow", "2025", books))
+    assert {"Credit card -975.00 0.00 -975.00", "Transfers in transit -33.00 0.00 -33.00",
+            "Between own bank accounts -500.00 500.00 0.00"} <= {*whole}  # fmt: skip
+    assert not any(line.startswith("Uncategorised") for line in whole)
+    check_totals(list(report("cash-flow", "2025", books).rows))
+
+
 def test_opening_balances_are_cash_at_the_beginning() -> None:
     assert lines(report("cash-flow", "2023"))[:2] == [
         "Cash at the beginning 1000.00 0.00 1000.00", "Change 0.00 0.00 0.00",
