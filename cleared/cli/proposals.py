@@ -178,6 +178,7 @@ def show_diff(
 
 def print_impact(impact: Mapping[str, Any]) -> None:
     """Differences on past runs, at most 20 of them."""
+    from cleared.gate.impact import describe_not_comparable
     from cleared.proposals.proposal_text import example_line
 
     for warning in impact["warnings"]:
@@ -189,7 +190,7 @@ def print_impact(impact: Mapping[str, Any]) -> None:
     over = f"Over {count_noun(runs, 'past run')}: {', '.join(counts) or 'the same effects'}."
     print_line(over if runs else "There are no past runs to compare with.")
     if impact["not_comparable"]:
-        print_line(f"{len(impact['not_comparable'])} more cannot be compared: their files are not in the repository.")
+        print_line(describe_not_comparable(impact["not_comparable"]))
     for entry in impact["entries"][:20]:
         print_line(example_line(entry))
     if len(impact["entries"]) > 20:

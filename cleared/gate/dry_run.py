@@ -16,6 +16,7 @@ from typing import Any
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.errors import ClearedError, PolicyError
+from cleared.ledger.chart import parse_chart
 from cleared.ledger.entry_json import entry_to_json
 from cleared.ledger.violations import BooksViolated, Violation
 from cleared.light_dataclass import dataclass
@@ -79,7 +80,7 @@ def dry_run_script(
     answers: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> DryRun:  # fmt: skip
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept. No language
-    model is asked: ``answers`` has what was answered before."""
+    model is asked: ``answers`` has what was answered before. Accounts that were added since are there, too."""
     with make_drop_folder(inputs) as folder:
         attempt = Attempt(
             world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
@@ -93,6 +94,10 @@ def dry_run_script(
         result: object = None
         violations: tuple[Violation, ...] = ()
         try:
+            today = world.scripts.snapshot
+            if today.commit != snapshot.commit:
+                path = world.host.layout.chart
+                attempt.context.books.add_later_accounts(parse_chart(today.read_file(path), path))
             result = attempt.execute_script()
             attempt.context.imports.verify_unchanged()
             attempt.context.host.check_draft()

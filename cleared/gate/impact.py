@@ -7,7 +7,7 @@ took. Entries are paired by the bank line they post, else by their place among e
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -25,7 +25,7 @@ class Impact:
 
     runs: int = 0
     not_comparable: list[str] = field(default_factory=list)
-    """Runs whose input is not in the repository."""
+    """Runs whose input is not in the repository, and those that fail today with both versions."""
     entries: list[dict[str, Any]] = field(default_factory=list)
     before: Counter[str] = field(default_factory=Counter)
     """Entries by status, and cards, of the one version."""
@@ -49,6 +49,9 @@ class Impact:
 
     def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
         """Compare the two dry runs over one past run. ``ids``: bank line → the entry that was really posted for it."""
+        if old.error is not None and new.error is not None:
+            self.not_comparable.append(occasion.run or occasion.label)
+            return
         self.runs += 1
         for counts, rehearsal in ((self.before, old), (self.after, new)):
             counts.update(str(e["status"]) for e in rehearsal.entries)
@@ -96,6 +99,14 @@ class Impact:
                 f"{self.after['cards']} now"
             )
         return warnings
+
+
+def describe_not_comparable(runs: Sequence[str]) -> str:
+    """The same of ``not_comparable``, in one sentence."""
+    return (
+        f"{count_noun(len(runs), 'more run')} cannot be compared: the files are not in the repository, or both "
+        "versions fail over them today."
+    )
 
 
 def describe_values(values: Mapping[str, Any] | None) -> str:

@@ -37,6 +37,12 @@ class Chart:
         self.accounts = dict(accounts)
         self.parents = {a.parent_id for a in self.accounts.values() if a.parent_id is not None}
 
+    def join_later(self, later: Chart) -> Chart:
+        """This chart with the accounts that only the later one has. What could be posted to still can."""
+        joined = Chart({**later.accounts, **self.accounts})
+        joined.parents = self.parents | (joined.parents - set(self.accounts))
+        return joined
+
     def find_account(self, account_id: int) -> Account | None:
         return self.accounts.get(account_id)
 

@@ -67,6 +67,13 @@ class Books:
             self._chart = parse_chart(self.source.read(self.paths.chart), self.paths.chart)
         return self._chart
 
+    def add_later_accounts(self, later: Chart) -> None:
+        """Take accounts that a later chart has and this one has not; those that are known stay as they are.
+
+        For dry runs over the past: else a vendor of then could never be taught an account of now.
+        """
+        self._chart = self.chart.join_later(later)
+
     @property
     def periods(self) -> Periods:
         if self._periods is None:

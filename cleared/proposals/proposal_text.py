@@ -15,7 +15,7 @@ from cleared.config.protected_settings import protected_settings_of
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
-from cleared.gate.impact import describe_values
+from cleared.gate.impact import describe_not_comparable, describe_values
 from cleared.gate.lint_rules import TITLES
 from cleared.registry.grants import GRANTS
 from cleared.registry.primitive import Primitive
@@ -282,8 +282,7 @@ def _impact_lines(report: Report) -> list[str]:
     elif not new and report.subjects:
         lines.append("There are no past runs to compare it with.")
     if diff.not_comparable:
-        more = count_noun(len(diff.not_comparable), "more run")
-        lines.append(f"{more} cannot be compared: the imported files are not in the repository.")
+        lines.append(describe_not_comparable(diff.not_comparable))
     for subject in new:
         for rehearsal in subject.dry_runs[1:]:
             entries = count_noun(len(rehearsal.entries), "entry", "entries")

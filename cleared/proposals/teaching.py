@@ -12,6 +12,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.errors import Place, UsageError
+from cleared.gate.impact import describe_not_comparable
 from cleared.ledger.bank_lines import normalise_description
 from cleared.ledger.corrections import find_all_corrections
 from cleared.ledger.entry import ZERO, Entry, parse_entry_id
@@ -209,8 +210,9 @@ def _is_expected(row: VendorRow, entry: Mapping[str, Any]) -> bool:
 
 def _describe_difference(row: VendorRow, history: Mapping[str, Any]) -> str:
     runs = history["runs"]
+    left_out = f" {describe_not_comparable(history['not_comparable'])}" if history["not_comparable"] else ""
     if not runs:
-        return "There are no past runs to compare with."
+        return f"There are no past runs to compare with.{left_out}"
     moved = sum(1 for e in history["entries"] if (e["after"] or {}).get("accounts") is not None)
     text = (
         f"Over {count_noun(runs, 'past run')}: {count_noun(moved, 'entry', 'entries')} would have gone to {row.account}"
@@ -219,7 +221,8 @@ def _describe_difference(row: VendorRow, history: Mapping[str, Any]) -> str:
     if cards > 0:
         text += f", {count_noun(cards, 'card')} fewer"
     rest = len(history["entries"]) - moved
-    return f"{text}; {rest} more would only be surer." if rest else f"{text}; nothing else changes."
+    others = f"{rest} more would only be surer" if rest else "nothing else changes"
+    return f"{text}; {others}.{left_out}"
 
 
 def describe_lines(lesson: Lesson, limit: int = 20) -> list[str]:

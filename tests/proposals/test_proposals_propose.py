@@ -362,7 +362,7 @@ def test_runs_whose_files_are_not_in_the_repository_are_counted(ws: Workspace) -
     found = propose(ws, "ingest")
     assert len(found["behaviour"]["history"]["not_comparable"]) == 2
     assert any("2 more runs cannot be compared" in line for line in found["card"])
-    assert "2 more cannot be compared" in ws.ok("agent", "diff", "P1", "--impact").out
+    assert "2 more runs cannot be compared" in ws.ok("agent", "diff", "P1", "--impact").out
 
 
 def test_how_many_runs_are_compared_is_configured(ws: Workspace) -> None:

@@ -145,3 +145,29 @@ def test_words_of_their_own_and_the_words_that_are_proposed() -> None:
 )
 def test_what_is_no_table(source: str) -> None:
     assert find_vendor_table(source) is None
+
+
+def test_a_vendor_of_the_past_is_taught_an_account_of_today(posted: Workspace) -> None:
+    posted.ok("accounts", "add", "5270", "Coffee and tea", "--type", "expense")
+    posted.ok("accounts", "add", "5071", "Meals with customers", "--type", "expense", "--parent", "5070")
+    done = posted.ok("teach", "COFFEE", "5270", "--yes")
+    assert "Over 1 past run: 1 entry would have gone to 5270, 1 card fewer; nothing else changes.\n" in done.out
+    assert "ingest knows Coffee from now on" in done.out
+    posted.in_order()
+
+
+def test_a_past_run_that_nothing_can_repeat_is_named(posted: Workspace) -> None:
+    """Both versions fail over it today: that is no run without a difference."""
+    path = "agents/ingest.py"
+    posted.drop("february.csv", chase(("02/03/2025", "COFFEE 0231", "-4.80")))
+    posted.run("ingest")
+    failing = "        if f['name'] == 'january.csv':\n            accounts_get(bank + 7991)\n"
+    posted.put(
+        path, posted.read(path).replace("        txns = importer_parse", failing + "        txns = importer_parse", 1)
+    )
+    posted.commit(path, *posted.approve(path))
+    done = posted.ok("teach", "COFFEE", "5070", "--yes")
+    assert (
+        "Over 1 past run: 1 entry would have gone to 5070, 1 card fewer; nothing else changes. 1 more run cannot be "
+        "compared: the files are not in the repository, or both versions fail over them today.\n"
+    ) in done.out

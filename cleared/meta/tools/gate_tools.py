@@ -9,6 +9,7 @@ from cleared.config.loading import load_config
 from cleared.config.plain_values import to_plain_values
 from cleared.errors import ClearedError
 from cleared.gate.examination import Gate
+from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
@@ -105,9 +106,7 @@ class GateTools:
         if found["new_primitives"]:
             lines.append("It calls for the first time: " + ", ".join(found["new_primitives"]))
         if found["not_comparable"]:
-            lines.append(
-                f"{len(found['not_comparable'])} runs cannot be repeated: their input is not in the repository."
-            )
+            lines.append(describe_not_comparable(found["not_comparable"]))
         lines += [f"Warning: {text}" for text in found["warnings"]]
         details = [f"New failure: {_one_line(text)}" for text in found["failed"][:_MAX_EXAMPLES]]
         details += [example_line(entry) for entry in found["entries"][:_MAX_EXAMPLES]]
