@@ -106,7 +106,10 @@ def add_bank(
     }  # fmt: skip
     host = open_host(workspace)
     data = _read_file(host, file)
-    config, profile, parsed = _understand_file(host, file, data, known, _profile_name(host, id_, file))
+    kind = type_ or next((each.type for each in host.config.bank_accounts if each.id == account), None)
+    config, profile, parsed = _understand_file(
+        host, file, data, known, _profile_name(host, id_, file), is_card=kind == BankAccountType.credit_card
+    )
     choices = AccountChoices(id_, name, type_.value if type_ else None, ledger_account, account)
     setup = _plan_accounts(host, file.name, parsed, config, choices)
     edit = _prepare_edit(profile, setup)
@@ -157,7 +160,7 @@ def _profile_name(host: Host, id_: str | None, file: Path) -> str:
 
 
 def _understand_file(
-    host: Host, file: Path, data: bytes, known: dict[str, Any], name: str
+    host: Host, file: Path, data: bytes, known: dict[str, Any], name: str, *, is_card: bool
 ) -> tuple[Config, CsvProfile | None, ParsedFile]:
     """The file by a known format; else by a new profile. Raises ``UsageError`` for what nobody has answered."""
     from dataclasses import replace
@@ -175,7 +178,7 @@ def _understand_file(
         return host.config, None, read_file(file.name, data, host.config, host.decimal_places)
     while True:
         try:
-            guess = guess_profile(data, known)
+            guess = guess_profile(data, known, is_card=is_card)
         except ImportFileError as error:
             raise error.of_file(file.name) from None
         if not guess.questions:

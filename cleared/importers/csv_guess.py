@@ -70,8 +70,9 @@ class CsvGuess:
         return CsvProfile(name=name, **self.values)
 
 
-def guess_profile(data: bytes, known: Mapping[str, Any]) -> CsvGuess:
-    """Describe a CSV. ``known``: what a person has said already, keys as in a profile.
+def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = False) -> CsvGuess:
+    """Describe a CSV. ``known``: what a person has said already, keys as in a profile. ``is_card``: it is of a credit
+    card, where most lines are purchases.
 
     Raises ``ImportFileError`` where it is no table of transactions at all.
     """
@@ -96,7 +97,7 @@ def guess_profile(data: bytes, known: Mapping[str, Any]) -> CsvGuess:
     said = {key: value for key, value in known.get("columns", {}).items() if value}
     values["columns"] = _guess_columns(names, cells, values, said)
     _guess_dates(cells, values, guess.questions, known)
-    _guess_signs(cells, values, guess.questions, known)
+    _guess_signs(cells, values, guess.questions, known, is_card=is_card)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):
             values[key] = known[key]
@@ -132,7 +133,9 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _find_names(text: str, delimiter: str, said: int | None) -> tuple[int, list[str], bool]:
-    """``(lines above, names, whether the file has them)``: the first line that the lines below it agree with."""
+    """``(lines above, names, whether the file has them)``: of the lines above the first transaction that have as many
+    fields as it, the one with the most words that banks use, else with the most words."""
+    found: list[tuple[tuple[int, int], int, list[str]]] = []
     for skip in range(said or 0, (said or 0) + (1 if said is not None else _PREAMBLE)):
         header = read_header(text, delimiter, skip)
         if header is None:
@@ -141,13 +144,25 @@ def _find_names(text: str, delimiter: str, said: int | None) -> tuple[int, list[
         if len(names) < 2 or (said is None and at != skip + 1):
             continue
         if _is_transaction(names):
-            return skip, [f"Column {n}" for n in range(1, len(names) + 1)], False
-        if len([n for n in names if n]) >= 2 and _has_rows_below(text, delimiter, at, len(names)):
-            return at - 1, [name or f"Column {n}" for n, name in enumerate(names, 1)], True
-    raise ImportFileError(
-        "no line of it looks like column headers with transactions below",
-        remedy="Say how many lines stand above them: --skip-lines N",
-    )
+            if not found:
+                return skip, [f"Column {n}" for n in range(1, len(names) + 1)], False
+            break
+        filled = [name for name in names if name]
+        if len(filled) >= 2 and _has_rows_below(text, delimiter, at, len(names)):
+            found.append(((_count_known_words(filled), len(filled)), at, names))
+    if not found:
+        raise ImportFileError(
+            "no line of it looks like column headers with transactions below",
+            remedy="Say how many lines stand above them: --skip-lines N",
+        )
+    _, at, names = max(found, key=lambda each: each[0])  # of several equal ones the first
+    return at - 1, [name or f"Column {n}" for n, name in enumerate(names, 1)], True
+
+
+def _count_known_words(names: Iterable[str]) -> int:
+    """How many of the names begin as banks head a column."""
+    words = tuple({word for each in _WORDS.values() for word in each})
+    return sum(1 for name in fold_names(names) if name.startswith(words))
 
 
 def _has_rows_below(text: str, delimiter: str, at: int, width: int) -> bool:
@@ -313,8 +328,9 @@ def _guess_dates(
 
 
 def _guess_signs(
-    cells: Mapping[str, list[str]], values: dict[str, Any], questions: dict[str, str], known: Mapping[str, Any]
-) -> None:
+    cells: Mapping[str, list[str]], values: dict[str, Any], questions: dict[str, str], known: Mapping[str, Any],
+    *, is_card: bool,
+) -> None:  # fmt: skip
     columns = values["columns"]
     if "amount" not in columns or known.get("sign"):
         return
@@ -327,8 +343,14 @@ def _guess_signs(
         return
     if any(amount < 0 for amount in amounts):
         columns.pop("direction", None)
-        if _follow(balances, amounts, -1) and not _follow(balances, amounts, 1):
+        follows = [sign for sign in (1, -1) if _follow(balances, amounts, sign)]
+        if follows == [-1]:
             values["sign"] = "inverted"
+        is_charged = is_card or "charge" in columns["amount"].casefold()
+        if not follows and is_charged and 2 * sum(amount > 0 for amount in amounts) > len(amounts):
+            questions["--sign"] = (
+                "Most amounts are positive. Are they purchases (--sign inverted) or money in (--sign as_is)?"
+            )
     elif "direction" not in columns:
         questions["--sign"] = "No amount is negative. Are they money in (--sign as_is) or money out (--sign inverted)?"
 

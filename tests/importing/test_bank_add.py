@@ -173,3 +173,32 @@ def test_what_is_no_table_is_refused(ws: Workspace, file: Path) -> None:
             assert ws("bank", "add", str(file)).code == 1
         file.write_text(write_ofx(replace(MONTH, lines=LINES))[:-9])
         refused(ws("bank", "add", str(file)), 1, "truncated")
+
+
+def test_column_heads_are_found_below_lines_that_are_padded_to_as_many_fields(ws: Workspace, tmp_path: Path) -> None:
+    """As spreadsheet programs write what stands above a table."""
+    file = tmp_path / "harbor.csv"
+    file.write_text(
+        "Harbor National Bank;Acct ****2201;;;;\nExported;2026-04-01;;;;\n"
+        "Posted On;Narrative;Paid Out;Paid In;Running Bal;Chk\n"
+        "2025-01-03;RENT;1200.00;;3800.00;\n2025-01-09;BLUEBIRD;;450.00;4250.00;\n"
+    )
+    ws.ok("bank", "add", str(file), "--id", "harbor", "--yes", "--no-run")
+    shown = ws.json("import", "--preview", str(file))
+    assert [(r["amount"], r["description"]) for r in shown["statements"][0]["rows"]] == [
+        ("-1200.00", "RENT"), ("450.00", "BLUEBIRD"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("head", "type_"), [("Charge (USD)", "checking"), ("Amount", "credit_card")])
+def test_the_sign_of_a_card_with_mostly_positive_amounts_is_asked(
+    ws: Workspace, tmp_path: Path, head: str, type_: str
+) -> None:
+    file = tmp_path / "card.csv"
+    lines = "2025-01-04,ADOBE,29.99\n2025-01-05,CAFE,5.10\n2025-01-20,PAYMENT,-842.17\n"
+    file.write_text(f"Txn Dt,Merchant,{head}\n{lines}")
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--type", type_, "--yes"), 2, "Are they purchases (--sign inverted)")
+    ws.ok("bank", "add", str(file), "--type", type_, "--sign", "inverted", "--yes", "--no-run")
+    rows = ws.json("import", "--preview", str(file))["statements"][0]["rows"]
+    assert [row["amount"] for row in rows] == ["-29.99", "-5.10", "842.17"]
