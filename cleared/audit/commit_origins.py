@@ -14,6 +14,7 @@ from cleared.approvals.verification import Approvals
 from cleared.changes import attestation
 from cleared.changes.attestation import Attestation
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.change_digests import digest_blobs, digest_rows
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import ORIGIN_TRAILERS
 from cleared.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
@@ -37,8 +38,8 @@ _CLONE_PREFIX: Final = "clone "
 class _CommitAttestations:
     is_first: bool
     """No commit before this one has attestations, and this one has."""
-    attestations: Sequence[tuple[Attestation, Origin]]
-    """What it adds, and that is genuine."""
+    attestations: Sequence[tuple[bytes, Attestation, Origin]]
+    """The lines that it adds, and that are genuine."""
 
 
 @dataclass(slots=True)
@@ -54,6 +55,8 @@ class CommitOrigins:
     _workspace_id: str = ""
     _pinned: bool = False
     _attestations: dict[str, _CommitAttestations] = field(default_factory=dict)
+    _commits_of_line: Counter[bytes] = field(default_factory=Counter)
+    """How many commits add an attestation: whoever can write to the repository can add it once more."""
     _before_attestations: frozenset[str] | None = frozenset()
     """Commits from before there were attestations; None: all are."""
 
@@ -64,7 +67,7 @@ class CommitOrigins:
         self._workspace_id, self._pinned = books.id, books.pinned
         begun = [commit.id for commit in self.commits if self._read_attestations(commit).is_first]
         believed = [
-            c for c in begun if any(o in ("ours", "genuine") for _, o in self._attestations[c].attestations)
+            c for c in begun if any(o in ("ours", "genuine") for *_, o in self._attestations[c].attestations)
         ] or begun
         before = {c.id for each in believed for c in history.read_log(self.host.root, None, rev=each)} - set(begun)
         self._before_attestations = frozenset(before) if begun else None
@@ -80,8 +83,11 @@ class CommitOrigins:
         ):
             return "ours"
         attestations = self._attestations[commit.id].attestations
-        subjects = {_printable_text(line.subject) for line, _ in attestations}
-        agreeing = {origin for line, origin in attestations if _matches_commit(line, commit)}
+        subjects = {_printable_text(said.subject) for _, said, _ in attestations}
+        agreeing = {
+            origin for line, said, origin in attestations
+            if _matches_commit(said, commit) and self._covers_changes(line, said, commit)
+        }  # fmt: skip
         if _printable_text(commit.subject) not in subjects:
             return "none"
         best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
@@ -90,6 +96,23 @@ class CommitOrigins:
         if KEY in commit.trailers and find_signing_reviewer(self.host, self.repo, commit.id):
             return "genuine"  # a reviewer decided it, on a machine of theirs
         return "untrusted" if self.touches_books(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
+
+    def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
+        """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
+        lines. Older attestations do not say what that is. Of those that several commits add, only the same files count:
+        nobody can tell which commit was meant."""
+        digests, is_repeated = said.statement.get("changes"), self._commits_of_line[line] > 1
+        if not isinstance(digests, dict):
+            return not is_repeated
+        changes = [(path, *blobs) for path, blobs in (commit.changes or {}).items()]
+        if digests.get("blobs") == digest_blobs(changes):
+            return True
+        parents = read_parents(self.repo, commit.id)
+        if is_repeated or not parents:
+            return False
+        before, after = Snapshot(self.repo, parents[0]), Snapshot(self.repo, commit.id)
+        contents = {path: after.read_file(path) for path, *_ in changes}
+        return bool(digests.get("rows") == digest_rows(before, contents, changes))
 
     def touches_books(self, commit: CommitInfo) -> bool:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
@@ -124,7 +147,7 @@ class CommitOrigins:
         except WorkspaceError:  # a shallow clone ends here; what was before is not known
             return _CommitAttestations(is_first=False, attestations=())
         touched = len(before) != 1 or any(path.startswith(folder) for path in commit.files or ())
-        attestations: list[tuple[Attestation, Origin]] = []
+        attestations: list[tuple[bytes, Attestation, Origin]] = []
         begins = False
         if touched:
             layout, after = self.host.layout, Snapshot(self.repo, commit.id)
@@ -134,7 +157,8 @@ class CommitOrigins:
             for line in attestation.new_lines(layout, before, after):
                 parsed = attestation.parse_attestation(line)
                 if parsed is not None:
-                    attestations.append((parsed, self._judge_attestation(parsed)))
+                    self._commits_of_line[line] += 1
+                    attestations.append((line, parsed, self._judge_attestation(parsed)))
         self._attestations[commit.id] = made = _CommitAttestations(begins, attestations)
         return made
 

@@ -19,6 +19,7 @@ from cleared.approvals.verification import Approvals
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
 from cleared.changes.host import Host, current_user
 from cleared.clock import format_iso
 from cleared.errors import WorkspaceError
@@ -49,7 +50,8 @@ class Attestation:
     subject: str
     trailers: Mapping[str, str]
     statement: Mapping[str, Any]
-    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere."""
+    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere,
+    ``changes`` (missing in older ones) those of what the commit changes."""
 
 
 def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
@@ -170,12 +172,12 @@ def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
 
 def attest_commit(
     host: Host, snapshot: Snapshot, context: Context, subject: str, trailers: Sequence[tuple[str, str]],
-    events: Sequence[str], before: Sequence[Sequence[str]] | None,
+    changes: Mapping[str, bytes | None], events: Sequence[str], before: Sequence[Sequence[str]] | None,
 ) -> dict[str, bytes]:  # fmt: skip
     """The attestation of a commit that is to be made, as the file that it is added to: path → content.
 
-    ``events``: the lines that the commit adds to ``logs/events.jsonl``. ``before``: the events that were consumed
-    before there were attestations.
+    ``changes``: all else that the commit changes, path → content. ``events``: the lines that it adds to
+    ``logs/events.jsonl``. ``before``: the events that were consumed before there were attestations.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """
@@ -187,6 +189,8 @@ def attest_commit(
         "workspace": _workspace_to_name(host, snapshot), "by": by, "at": format_iso(context.now), "subject": subject,
         "trailers": dict(trailers), "user": current_user(),
     }  # fmt: skip
+    blobs = list_blob_changes(snapshot, changes)
+    statement["changes"] = {"blobs": digest_blobs(blobs), "rows": digest_rows(snapshot, changes, blobs)}
     cards = context.cards
     digests: dict[str, Any] = {
         "emits": [digest_data(line) for line in events],

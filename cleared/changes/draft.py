@@ -108,7 +108,9 @@ def commit_draft(
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
     unattested = read_unattested_events(host, repo, snapshot)
-    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.events, unattested).items():
+    for path, data in attest_commit(
+        host, snapshot, context, subject, marks, draft.changes, draft.events, unattested
+    ).items():  # fmt: skip
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += sign(draft.changes, subject, marks) if sign is not None else []

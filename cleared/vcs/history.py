@@ -7,7 +7,7 @@ for their files and short ids.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import field
 from datetime import UTC, datetime
@@ -21,6 +21,9 @@ from cleared.vcs.git_process import NOT_INSTALLED
 
 if TYPE_CHECKING:
     from cleared.vcs.git_python import HardenedRepo
+
+Changes = Mapping[str, tuple[str, str]]
+"""Path → the blob ids before and after, empty where there is no regular file."""
 
 _FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
 
@@ -39,8 +42,13 @@ class CommitInfo:
     #: The message without its subject and its trailers.
     body: str
     trailers: dict[str, str] = field(default_factory=dict)
-    #: The paths it changed against its first parent; ``None`` where they were not read.
-    files: tuple[str, ...] | None = None
+    #: What it changed against its first parent; ``None`` where that was not read.
+    changes: Changes | None = None
+
+    @property
+    def files(self) -> tuple[str, ...] | None:
+        """The paths that it changed; ``None`` where they were not read."""
+        return None if self.changes is None else tuple(self.changes)
 
 
 def read_log(
@@ -78,7 +86,7 @@ def read_log(
     with _open_repo(root) as repo:
         output = _output_of(repo.git.log(*args))
         ids = [commit.id for commit in _parse_commits(output, None)] if files else []
-        return list(_parse_commits(output, _changed_files(repo, ids) if files else None))
+        return list(_parse_commits(output, _read_changes(repo, ids) if files else None))
 
 
 def commits_touching(root: Path, paths: Sequence[str], since: str | None = None) -> list[CommitInfo]:
@@ -103,7 +111,7 @@ def read_commit(root: Path, rev: str) -> CommitInfo:
             raise UsageError(f"there is no commit {rev!r}", remedy="See: git log.") from None
         commit = output.decode().strip()
         output = _output_of(repo.git.log("-z", "--no-walk", _FORMAT, commit))
-        return next(_parse_commits(output, _changed_files(repo, [commit])))
+        return next(_parse_commits(output, _read_changes(repo, [commit])))
 
 
 def find_merge_base(root: Path, commits: Sequence[str]) -> str | None:
@@ -129,7 +137,7 @@ def is_pushed(root: Path, commit: str) -> bool:
         return bool(_output_of(repo.git.for_each_ref(*args)).strip())
 
 
-def _parse_commits(output: bytes, files: dict[str, tuple[str, ...]] | None) -> Iterator[CommitInfo]:
+def _parse_commits(output: bytes, changes: Mapping[str, Changes] | None) -> Iterator[CommitInfo]:
     fields = [part.decode("utf-8", "replace") for part in output.split(b"\0")]
     for at in range(0, len(fields) - 5, 6):
         commit, short, when, author, email, message = fields[at : at + 6]
@@ -146,24 +154,32 @@ def _parse_commits(output: bytes, files: dict[str, tuple[str, ...]] | None) -> I
             subject=subject,
             body=rest.strip("\n"),
             trailers=trailers,
-            files=None if files is None else files.get(commit, ()),
+            changes=None if changes is None else changes.get(commit, {}),
         )
 
 
-def _changed_files(repo: HardenedRepo, commits: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Commit → the paths it changed against its first parent, from one process for all of them."""
-    args = ["--stdin", "-r", "-z", "--root", "--always", "--name-only", "--no-renames", "--diff-merges=first-parent"]
+def _read_changes(repo: HardenedRepo, commits: Sequence[str]) -> dict[str, Changes]:
+    """Commit → what it changed against its first parent, from one process for all of them."""
+    args = ["--stdin", "-r", "-z", "--root", "--always", "--raw", "--no-abbrev", "--no-renames",
+            "--diff-merges=first-parent"]  # fmt: skip
     # No name is empty, so two NULs cannot be part of one: no file name can pass for the next commit's id.
     args.append("--format=%x00%x00%H")
     ids = io.BytesIO("".join(f"{commit}\n" for commit in commits).encode())
     output = _output_of(repo.git.diff_tree(*args, istream=ids)).decode("utf-8", "surrogateescape")
-    files: dict[str, tuple[str, ...]] = {}
+    changes: dict[str, Changes] = {}
     for part in output.split("\0\0"):
         # Before an id the end of the last name, after it a newline of the format.
-        commit, _, names = part.lstrip("\0").partition("\0")
+        commit, _, rest = part.lstrip("\0").partition("\0")
         if commit:
-            files[commit] = tuple(filter(None, names.removeprefix("\n").split("\0")))
-    return files
+            fields = [field for field in rest.removeprefix("\n").split("\0") if field]
+            changes[commit] = {path: _parse_blobs(raw) for raw, path in zip(fields[::2], fields[1::2], strict=True)}
+    return changes
+
+
+def _parse_blobs(raw: str) -> tuple[str, str]:
+    """The blob ids of ``:100644 100644 OLD NEW M``."""
+    old_mode, new_mode, old, new, _ = raw.removeprefix(":").split(" ")
+    return old if old_mode.startswith("100") else "", new if new_mode.startswith("100") else ""
 
 
 def _open_repo(root: Path) -> AbstractContextManager[HardenedRepo]:

@@ -12,7 +12,11 @@ import pytest
 from asking import asks, lines
 from harness import JANUARY, Workspace
 
+from cleared.approvals.keys import run_key
 from cleared.audit.commit_origins import CommitOrigins
+from cleared.changes.attestation import _signed_payload
+from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
+from cleared.vcs import Repository, Snapshot
 
 Attack = Callable[[Workspace], None]
 JOURNAL = "books/2025/01/journal.csv"
@@ -112,14 +116,36 @@ def test_a_branch_from_before_there_were_attestations_is_judged(posted: Workspac
 
 
 def sign_with_another_key(ws: Workspace, home: Path, monkeypatch: pytest.MonkeyPatch, attack: Attack) -> str:
-    """Mallory runs the program, and puts what they like in the commit of their run."""
+    """Mallory runs the program, puts what they like in the commit of their run, and signs that."""
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("CLEARED_HOME", str(home))
         ws.ok("event", "emit", "something")
-    attack(ws)
-    ws.git("add", "-A", "books", "import")
+        attack(ws)
+        attest_working_files(ws)
+    ws.git("add", "-A", "books", "import", "logs")
     ws.git("commit", "-q", "--amend", "--no-edit")
     return ws.head()[:10]
+
+
+def attest_working_files(ws: Workspace, *, is_old: bool = False) -> None:
+    """Have the newest attestation say what lies in the working tree, and sign it again with the key of this home.
+    ``is_old``: it says nothing of what it changes."""
+    ws.git("add", "-A", "books", "import", "logs")
+    paths = ws.git("diff", "--cached", "--name-only", "HEAD~1").splitlines()
+    contents = {path: full.read_bytes() if (full := ws.root / path).exists() else None for path in paths}
+    shard = max((ws.root / "logs").glob("attestations-*"))
+    *lines, last = shard.read_text().splitlines(keepends=True)
+    says = json.loads(last)["says"]
+    key = run_key(ws.root)
+    assert key is not None
+    with Repository.open(ws.root, for_writing=False) as repo:
+        before = Snapshot(repo, ws.git("rev-parse", "HEAD~1").strip())
+        blobs = list_blob_changes(before, contents)
+        says["changes"] = {"blobs": digest_blobs(blobs), "rows": digest_rows(before, contents, blobs)}
+    if is_old:
+        del says["changes"]
+    made = {"says": says, "key": key.public, "signature": key.sign(_signed_payload(says))}
+    shard.write_text("".join([*lines, json.dumps(made, separators=(",", ":")) + "\n"]))
 
 
 def test_another_key_counts_not_where_keys_are_trusted(
@@ -171,3 +197,69 @@ def test_a_question_that_was_rejected_and_gone_on_with_is_named(ws: Workspace) -
     ws.put(queue, "".join(json.dumps(event) + "\n" for event in found))
     ws.commit(queue, message="joined")
     assert any("was rejected, and gone on with by the run" in f for f in named(ws))
+
+
+def test_a_copy_of_a_genuine_commit_with_more_in_it_is_named(posted: Workspace) -> None:
+    """Beside the original, so that no history is rewritten; nobody needs a key for it."""
+    genuine = posted.head()
+    posted.git("checkout", "-q", "-b", "side", f"{genuine}~1")
+    posted.git("cherry-pick", "--no-commit", genuine)
+    add_an_entry(posted)
+    posted.git("add", "-A")
+    posted.git("commit", "-q", "-C", genuine)
+    copy = posted.head()[:10]
+    posted.git("checkout", "-q", "-")
+    posted.git("merge", "-q", "--no-edit", "-X", "theirs", "side")
+    assert any(copy in found and "no machine attests it" in found for found in named(posted))
+    assert not any(genuine[:10] in found for found in named(posted)), "the commit that was meant still counts"
+
+
+def test_an_attestation_that_was_taken_out_and_added_again_is_named(posted: Workspace) -> None:
+    path, genuine = next(p for p in posted.git("ls-files", "logs").splitlines() if "attestations" in p), posted.head()
+    text = posted.read(path)
+    posted.put(path, "".join(text.splitlines(keepends=True)[:-1]))
+    posted.commit(path, message="docs: tidy")
+    posted.put(path, text)
+    add_an_entry(posted)
+    posted.git("add", "-A")
+    posted.git("commit", "-q", "-C", genuine)
+    assert any(posted.head()[:10] in found for found in named(posted))
+
+
+def test_a_run_that_was_amended_is_named(posted: Workspace) -> None:
+    assert named(posted) == []
+    add_an_entry(posted)
+    posted.git("commit", "-qa", "--amend", "--no-edit")
+    assert any(posted.head()[:10] in found for found in named(posted))
+
+
+def test_a_decision_that_was_rebased_counts(posted: Workspace) -> None:
+    """Its files are others than it was attested with, and its lines the same."""
+    first, second = (card["entry_id"] for card in posted.cards())
+    start = posted.head()
+    posted.git("checkout", "-q", "-b", "side")
+    posted.ok("queue", "approve", second)
+    posted.git("checkout", "-q", "-")
+    posted.ok("queue", "approve", first)
+    assert posted.head() != start
+    posted.git("-c", "merge.conflictStyle=merge", "rebase", "-q", "HEAD", "side")
+    assert named(posted) == []
+
+
+def test_an_attestation_that_does_not_say_what_changes_counts_for_one_commit(posted: Workspace) -> None:
+    """As older versions made them."""
+    attest_working_files(posted, is_old=True)
+    posted.git("commit", "-qa", "--amend", "--no-edit")
+    assert named(posted) == []
+    genuine = posted.head()
+    path = next(p for p in posted.git("ls-files", "logs").splitlines() if "attestations" in p)
+    text = posted.read(path)
+    posted.put(path, "".join(text.splitlines(keepends=True)[:-1]))
+    posted.commit(path, message="docs: tidy")
+    posted.put(path, text)
+    add_an_entry(posted)
+    posted.git("add", "-A")
+    posted.git("commit", "-q", "-C", genuine)
+    found = named(posted)
+    assert any(posted.head()[:10] in each for each in found)
+    assert any(genuine[:10] in each for each in found), "nobody can tell which of them was meant"
