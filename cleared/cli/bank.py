@@ -49,7 +49,8 @@ def list_bank_accounts(json: JsonOption = False, workspace: WorkspaceOption = No
 
     config = open_host(workspace).config
     rows = [
-        {"id": a.id, "name": a.name, "type": a.type, "ledger_account": a.ledger_account, "format": a.format,
+        {"id": a.id, "name": a.name, "type": a.type, "ledger_account": a.ledger_account,
+         "format": ", ".join(a.formats) or None,
          "currency": a.currency or config.business.currency, "number": a.match.account or a.match.iban or a.match.last4}
         for a in config.bank_accounts
     ]  # fmt: skip
@@ -238,7 +239,7 @@ def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> N
         told.pop("match", None)
         print_message("new bank account: " + ", ".join(f"{key} {value}" for key, value in told.items()))
     for key, value in setup.changes.items():
-        print_message(f"{key}: {'any' if value is None else value}")
+        print_message(f"{key}: {value}")
 
 
 def _prepare_edit(profile: CsvProfile | None, setup: BankSetup) -> Callable[[str], str]:

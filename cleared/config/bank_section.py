@@ -43,9 +43,16 @@ class BankAccount(Section):
     """None: the base currency."""
     format: str | None = None
     """Importer or profile name; None: any. A statement that states the number that ``match`` has fits in any format."""
+    other_formats: tuple[str, ...] = ()
+    """Further formats that its files have."""
     opening: Opening | None = None
     match: Match = field(default_factory=Match)
     date_basis: Literal["posted", "transaction"] = "posted"
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats that its files have; empty: any."""
+        return () if self.format is None else (self.format, *self.other_formats)
 
 
 @config_section

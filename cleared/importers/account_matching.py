@@ -15,6 +15,7 @@ from cleared.schema.bank_row import ParsedFile, Statement
 _IBAN = re.compile(r"[a-z]{2}[0-9]{2}[a-z0-9]{11,30}")
 _BANK_AND_NUMBER = re.compile(r"([a-z0-9]{4,12})/([0-9]{1,18})(?:[a-z]{3})?")
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/-]*", re.ASCII)
+_CARD = "credit_card"
 # YAML 1.1 reads these as something other than text.
 _YAML_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
@@ -144,8 +145,11 @@ def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: d
     numbers = {_compact_number(number) for number in hints.get("account", ())}
     own = [number for number in (match.account, match.iban) if number is not None]
     is_named = any(is_number_of(number, numbers) for number in own)
-    if account.format is not None and account.format != parsed.format and not is_named:
+    if account.formats and parsed.format not in account.formats and not is_named:
         return _describe_format(account)
+    stated = hints.get("type", [account.type])[0]
+    if not is_named and match.folder is None and (stated == _CARD) != (account.type == _CARD):
+        return f"it is of type {account.type}, the file says {stated}"
     if match.account is not None and not is_named and (numbers or account.format is None):
         in_file = hints["account"][0] if numbers else "nothing"
         return f"its account is {match.account}, the file says {in_file}"
@@ -165,7 +169,7 @@ def _find_mismatch(account: BankAccount, name: str, parsed: ParsedFile, hints: d
 
 
 def _describe_format(account: BankAccount) -> str:
-    return f"its format is {account.format}"
+    return f"its format{' is' if len(account.formats) == 1 else 's are'} {' and '.join(account.formats)}"
 
 
 def _find_kind(parsed: ParsedFile, hints: dict[str, list[str]]) -> str:

@@ -68,28 +68,24 @@ def _detect_among(name: str, data: bytes, config: Config, importers: Mapping[str
     matching = [n for n, importer in importers.items() if _ask_importer(importer, sample)]
     if not matching:
         matching = [n for n, preset in load_bank_presets(config).items() if _ask_importer(preset, sample)]
-    variants = {
-        account.format
-        for account in config.bank_accounts
-        if getattr(importers.get(account.format or ""), "variant_of", None) in matching
-        and lies_in(name, account.match.folder)
+    named = {
+        format for account in config.bank_accounts if lies_in(name, account.match.folder) for format in account.formats
     }
+    variants = {format for format in named if getattr(importers.get(format), "variant_of", None) in matching}
     if len(matching) == 1 and len(variants) == 1:
-        return str(variants.pop())
+        return variants.pop()
     if len(matching) > 1:
-        declared = {
-            account.format
-            for account in config.bank_accounts
-            if account.format in matching and lies_in(name, account.match.folder)
-        }
-        matching = [n for n in matching if n in declared] if len(declared) == 1 else matching
+        declared = [n for n in matching if n in named]
+        matching = declared if len(declared) == 1 else matching
     if len(matching) == 1:
         return matching[0]
     if matching:
         raise ImportFileError(
             f"the formats {' and '.join(matching)} both match" + " it" * (len(matching) == 2),
             place=Place(field="format"),
-            remedy=f"Pass format={matching[0]!r}, or set `format: {matching[0]}` of its bank account",
+            remedy="Set `format:` of its bank account in config.yaml to the one that is right, such as "
+            f"{matching[0]}, or remove the other from import.profiles. A script can say it, too: importer_parse(name, "
+            "format=…)",
         )
     refuse_nul(data)
     header = read_header(sample.text) or (1, [])

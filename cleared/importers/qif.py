@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from datetime import date
 from decimal import Decimal
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from cleared.deadline import check_deadline
 from cleared.errors import Place
@@ -25,6 +25,7 @@ from cleared.schema.bank_row import BankRow, ParsedFile, Statement
 
 _T = TypeVar("_T")
 _SECTIONS = frozenset({"bank", "ccard", "cash", "oth a", "oth l"})
+_TYPES: Final = {"bank": "checking", "ccard": "credit_card"}
 _START = re.compile(r"^!(?:Type:|Account|Option:|Clear:)", re.ASCII | re.IGNORECASE | re.MULTILINE)
 _DATE = re.compile(r"\s*([0-9]{1,4})\s*[-/.]\s*([0-9]{1,2})\s*([-/.']|/')\s*([0-9]{1,4})\s*", re.ASCII)
 _STYLES = (AmountStyle(".", ","), AmountStyle(",", "."))
@@ -40,6 +41,8 @@ class _Record:
 @dataclass(slots=True)
 class _Section:
     account: str
+    type: str
+    """Of the account, where the file says it."""
     records: list[_Record] = field(default_factory=list)
 
 
@@ -76,8 +79,8 @@ class Qif:
         statements = []
         for section in sections:
             rows = tuple(_make_row(*next(read)) for _ in section.records)
-            hints = list_account_hints([section.account])
-            statements.append(Statement(rows, section.account, hints=hints))
+            kind = (("type", section.type),) if section.type else ()
+            statements.append(Statement(rows, section.account, hints=(*list_account_hints([section.account]), *kind)))
         return ParsedFile.of_statements(self.name, statements)
 
     def _read_sections(self, text: str) -> list[_Section]:
@@ -93,7 +96,7 @@ class Qif:
                     break
                 kind = line[1:].removeprefix("Type:").removeprefix("type:").strip().casefold()
                 if kind in _SECTIONS:
-                    sections.append(_Section(account))
+                    sections.append(_Section(account, _TYPES.get(kind, "")))
                 continue
             if kind not in _SECTIONS and kind != "account":
                 continue

@@ -107,8 +107,8 @@ def _find_free_account(
 def _adopt_account(
     account: BankAccount, parsed: ParsedFile, statement: Statement, config: Config, has_files: bool
 ) -> dict[str, str | None]:  # fmt: skip
-    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format; any
-    format where it has files of another one, which the new description does not replace.
+    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format: a
+    further one where it has files of another, which the new description does not replace.
 
     Raises ``UsageError`` where it has files already, by another number: those to come would be refused.
     """
@@ -124,10 +124,13 @@ def _adopt_account(
                 f"bank_accounts.{account.id}.match.account {statement.account}",
             )
         return {f"bank_accounts.{account.id}.match.account": statement.account}
+    if parsed.format in account.formats:
+        return {}
     is_described_anew = {account.format, parsed.format} <= config.import_.profiles.keys()
-    # Files without a number fit an account that has one only in its own format.
-    is_further = has_files and known is None and account.format not in (None, parsed.format) and not is_described_anew
-    return {f"bank_accounts.{account.id}.format": None if is_further else parsed.format}
+    if has_files and account.format is not None and not is_described_anew:
+        more = ", ".join([*account.other_formats, parsed.format])
+        return {f"bank_accounts.{account.id}.other_formats": more}
+    return {f"bank_accounts.{account.id}.format": parsed.format}
 
 
 def _describe_account(

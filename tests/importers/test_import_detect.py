@@ -31,7 +31,7 @@ def test_two_matching_formats_are_an_error_that_names_both() -> None:
     with pytest.raises(ImportFileError) as caught:
         detect_format("a.csv", CHECKING.encode(), config(MINE))
     assert "the formats chase_checking and p both match it" in caught.value.message
-    assert "format='chase_checking'" in str(caught.value) and "`format: chase_checking`" in str(caught.value)
+    assert "such as chase_checking, or remove the other from import.profiles" in str(caught.value)
 
 
 def test_the_format_given_or_declared_decides() -> None:

@@ -70,11 +70,18 @@ def test_a_further_format_of_an_account_takes_none_of_the_others_away(ws: Worksp
     ws.run("ingest")
     file.write_text("!Type:Bank\nD2025-02-03\nT-9.00\nPPARKING\n^\n")
     refused(ws("import", str(file)), 1, "its format is chase_checking", "--account checking")
-    assert "bank_accounts.checking.format: any" in ws.ok("bank", "add", str(file), "--account", "checking").err
+    (card := file.with_name("card.csv")).write_text("Day,Shop,Amount\n2025-02-01,BAKERY,-9.00\n")
+    ws.ok("bank", "add", str(card), "--id", "card", "--type", "credit_card")
+    assert "bank_accounts.checking.other_formats: qif" in ws.ok("bank", "add", str(file), "--account", "checking").err
+    (account, _) = load_config(ws.read("config.yaml")).bank_accounts
+    assert account.formats == ("chase_checking", "qif")
+    file.write_text("!Type:CCard\nD2025-02-04\nT-8.00\nPDINER\n^\n")
+    refused(ws("import", str(file)), 1, "it is of type checking, the file says credit_card", "--account card")
+    ws.ok("bank", "add", str(file), "--account", "card")
     march = file.with_name("march.csv")
     march.write_text(write_chase(Told(lines=(Line("2025-03-03", "-4.00", "GITHUB *PRO", ""),))))
     ws.ok("import", str(march))
-    assert len(ws.entries()) == len(LINES) + 2
+    assert len(ws.entries()) == len(LINES) + 4
     ws.in_order()
 
 
