@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
+from typing import Final
 
 from cleared.errors import WorkspaceError
 from cleared.reports.account_tree import AccountTree, Amounts, add_amounts, turn_sign
@@ -13,12 +14,14 @@ from cleared.reports.report_books import ReportBooks
 from cleared.schema.date_spans import DateSpan, fiscal_year_of
 
 _MAX_BARS = 36
+_RETAINED: Final = "Retained earnings of earlier years (computed)"
 
 
 def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan | None) -> Report:
-    """Debits and credits of every account at the end of the period; both sides sum to the same."""
-    dates = [period.end, *([compared.end] if compared else [])]
-    balances = [books.balances(None, day) for day in dates]
+    """Debits and credits of every account at the end of the period; both sides sum to the same. Revenue and expenses
+    are those of the fiscal year; what was earned before is computed, as on the balance sheet."""
+    days = [period.end, *([compared.end] if compared else [])]
+    balances = [_list_year_balances(books, day) for day in days]
     columns = [Column(side, side, hides_zero=True) for side in ("debit", "credit")]
     columns += [
         Column(f"{side}_before", f"{side} {compared.end}", hides_zero=True) for side in ("debit", "credit") if compared
@@ -31,6 +34,10 @@ def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan 
             account_id=number, key=str(number))
         for number, account in books.accounts.items() if any(number in b for b in balances)
     ]  # fmt: skip
+    retained = [-_sum_retained(books, day) for day in days]
+    if any(retained):
+        sides = tuple(side for amount in retained for side in _split_sides(amount, zero))
+        rows.append(Row(_RETAINED, sides, key="retained"))
     total = add_amounts([_amounts_of(row) for row in rows], len(columns), zero)
     rows.append(Row("Total", total, "total", key="total", above=len(rows)))
     return make_report_of(
@@ -86,16 +93,33 @@ def _list_computed(books: ReportBooks, days: Sequence[date]) -> list[Row]:
     retained, net, closed = [], [], []
     for day in days:
         begins = fiscal_year_of(day, books.business.start_month).start
-        last = begins - timedelta(days=1) if begins > date.min else None
-        retained.append(_sum_result(books, books.balances(None, last) if last else {}))
+        retained.append(_sum_retained(books, day))
         net.append(_sum_result(books, books.balances(begins, day, closings=False)))
         closed.append(_sum_result(books, books.closings(begins, day)))
     rows = [
-        Row("Retained earnings of earlier years (computed)", _with_change(tuple(retained)), depth=1, key="retained"),
+        Row(_RETAINED, _with_change(tuple(retained)), depth=1, key="retained"),
         Row("Net income of the fiscal year (computed)", _with_change(tuple(net)), depth=1, key="net-income"),
         Row("Net income closed into equity accounts", _with_change(tuple(closed)), depth=1, key="closed"),
     ]
     return [row for row, amounts in zip(rows, (retained, net, closed), strict=True) if any(amounts)]
+
+
+def _list_year_balances(books: ReportBooks, day: date) -> dict[int, Decimal]:
+    """The balance of each account on a day: of revenue and expenses since the fiscal year began."""
+    begins = fiscal_year_of(day, books.business.start_month).start
+    year = books.balances(begins, day)
+    return {
+        number: year.get(number, books.zero) if books.is_of(number, "revenue", "expense") else amount
+        for number, amount in books.balances(None, day).items()
+        if number in year or not books.is_of(number, "revenue", "expense")
+    }
+
+
+def _sum_retained(books: ReportBooks, day: date) -> Decimal:
+    """What was earned before the fiscal year of this day, and not closed into equity by an entry."""
+    begins = fiscal_year_of(day, books.business.start_month).start
+    last = begins - timedelta(days=1) if begins > date.min else None
+    return _sum_result(books, books.balances(None, last) if last else {})
 
 
 def _sum_result(books: ReportBooks, balances: Mapping[int, Decimal]) -> Decimal:
