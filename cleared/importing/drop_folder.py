@@ -21,11 +21,13 @@ from cleared.importing import file_cards
 from cleared.importing.bank_file import ImportFile, check_currency, find_covered_days, find_end_balances
 from cleared.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
 from cleared.importing.format_overlap import compare_formats
-from cleared.ledger.bank_lines import BankLine, ImportRecord, identify_rows, make_bank_line
+from cleared.importing.row_identities import identify_by_balance
+from cleared.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.safe_files import read_stable
 from cleared.safe_names import resolve_inside
 from cleared.schema import money
+from cleared.schema.bank_row import BankRow
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 from cleared.workspace.location import Layout
 
@@ -162,7 +164,13 @@ class ImportSession:
             for line in self.bank.scan_account_lines(account, with_released=True):
                 if line.bank_id:
                     known_ids.setdefault(line.bank_id, []).append(line)
-        for row, occurrence, line_id in check_deadline(identify_rows(account, file.rows)):
+        opened = {line.line_id: line for files in self.opened.values() for other in files for line in other.new}
+
+        def find_known(row: BankRow, line_id: str) -> BankLine | None:
+            month = self.bank.read_month(account, row.posted_date.isoformat()[:7])
+            return month.get(line_id) or opened.get(line_id)
+
+        for row, occurrence, line_id in check_deadline(identify_by_balance(account, file.rows, find_known)):
             earlier = self.bank.read_month(account, row.posted_date.isoformat()[:7]).get(line_id)
             if earlier is None and row.bank_id:
                 earlier = next((line for line in known_ids.get(row.bank_id, ()) if line.line_id == line_id), None)
@@ -310,7 +318,7 @@ class ImportSession:
         card = self._card_of(file)
         file_cards.stage_overlap(file, before, self.bank, card)
         file_cards.stage_near_matches(file, before, self.bank, card)
-        file_cards.stage_gaps(file, record, before, card)
+        file_cards.stage_gaps(file, record, before, self.bank, card)
         self.bank.new_imports.append(record)
         taken = {line.line_id for line in [*file.new, *file.pending, *file.held]}
         self.bank.processed_line_ids |= taken

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
@@ -208,8 +209,16 @@ def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankB
         )
 
 
-def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord], card: StageCard) -> None:
-    """A running balance that jumps, within the file or between it and its neighbours in time."""
+def stage_gaps(
+    file: ImportFile, record: ImportRecord, before: list[ImportRecord], bank: BankBook, card: StageCard
+) -> None:  # fmt: skip
+    """A running balance that jumps, within the file or between it and its neighbours in time. What files without
+    balances have brought of the days between counts."""
+
+    def sum_between(first: str, last: str) -> Decimal:
+        lines = bank.iter_lines_between(file.account.id, date.fromisoformat(first), date.fromisoformat(last))
+        return money.total([line.amount for line in lines if first < line.posted_date.isoformat() < last])
+
     gaps = [*find_balance_gaps(file.rows), *find_statement_gaps(file.statements)]
     earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
     later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
@@ -224,12 +233,13 @@ def stage_gaps(file: ImportFile, record: ImportRecord, before: list[ImportRecord
         balances.append((opening.date.isoformat(), opening.balance))
     if balances and record.opening_balance:
         day, balance = max(balances, key=lambda pair: pair[0])
-        missing = Decimal(record.opening_balance) - balance
+        missing = Decimal(record.opening_balance) - balance - sum_between(day, record.first_date)
         if missing:
             gaps.append((day, record.first_date, missing))
     if later and record.closing_balance:
         next_ = min(later, key=lambda r: r.first_date)
         missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
+        missing -= sum_between(record.last_date, next_.first_date)
         if missing:
             gaps.append((record.last_date, next_.first_date, missing))
     if gaps:

@@ -640,3 +640,19 @@ def test_scripts_get_what_a_processor_kept(ws: Workspace) -> None:
     )
     body = "[[str(t['amount']), str(t['fee'])] for f in importer_scan() for t in importer_parse(f['name'])]"
     assert ws.script(body, "--dry-run")["result"] == [["23.97", "-1.03"], ["-23.97", "0.00"]]
+
+
+@pytest.mark.parametrize("in_one_run", [True, False])
+def test_of_equal_rows_the_one_with_the_known_balance_came_before(ws: Workspace, in_one_run: bool) -> None:
+    """A file that overlaps has four rows of a day, of which an earlier one has the first."""
+    coffee = ("01/13/2025", "BLUE BOTTLE", "-6.75")
+    ws.drop("a.csv", chase((*coffee, "93.25")))
+    if not in_one_run:
+        ws.run("ingest")
+    ws.drop("b.csv", chase(("01/14/2025", "LATER", "-1.00", "78.75"), (*coffee, "79.75"), (*coffee, "86.50"),
+                           (*coffee, "93.25")))  # fmt: skip
+    ws.run("ingest")
+    rows = ws.read("books/bank/checking/2025-01.csv").splitlines()[1:]
+    assert sorted(row.split(",")[7] for row in rows) == ["78.75", "79.75", "86.50", "93.25"]
+    assert not [card for card in ws.cards() if "carry another balance" in card["title"]]
+    ws.in_order()

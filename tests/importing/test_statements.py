@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness import Workspace
+from harness import Workspace, chase
 from statement_files import LINES, MONTH, Line, Told, write_camt, write_mt940, write_ofx
 
 CARD = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),), opening="0.00")
@@ -134,3 +134,17 @@ def test_two_bank_accounts_of_one_number_are_told_apart_by_the_bank_or_refused(w
     use_accounts(ws, two.replace('"1234567890"', '"121000248/1234567890"', 1).replace('"1234567890"', '"9/1234567890"'))
     ws.run("ingest")
     assert {r.split(",")[2] for r in ws.read("books/bank/imports.csv").splitlines()[1:]} == {"checking"}
+
+
+def test_a_month_of_a_file_without_balances_leaves_no_gap(ws: Workspace) -> None:
+    """Its lines explain what lies between the balances of its neighbours."""
+    ws.drop("january.csv", chase(("01/03/2025", "GITHUB *PRO", "-4.00", "996.00")))
+    ws.run("ingest")
+    ws.drop("february.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/09/2025", "AWS EMEA", "-45.10")))
+    ws.drop("march.csv", chase(("03/03/2025", "GITHUB *PRO", "-4.00", "942.90")))
+    ws.run("ingest")
+    assert [card["title"] for card in ws.cards() if card["kind"] == "balance_gap"] == []
+    ws.drop("april.csv", chase(("04/05/2025", "GITHUB *PRO", "-4.00", "900.00")))
+    ws.run("ingest")
+    (gap,) = (card for card in ws.cards() if card["kind"] == "balance_gap")
+    assert "jumps by -38.90" in gap["title"]
