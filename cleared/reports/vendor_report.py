@@ -22,10 +22,12 @@ from cleared.schema.date_spans import DateSpan
 _THRESHOLDS: Final = Path(__file__).parent / "form_1099_thresholds.json"
 _NOBODY: Final = "(no counterparty)"
 _MAX_BARS: Final = 12
+_PAYABLE: Final = 2100
+"""Bills that wait to be paid, in every chart: paying one is a payment to its vendor, though no expense."""
 Spending = Mapping[str, Sequence[int]]
-"""Counterparty → number of payments, units spent, units of them not paid by card."""
+"""Counterparty → number of payments, units spent, units paid from bank accounts for that or for bills."""
 Corrections = Mapping[tuple[str, str], int]
-"""An entry and a counterparty → units that corrections of the entry, and what takes these back, make of it spent."""
+"""An entry and a counterparty → units that corrections of the entry, and what takes these back, make of it paid for."""
 
 
 @cache
@@ -120,25 +122,29 @@ def _sum_spending(
     units: dict[str, int] = {}
     texts = [entries.list_texts(name, at) for name in ("entry_id", "status", "tags", "counterparty")]
     for legs, entry_id, status, tags, written in zip(entries.list_movements(at), *texts, strict=True):
-        spent = paid = 0
-        is_expense = moves_cash = False
+        spent = billed = paid = 0
+        is_expense = moves_cash = pays_bill = False
         for account, text in legs:
-            if account in expenses or account in cash:
+            if account in expenses or account in cash or account == _PAYABLE:
                 if text not in units:
                     units[text] = money.count_units(Decimal(text), places)
                 if account in expenses:
                     is_expense = True
                     spent += units[text]
+                elif account == _PAYABLE:
+                    pays_bill = True
+                    billed += units[text]
                 else:
                     moves_cash = True
                     paid -= units[text]
-        if is_expense:
+        if is_expense or pays_bill:
             name, origin = written.strip(), find_origin(tags)
             sums = vendors.setdefault(name, [0, 0, 0])
+            bought = spent + billed
             sums[1] += spent
-            sums[2] += max(0, min(spent, paid)) if spent >= 0 else min(0, max(spent, paid))
+            sums[2] += max(0, min(bought, paid)) if bought >= 0 else min(0, max(bought, paid))
             if origin and not moves_cash:
-                corrections[origin, name] += spent
+                corrections[origin, name] += bought
             if status != "voided":
                 payments[name, origin or entry_id] += spent
     for (name, _), spent in payments.items():

@@ -121,6 +121,18 @@ def test_the_ledger_has_a_running_balance() -> None:
     assert "Total 4010 Service revenue 0.00 2000.00 -2000.00" in lines(whole)
 
 
+def test_a_bill_that_is_paid_later_counts_for_the_1099_of_the_year_of_payment() -> None:
+    books = make_books([
+        entry("2025-08-31", "Joe invoice", {5110: "5000.00", 2100: "-5000.00"}, who="Joe"),
+        entry("2025-09-20", "CHECK 900", {2100: "5000.00", 1010: "-5000.00"}, who="Joe"),
+        entry("2025-12-31", "Joe invoice", {5110: "2900.00", 2100: "-2900.00"}, who="Joe"),
+        entry("2026-01-20", "CHECK 901", {5030: "2900.00", 1010: "-2900.00"}, who="Joe"),
+        entry("2026-01-20", "Correct", {2100: "2900.00", 5030: "-2900.00"}, who="Joe", tags="@corrects=2026-01-001"),
+    ])  # fmt: skip
+    assert lines(report("vendors", "2025", books))[0] == "Joe 2 7900.00 5000.00 yes"
+    assert lines(report("vendors", "2026", books)) == ["Joe 0 0.00 2900.00 yes", "Total 0 0.00 2900.00"]
+
+
 def test_vendors_and_who_needs_a_1099() -> None:
     """Payments by card do not count, and the threshold is that of the year."""
     found = report("vendors")
