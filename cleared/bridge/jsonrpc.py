@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Final
 
@@ -92,6 +93,9 @@ def read_line(stream: BinaryIO) -> bytes | None:
             return line
 
 
+_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
 def parse_value(data: bytes) -> Any:
     """A JSON value, within bounds of depth and of numbers. Raises ``ValueError``."""
     try:
@@ -99,6 +103,12 @@ def parse_value(data: bytes) -> Any:
         value, end = _DECODER.raw_decode(text)  # ``decode`` looks for white space with two searches
     except RecursionError as error:
         raise ValueError(str(error)) from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 (byte {error.start})") from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python's own words are about its settings
+        raise ValueError("a number has too many digits") from None
     if end != len(text):
         raise ValueError(f"Extra data: line 1 column {end + 1} (char {end})")
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH and _is_too_deep(value):
@@ -107,12 +117,16 @@ def parse_value(data: bytes) -> Any:
 
 
 def parse_payload(data: bytes) -> Any:
-    """As ``parse_value``, for what is stored: refuses half a character (``"\\ud800"``), which no file takes, too."""
+    """As ``parse_value``, for what is stored: refuses half a character (``"\\ud800"``) and NUL, which no file takes,
+    too."""
     value = parse_value(data)
+    text = json.dumps(value, ensure_ascii=False)
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        text.encode()
     except UnicodeEncodeError:
         raise ValueError("a text holds half a character (a lone surrogate)") from None
+    if _NUL.search(text):
+        raise ValueError("a text holds the character NUL")
     return value
 
 

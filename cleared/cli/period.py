@@ -65,15 +65,16 @@ def close_books(
 def reopen_books(
     start: Annotated[str, typer.Argument(metavar="DATE", help="The first day (2025-01-01) or month to open again.")],
     reason: Annotated[str, typer.Option("--reason", help="Why.")],
+    filed: Annotated[bool, typer.Option("--filed", help="Also what was marked as filed.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Reopen everything from a day on; a commit with a reason."""
+    """Reopen everything from a day on; a commit with a reason. Refused without --filed for what was filed."""
     from cleared.decisions.period_closing import reopen_period
 
     host, span = _open_for_span(start, workspace)
     day = span.start
-    commit = reopen_period(host, day, reason)
+    commit = reopen_period(host, day, reason, filed=filed)
     if json:
         print_json({"from": day.isoformat(), "commit": commit})
     else:

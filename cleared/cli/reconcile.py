@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -86,6 +87,9 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         other = held[1:] if held.startswith("-") else f"-{held}"
         print_line(f"That is what the account held before its first row, on {day}, and no entry has it. To book it:")
         print_line(f'  cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}')
+        return
+    if Decimal(data["stated"]) == -Decimal(data["booked"]):
+        print_line(f"It is the same amount with the other sign. What is owed is negative: --balance {data['booked']}")
         return
     for gap in data["gaps"]:
         print_line(f"Between {gap['after']} and {gap['through']} lines of {gap['missing']} in all never came.")

@@ -151,8 +151,11 @@ def _report_files(host: Host, through: date) -> None:
         )
 
 
-def reopen_period(host: Host, start: date, reason: str) -> str:
-    """Reopen everything from ``start`` on, with a reason; the commit."""
+def reopen_period(host: Host, start: date, reason: str, *, filed: bool = False) -> str:
+    """Reopen everything from ``start`` on, with a reason; the commit. ``filed``: also what was filed.
+
+    Raises ``PolicyError`` where that is not closed, or was marked as filed and ``filed`` does not say so.
+    """
     if not reason.strip():
         raise UsageError("reopening needs a reason", remedy="Pass --reason.")
     reason = host.redactor.redact_text(reason)
@@ -163,6 +166,12 @@ def reopen_period(host: Host, start: date, reason: str) -> str:
         closed = books.periods.closed_through
         if closed is None or start > closed:
             raise PolicyError(f"{start} is not in a closed period", remedy="cleared period list shows them.")
+        filed_through = books.periods.filed_through
+        if filed_through is not None and start <= filed_through and not filed:
+            raise PolicyError(
+                f"the books through {filed_through} were marked as filed with the authorities",
+                remedy="An entry of a later day leaves what was filed as it is. To reopen it all the same: --filed",
+            )
         keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
         first = min(m.through for m in books.periods.marks if m.state != "open")
         still = keep if keep >= first else date.min

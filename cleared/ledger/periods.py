@@ -38,6 +38,17 @@ class Periods:
         """The last closed day, or None where everything is open."""
         return self.marks[-1].through if self.marks and self.marks[-1].through > date.min else None
 
+    @property
+    def filed_through(self) -> date | None:
+        """The last day that was marked as filed, and not reopened since; None where there is none."""
+        filed: date | None = None
+        for mark in self.marks:
+            if mark.state == "filed":
+                filed = max(mark.through, filed or date.min)
+            elif mark.state == "open" and filed is not None and mark.through < filed:
+                filed = mark.through if mark.through > date.min else None
+        return filed
+
     def is_closed(self, day: date) -> bool:
         last = self.closed_through
         return last is not None and day <= last

@@ -21,6 +21,7 @@ from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
 from cleared.ledger.transfers import CLEARING_ACCOUNT, find_sides
 from cleared.light_dataclass import dataclass
+from cleared.primitives.context import Context
 from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files
@@ -185,6 +186,7 @@ def _reject_entry(
         twin = context.books.find_entry(of or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
+        _require_same_money(context, entry, twin)
         reason = f"duplicate of {twin.entry_id}: {reason}"
     result.posted += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
@@ -195,6 +197,21 @@ def _reject_entry(
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.log_action("reject", reason, entry.entry_id)
     _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
+
+
+def _require_same_money(context: Context, entry: Entry, twin: Entry) -> None:
+    """Raises ``UsageError`` where both entries do not move the same bank accounts by the same amounts."""
+    banks = set(context.ledger_accounts.values())
+    moved, other = ([(x.account_id, x.amount) for x in e.legs if x.account_id in banks] for e in (entry, twin))
+    if sorted(moved) == sorted(other) and (moved or entry.amount == twin.amount):
+        return
+    shown = (" and ".join(f"{amount:f} on {account}" for account, amount in legs) for legs in (moved, other))
+    mine, theirs = (text or f"{e.amount:f}" for text, e in zip(shown, (entry, twin), strict=True))
+    raise UsageError(
+        f"{entry.entry_id} is no duplicate of {twin.entry_id}: it is {mine}, and that one {theirs}",
+        remedy="Name the entry with the same money. Else say what the bank line is: --outcome personal (a draw) or "
+        "suspense (it waits).",
+    )
 
 
 def _post_held_line(
@@ -216,7 +233,7 @@ def _post_held_line(
     if account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
     rest = money.total([line.amount, -context.bank.posted_amount(line.line_id)])
-    lines = checked_lines(context, correction)
+    lines = checked_lines(context, correction, {account})
     if correction.account is not None:
         lines = ((correction.account, -rest),)
     if not lines:

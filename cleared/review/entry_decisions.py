@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -151,9 +151,10 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
                 remedy="Give all of them: --line ACCOUNT=AMOUNT, money in as negative.",
             )
         old = changeable[0]
+        _refuse_own_bank(correction.account, {each.account_id for each in unchanged})
         return (*unchanged, Leg(correction.account, old.debit, old.credit))
     if correction.lines:
-        lines = checked_lines(context, correction)
+        lines = checked_lines(context, correction, {each.account_id for each in unchanged})
         given = money.total([amount for _, amount in lines])
         due = -money.total([each.amount for each in unchanged])
         if given != due:
@@ -166,16 +167,30 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
     return tuple(before)
 
 
-def checked_lines(context: Context, correction: Correction) -> tuple[tuple[int, Decimal], ...]:
-    """The lines as given. Raises ``UsageError`` for an amount that no entry can have."""
+def checked_lines(
+    context: Context, correction: Correction, bank_accounts: Collection[int]
+) -> tuple[tuple[int, Decimal], ...]:  # fmt: skip
+    """The lines as given. ``bank_accounts``: those that the entry itself moves.
+
+    Raises ``UsageError`` for an amount that no entry can have, and for the entry's own bank account.
+    """
     bounds = context.books.bounds
     for account, amount in correction.lines:
+        _refuse_own_bank(account, bank_accounts)
         if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
             raise UsageError(
                 f"{account}={amount} is no amount of money",
                 remedy=f"Not zero, and at most {bounds.places} decimals: --line 5060=12.50.",
             )
     return correction.lines
+
+
+def _refuse_own_bank(account: int, bank_accounts: Collection[int]) -> None:
+    if account in bank_accounts:
+        raise UsageError(
+            f"{account} is the bank account of this entry itself",
+            remedy="Name where its money went; between your own accounts that is the clearing account, 1090.",
+        )
 
 
 def _post_reclassification(

@@ -58,6 +58,10 @@ def _read_wait(request: Request) -> float:
 
 def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -> WebhookCall:
     """Check and store the call. Raises ``Refused``, ``ClearedError``."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8 (byte {error.start})") from None
     known = [each for each in site.clients.read_clients().webhooks if each.agent == agent]
     signer = find_signer(known, body, headers)
     if signer is None:

@@ -490,6 +490,19 @@ def test_b23_closed_periods(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_what_was_filed_is_reopened_only_where_somebody_says_so(posted: Workspace) -> None:
+    posted.ok("queue", "approve", *(card["id"] for card in posted.cards()))
+    posted.ok("period", "close", "2025-01", "--filed")
+    posted.ok("period", "close", "2025-02-05")
+    posted.ok("period", "reopen", "2025-02-01", "--reason", "not filed")
+    reopen = ["period", "reopen", "2025-01", "--reason", "late bill"]
+    with unchanged(posted):
+        refused(posted(*reopen), 3, "through 2025-01-31 were marked as filed", "--filed")
+    posted.ok(*reopen, "--filed")
+    posted.ok("period", "close", "2025-01")
+    posted.ok(*reopen)
+
+
 def test_journal_add_many_is_all_or_none(ws: Workspace) -> None:
     """journal_add_many: one call, both forms; a refusal names the index."""
     good = (

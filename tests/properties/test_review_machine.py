@@ -149,7 +149,7 @@ class ReviewMachine(RuleBasedStateMachine):
         if balanced:
             self.lines[text] = {BANK: legs[BANK], **lines}
         else:
-            assert "balance" in done.err
+            assert "their sum is" in done.err
 
     @rule(seed=st.integers(0, 99), what=st.sampled_from(("date", "counterparty", "tag")))
     def repost(self, seed: int, what: str) -> None:
@@ -175,6 +175,8 @@ class ReviewMachine(RuleBasedStateMachine):
         if outcome == "duplicate":
             words += ["--of", self.entry_of(twin)["entry_id"]]
         code = 2 if not outcome or (outcome == "personal" and (len(others) > 1 or others == [3200])) else 0
+        if outcome == "duplicate" and self.lines[twin][BANK] != legs[BANK]:  # type: ignore[index]
+            code = 2
         self.decide("reject", self.entry_of(text)["entry_id"], "--reason", "no", *words, about=[text], code=code)
         if code == 0:
             self.lines[text] = {BANK: legs[BANK], 3200: -legs[BANK]} if outcome == "personal" else None

@@ -292,8 +292,18 @@ def test_a_bank_line_needs_an_outcome(posted: Workspace) -> None:
         refused(posted(*words, "--outcome", "duplicate", "--of", "2025-01-004"), 2, "a duplicate of which entry?")
 
 
+def test_an_entry_is_not_booked_to_its_own_bank_account(posted: Workspace) -> None:
+    with unchanged(posted):
+        for words in (["split", "2025-01-004", "1010=4.50"], ["queue", "correct", "2025-01-004", "--account", "1010"]):
+            refused(posted(*words), 2, "1010 is the bank account of this entry itself", "clearing account, 1090")
+
+
 def test_a_duplicate(posted: Workspace) -> None:
-    posted.ok("queue", "reject", "2025-01-004", "--outcome", "duplicate", "--of", "2025-01-003", "--reason", "twice")
+    twice = ["queue", "reject", "2025-01-004", "--outcome", "duplicate", "--reason", "twice", "--of"]
+    with unchanged(posted):
+        refused(posted(*twice, "2025-01-003"), 2, "-4.50 on 1010, and that one -45.10 on 1010", "--outcome personal")
+    posted.ok("journal", "add", "2025-01-10", "Coffee, by hand", "5070=4.50", "1010=-4.50")
+    posted.ok(*twice, "2025-01-005")
     assert entry(posted, "2025-01-004")["status"] == "voided" and 5030 not in balances(posted)
     assert card_ids(posted) == ["2025-01-002"]
     posted.in_order()

@@ -42,7 +42,8 @@ def test_correct_by_name_by_list_and_split(posted: Workspace) -> None:
 
 
 def test_reject_asks_for_outcome_and_reason_and_undo_takes_it_back(posted: Workspace) -> None:
-    done = type_(posted, "s", "r", "2", "my own", "u", "r", "1", "2025-01-001", "it came twice", "q")
+    posted.ok("journal", "add", "2025-01-10", "Coffee, by hand", "5070=4.50", "1010=-4.50")
+    done = type_(posted, "s", "r", "2", "my own", "u", "r", "1", "2025-01-005", "it came twice", "q")
     assert "What is that? 1 a duplicate" in done.out and "Rejected: COFFEE" in done.out
     assert "Taken back: 2025-01-004" in done.out
     assert "1 decision made. 1 card left." in done.out
