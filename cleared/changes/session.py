@@ -105,6 +105,7 @@ def make_context(
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
     books, bank = open_books(host, source)
+    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
     imports = ImportSession(
         host.layout,
         host.config,
@@ -113,11 +114,12 @@ def make_context(
         lambda path: snapshot.find_blob_id(path) is not None,
         drop_folder,
         only,
+        today,
     )
     context = Context(
         run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
         cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text), now=now,
-        today=now.astimezone(ZoneInfo(host.config.business.timezone)).date(), dry_run=dry_run, event=event,
+        today=today, dry_run=dry_run, event=event,
         ledger_accounts=host.ledger_accounts, loop=WorkspaceLoop(host.root, host.config),
         host=HostCalls(
             on_log, lambda limit: recent_commits(host, limit), run_script, _check_once(books, bank)

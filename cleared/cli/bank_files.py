@@ -138,7 +138,10 @@ def import_handed_files(
         print_message("Next: cleared agent run NAME")
     failed = False
     for each in runs:
-        failed |= _print_outcome(each, json=json)
+        if _print_outcome(each, json=json):
+            failed = True
+            folder = f"{host.layout.import_dir}/"
+            print_message(f"cleared: the files stay in {folder}. Once that is mended: cleared agent run {each.agent}")
     if failed or (needs_files and not handed) or any(file.is_bank_file for file in left):
         raise typer.Exit(1)
 

@@ -124,7 +124,8 @@ def check_journal(
     elif not violations:
         from cleared.queries import count_entries
 
-        print_line(f"The books are in order: {count_entries(host)} entries, every invariant holds.")
+        count = count_noun(count_entries(host), "entry", "entries")
+        print_line(f"The books are in order: {count}, every invariant holds.")
     for v in [] if json else violations:
         where = f"{v['place']}: " if v["place"] else ""
         entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""

@@ -75,7 +75,11 @@ def show_report(
 def _choose_format(format: str | None, output: Path | None) -> str:
     known = ("table", "csv", "json", "html", "xlsx")
     ending = output.suffix[1:].lower() if output is not None else ""
-    chosen = format or (ending if ending in known else "csv" if output is not None else "table")
+    if format is None and ending and ending not in known:
+        raise typer.BadParameter(
+            f"its ending .{ending[:20]} is not one of csv, json, html, xlsx: give --format", param_hint="--output"
+        )
+    chosen = format or ending or ("csv" if output is not None else "table")
     if chosen not in known:
         raise typer.BadParameter(f"{chosen!r} is not one of {', '.join(known)}", param_hint="--format")
     if chosen == "xlsx" and output is None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
-from datetime import date
+from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from cleared.config.bank_section import BankAccount
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError
+from cleared.importers import ImportFileError
 from cleared.ledger.bank_lines import BankLine
 from cleared.light_dataclass import dataclass
 from cleared.schema import money
 from cleared.schema.bank_row import Balance, BankRow, Statement
+
+_FUTURE: Final = timedelta(days=366)
 
 
 @dataclass(slots=True)
@@ -61,6 +64,19 @@ class ImportFile:
         if self._moving is None:
             self._moving = self.new if all(line.amount for line in self.new) else [x for x in self.new if x.amount]
         return self._moving
+
+
+def refuse_future_rows(shown: str, statements: Iterable[Statement], today: date | None) -> None:
+    """Raises ``ImportFileError`` for a row of more than a year ahead: a mistyped year would lie in no report."""
+    if today is None or today > date.max - _FUTURE:
+        return
+    late = (row for statement in statements for row in statement.rows if row.posted_date > today + _FUTURE)
+    row = next(late, None)
+    if row is not None:
+        raise ImportFileError(
+            f"a row is dated {row.posted_date}, more than a year ahead", place=Place(shown, line=row.row, field="date"),
+            remedy="Download the file again, or correct the date in it; nothing of it was taken.",
+        )  # fmt: skip
 
 
 def find_first_and_last_row(all_rows: Sequence[BankRow]) -> tuple[Any, Any]:

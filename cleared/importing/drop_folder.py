@@ -10,6 +10,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,13 @@ from cleared.deadline import DeadlineExceeded, check_deadline
 from cleared.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.importers import ImportFileError, read_file, resolve_accounts
 from cleared.importing import file_cards
-from cleared.importing.bank_file import ImportFile, check_currency, find_covered_days, find_end_balances
+from cleared.importing.bank_file import (
+    ImportFile,
+    check_currency,
+    find_covered_days,
+    find_end_balances,
+    refuse_future_rows,
+)
 from cleared.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
 from cleared.importing.format_overlap import compare_formats
 from cleared.importing.row_identities import identify_by_balance
@@ -37,12 +44,14 @@ class ImportSession:
 
     def __init__(
         self, layout: Layout, config: Config, bank: BankBook, places: int, committed: Callable[[str], bool],
-        folder: Path | None = None, only: frozenset[str] | None = None,
+        folder: Path | None = None, only: frozenset[str] | None = None, today: date | None = None,
     ) -> None:  # fmt: skip
         self.layout = layout
         self.folder = folder or layout.root / layout.import_dir
         self.only = only
         """Names that a scan finds, where a run is about certain files: others may be half written."""
+        self.today = today
+        """None: rows are not compared with it."""
         self.config = config
         self.bank = bank
         self.places = places
@@ -132,6 +141,7 @@ class ImportSession:
         files = []
         for account, statements in accounts:
             check_currency(shown, statements, account, self.config.business.currency)
+            refuse_future_rows(shown, statements, self.today)
             source = name if len(accounts) == 1 else f"{name}/{account.id}"
             rows = tuple(row for statement in statements for row in statement.rows)
             files.append(ImportFile(source, name, data, sha256, parsed.format, account, statements, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import JANUARY, Workspace
+from harness import JANUARY, Workspace, chase
 
 BAD = JANUARY.replace("-45.10", "-45.1O")
 
@@ -101,3 +101,13 @@ def test_b10_many_files_of_one_kind_are_settled_when_all_are_imported(ws: Worksp
 
 def test_b10_what_it_is_known_by_is_not_shown(refused_file: Workspace) -> None:
     assert "_known_by" not in refused_file.ok("queue", "show", bad(refused_file)[0]["id"]).out
+
+
+def test_a_year_that_was_mistyped_is_refused_whole(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(("02/03/2125", "GITHUB *PRO", "-4.00"), ("02/04/2025", "COFFEE", "-4.50")))
+    ws.run("ingest")
+    (card,) = ws.cards()
+    assert "dated 2125-02-03, more than a year ahead" in card["title"] and not ws.entries()
+    ws.drop("b.csv", chase(("02/03/2026", "GITHUB *PRO", "-4.00")))
+    ws.run("ingest")
+    assert [entry["date"] for entry in ws.entries()] == ["2026-02-03"], "within a year: the bank may know"
