@@ -27,8 +27,6 @@ class Draft:
 
     changes: dict[str, bytes | None]
     moves: tuple[LocalMove, ...]
-    tracked_files: dict[str, bytes]
-    """Bank files that leave the drop folder, and that git holds: path → content."""
     events: tuple[str, ...] = ()
     """The lines it adds to ``logs/events.jsonl``."""
 
@@ -40,17 +38,11 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     changes.update(context.bank.render_files(context.run_id))
     changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
-    tracked_files: dict[str, bytes] = {}
     for path, file in context.imports.list_moves().items():
         target = file.processed_as or ""
-        is_tracked = snapshot.find_blob_id(path) is not None
-        if is_tracked:
-            changes[path] = None
-            tracked_files[path] = file.data
-        if is_tracked or host.config.import_.keep == "git":  # what the user himself committed git has already
+        if host.config.import_.keep == "git":
             changes[target] = file.data
-        if not is_tracked:
-            moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
+        moves.append(LocalMove(path, None if host.config.import_.keep == "git" else target, file.data))
         if host.config.import_.keep == "local":
             changes.update(_processed_gitignore(host, snapshot))
     changes.update(dict.fromkeys(find_restored_files(host, snapshot, context)))
@@ -61,7 +53,7 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     if events:
         before = snapshot.read_file(host.layout.events) or b""
         changes[host.layout.events] = before + "".join(events).encode("utf-8")
-    return Draft(changes, tuple(moves), tracked_files, events)
+    return Draft(changes, tuple(moves), events)
 
 
 def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
@@ -98,9 +90,7 @@ def commit_draft(
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
     before = draft.changes.get(host.layout.log) or snapshot.read_file(host.layout.log)
     draft.changes[host.layout.log] = agent_log.append_rows(before, rows)
-    moves, held_files = imported_files.hold_files(
-        host, (*draft.moves, *local), draft.tracked_files, context.now, context.run_id
-    )
+    moves, held_files = imported_files.hold_files(host, (*draft.moves, *local), context.now, context.run_id)
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
     subject = clean(message)

@@ -13,7 +13,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -70,10 +70,9 @@ class HeldFile:
 
 
 def hold_files(
-    host: Host, moves: Sequence[LocalMove], tracked: Mapping[str, bytes], now: datetime, run_id: str
+    host: Host, moves: Sequence[LocalMove], now: datetime, run_id: str
 ) -> tuple[tuple[LocalMove, ...], list[HeldFile]]:
-    """Hold the files of the drop folder that a commit is about to move away, or to remove from git (``tracked``: path →
-    content). The caller holds the writer lock.
+    """Hold the files of the drop folder that a commit is about to move away. The caller holds the writer lock.
 
     Returns the moves as they are to be made, and the held files: to be released where the commit is not made.
     """
@@ -93,9 +92,6 @@ def hold_files(
                 move = replace(move, target=held_file.held)
             records.append(held_file)
         held_moves.append(move)
-    for path, data in tracked.items():
-        held_file = _link_file(host, path, data, now, f"{run_id}-{len(records)}")
-        records += [held_file] if held_file is not None else []
     for held_file in records:
         try:
             save_record(host, held_file)

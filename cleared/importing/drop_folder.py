@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from cleared.config.model import Config
@@ -48,6 +49,8 @@ class ImportSession:
     ) -> None:  # fmt: skip
         self.layout = layout
         self.folder = folder or layout.root / layout.import_dir
+        self.is_of_checkout = folder is None
+        """Whether it is the folder that people drop files into, and not one that was made for a dry run."""
         self.only = only
         """Names that a scan finds, where a run is about certain files: others may be half written."""
         self.today = today
@@ -123,6 +126,12 @@ class ImportSession:
         ):
             return opened
         shown = f"{self.layout.import_dir}/{name}"
+        if self.is_of_checkout and self.committed(shown):
+            raise PolicyError(
+                f"{name!r} is in a commit: git brought it, and nobody on this machine handed it in", place=Place(shown),
+                remedy=f"Look who did (git log -- {quote(shown)}). If it is right: git rm --cached {quote(shown)}, "
+                "commit that, and import again. Else git rm it.",
+            )  # fmt: skip
         drop = self.folder
         path = resolve_inside(drop, name)
         if path != drop.resolve() / name:

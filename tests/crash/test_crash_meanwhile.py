@@ -293,23 +293,6 @@ def test_bank_files_that_stay_on_this_machine(root: Path, step: str) -> None:
     check_goes_on(root)
 
 
-@pytest.mark.parametrize("keep", ["git", "local"])
-def test_a_bank_file_that_the_user_committed(root: Path, keep: str) -> None:
-    """It moves within git; with ``keep: local`` too, where it would be in no place otherwise."""
-    if keep == "local":
-        keep_local(root)
-    subprocess.run(["git", "add", "-f", "import/february.csv"], cwd=root, check=True)
-    subprocess.run(["git", "commit", "-qm", "a bank file"], cwd=root, check=True, env=USER)
-    data = (root / "import/february.csv").read_bytes()
-    assert stopped_at(root, ["run", "ingest"], "ref")
-    assert len(read(root)[1]) == 1
-    assert journal_of(read(root)[0]) == Counter(AFTER)
-    assert not (root / "import/february.csv").exists()
-    assert (root / "import/processed/february.csv").read_bytes() == data
-    check_sound(root)
-    check_goes_on(root)
-
-
 def test_a_failed_run_then_a_good_one(root: Path) -> None:
     agent = root / "agents/ingest.py"
     good = agent.read_text()
