@@ -118,9 +118,15 @@ class CommitOrigins:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
         layout = self.host.layout
         return any(
-            path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
+            path == layout.chart or path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
             for path in commit.files or ()
         )
+
+    def touches_more_than_chart(self, commit: CommitInfo) -> bool:
+        """Whether it changes managed files beside the chart of accounts, to which people add accounts by hand."""
+        layout = self.host.layout
+        paths = [path for path in commit.files or () if layout.is_managed(path)]
+        return any(path != layout.chart and not path.startswith(f"{layout.approvals_dir}/") for path in paths)
 
     def find_altered_rows(self, commit: CommitInfo, parent: str) -> list[tuple[str, list[bytes]]]:
         """Rows that the commit removes, or in which it changes more than an entry's status; by file."""
@@ -130,7 +136,7 @@ class CommitOrigins:
         altered = []
         for path in commit.files or ():
             old = before.read_file(path)
-            if old is None or not layout.is_managed_file(path):
+            if old is None or not layout.is_managed_file(path) or path == layout.chart:
                 continue
             new, journal = after.read_file(path) or b"", layout.journal_month(path) is not None
             if new.startswith(old):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.approvals.approval_record import CONFIG, try_parse_record
 from cleared.approvals.reviewers import review_rules
+from cleared.audit.chart_changes import describe_chart_changes
 from cleared.audit.commit_origins import CommitOrigins, Origin
 from cleared.audit.double_decisions import find_double_decisions
 from cleared.cards import queue_files
@@ -82,6 +83,18 @@ def _explain_commit(
                 Place(path),
             )  # fmt: skip
         return
+    if not origins.touches_more_than_chart(commit):
+        if origin != "genuine" and not answered and before:
+            changed = describe_chart_changes(Snapshot(repo, before[0]), Snapshot(repo, commit.id), host.layout.chart)
+            if changed:
+                more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
+                yield Violation(
+                    "provenance",
+                    f"{label} changed accounts without a decision: {'; '.join(changed[:_MAX_SHOWN])}{more}",
+                    f"{look} To rename or close an account: cleared accounts.",
+                    Place(host.layout.chart),
+                )
+        return
     if origin == "genuine" or answered:
         for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
             yield Violation(
@@ -118,7 +131,7 @@ def find_merge_collisions(host: Host) -> list[Violation]:
 
 
 def _audited_roots(host: Host) -> list[str]:
-    return [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith(("accounts", "agents"))]
+    return [p.rstrip("/") for p in host.layout.managed_prefixes() if p != f"{host.layout.approvals_dir}/"]
 
 
 def _find_merge_changes(host: Host, repo: Repository, merge: str, before: list[str]) -> list[tuple[str, str]]:

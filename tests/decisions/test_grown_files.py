@@ -42,15 +42,11 @@ def held(ws: Workspace) -> list[Path]:
     return sorted((ws.root / ".cleared/taken").iterdir())
 
 
-@pytest.fixture(params=["git", "local", "tracked", "no hard links", "local, no hard links"])
+@pytest.fixture(params=["git", "local", "no hard links", "local, no hard links"])
 def kept(request: pytest.FixtureRequest, ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """Whatever becomes of the file itself: removed, renamed, known to git; with and without second names."""
+    """Whatever becomes of the file itself: removed, renamed; with and without second names."""
     if "local" in request.param:
         ws.config("import.keep=local")
-    if request.param == "tracked":
-        (ws.root / ".gitignore").write_text((ws.root / ".gitignore").read_text() + "!import/january.csv\n")
-        ws.drop("january.csv", "")
-        ws.commit("import/january.csv", ".gitignore")
     if "no hard links" in request.param:
         monkeypatch.setattr(holding, "_link_file", lambda *_: None)
     return ws
@@ -59,8 +55,6 @@ def kept(request: pytest.FixtureRequest, ws: Workspace, monkeypatch: pytest.Monk
 def test_rows_that_come_after_the_import_are_booked(kept: Workspace) -> None:
     """The writer pauses for longer than the settle time; its last row comes by itself, and is asked about."""
     with writing(kept) as file:
-        if "january.csv" in kept.git("ls-files", "import"):
-            kept.git("commit", "-qam", "bank file")
         kept.run("ingest")
         file.write(MORE.encode())
         assert not kept.entries("--text", "LATE")

@@ -1,0 +1,40 @@
+"""What a commit changes of accounts that were in the chart: figures of all months follow from it, closed ones too."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from cleared.errors import WorkspaceError
+from cleared.ledger.chart import Account, parse_chart
+
+if TYPE_CHECKING:
+    from cleared.vcs import Snapshot
+
+_NAMES: Final = {
+    "account_name": "name", "account_type": "type", "parent_id": "parent", "tax_line": "tax line",
+    "closed_on": "closed on",
+}  # fmt: skip
+
+
+def describe_chart_changes(before: Snapshot, after: Snapshot, path: str) -> list[str]:
+    """Each account that is gone, or of which the chart says something else; new ones are in nobody's way.
+
+    Empty where one of them cannot be read: then the chart is refused for that.
+    """
+    try:
+        old, new = (parse_chart(each.read_file(path), path).accounts for each in (before, after))
+    except WorkspaceError:
+        return []
+    return [
+        f"{number} {account.account_name} {_describe_change(account, new.get(number))}"
+        for number, account in old.items() if new.get(number) != account
+    ]  # fmt: skip
+
+
+def _describe_change(old: Account, new: Account | None) -> str:
+    if new is None:
+        return "is gone"
+    pairs = ((each.name, getattr(old, each.name), getattr(new, each.name)) for each in dataclasses.fields(Account))
+    texts = [f"{_NAMES.get(name, name)} {a or 'none'} → {b or 'none'}" for name, a, b in pairs if a != b]
+    return f"({', '.join(texts)})"
