@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
+from cleared.changes.attestation import digest_data
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -33,6 +35,8 @@ from cleared.vcs import Repository, Snapshot
 
 EMPTY_FOLDER = "an empty import folder"
 SAMPLE_DATA = "sample data"
+_SAMPLE: Final = ":sample"
+"""Ends the id of a sample event in a pin; no script sees it."""
 
 
 class NotRepeatable(Exception):
@@ -127,9 +131,11 @@ def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[
             if any(fnmatchcase(str(event["name"]), glob) for glob in header.event):
                 return Event(kind, str(event["name"]), event["payload"], str(event["id"])).to_record()
         name = next((n for n in BUILT_IN_EVENTS if any(fnmatchcase(n, glob) for glob in header.event)), header.event[0])
-        return Event(kind, name, _sample_payload(name), f"{kind}:sample").to_record()
+        return Event(kind, name, _sample_payload(name), f"{kind}{_SAMPLE}").to_record()
     payload = trigger_kind.sample_payload(header)
-    return Event(kind, " ".join(trigger_kind.values(header)), payload, f"{kind}:sample").to_record()
+    if trigger_kind is SCHEDULE:
+        payload = {"timezone": header.timezone or host.config.business.timezone}
+    return Event(kind, " ".join(trigger_kind.values(header)), payload, f"{kind}{_SAMPLE}").to_record()
 
 
 def _sample_payload(name: str) -> dict[str, Any] | None:
@@ -157,13 +163,34 @@ def _sample_payload(name: str) -> dict[str, Any] | None:
 def _event_for(
     host: Host, sample: Mapping[str, Any] | None, now: datetime, files: Mapping[str, bytes]
 ) -> Event | None:  # fmt: skip
-    """The sample, with what goes with this occasion."""
+    """The sample, with what goes with this occasion, and an id as real events of the kind have it: a script must not be
+    able to tell."""
     if sample is None:
         return None
     event = parse_event(sample)
+    if not (event.key or "").endswith(_SAMPLE):
+        return event
+    mark = digest_data([event.name, *sorted(files)])
     if event.kind == SCHEDULE.name:
-        return replace(event, payload={"due": format_iso(now)})
-    return replace(event, payload=dropped_payload(host, files)) if event.kind == FILE_WATCH.name else event
+        due = format_iso(_find_due_time(event, now, host.config.business.timezone))
+        return replace(event, payload={"due": due}, key=due)
+    if event.kind == FILE_WATCH.name:
+        return replace(event, payload=dropped_payload(host, files), key=f"{now:%Y%m%dT%H%M%S.%f}-{mark[:16]}")
+    if event.kind == EVENT.name:
+        return replace(event, key=f"{now:%Y%m%dT%H%M%SZ}-{mark[:6]}/{event.name}", depth=1)
+    return replace(event, key=f"hook/msg_{mark[:27]}")
+
+
+def _find_due_time(event: Event, now: datetime, timezone: str) -> datetime:
+    """The last time before ``now`` at which the schedule was due; the minute itself where it never was."""
+    import croniter
+
+    zone = ZoneInfo(str((event.payload or {}).get("timezone") or timezone))
+    local = now.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0)
+    with suppress(croniter.CroniterError, ValueError):
+        search = croniter.croniter(event.name, local, max_years_between_matches=8, implement_cron_bug=True)
+        local = search.get_prev(datetime)
+    return local.replace(tzinfo=zone).astimezone(UTC)
 
 
 def _find_input_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from harness import Workspace
 from proposing import propose
 
@@ -36,6 +37,24 @@ def test_scheduled_and_watching_agents_have_their_payloads_in_a_rehearsal(ws: Wo
     body = 'n = 0\nfor name in ctx_event()["payload"]["files"]:\n    n = n + len(name)\nn\n'
     ws.put("agents/seen.py", f'"""\nname: seen\ntrigger: file_watch\nwatch: import/*.csv\n"""\n{body}')
     assert propose(ws, "seen")["status"] == "open"
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("trigger: schedule\nschedule: 0 6 * * *", "T06:00:00Z"),
+        ("trigger: file_watch\nwatch: import/*.csv", ".000000-"),
+        ("trigger: event\nevent: [run.failed]", "/run.failed"),
+        ("trigger: webhook\nsample: {}", "hook/msg_"),
+    ],
+)
+def test_a_script_cannot_tell_that_it_is_rehearsed_by_the_id_of_its_event(
+    ws: Workspace, header: str, expected: str
+) -> None:
+    """The ids have the form that those of real events have: what posts only beside them is seen."""
+    body = f"if not ({expected!r} in ctx_event()['id'] and 'sample' not in ctx_event()['id']):\n    1 / 0\n"
+    ws.put("agents/sly.py", f'"""\nname: sly\n{header}\n"""\n{body}')
+    assert propose(ws, "sly")["status"] == "open"
 
 
 def test_past_runs_are_held_again_over_the_events_they_had(ws: Workspace) -> None:
