@@ -157,6 +157,10 @@ def account_closed(account_id: int, name: str, day: date) -> CommitSubject:
     return _subject("accounts", f"close {account_id} {name} from {day}")
 
 
+def account_reopened(account_id: int, name: str) -> CommitSubject:
+    return _subject("accounts", f"reopen {account_id} {name}")
+
+
 def commit_accepted(commit: str, reason: str) -> CommitSubject:
     """A person answers for a commit of no run and no decision."""
     return _subject("confirm", f"commit {commit}: {_one_line(reason)}")

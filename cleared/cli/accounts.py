@@ -120,6 +120,17 @@ def close_account_in_chart(
     _print_change(number, f"Account {number} is closed", commit, json)
 
 
+@app.command("reopen")
+def reopen_account_in_chart(
+    number: AccountArgument, json: JsonOption = False, workspace: WorkspaceOption = None
+) -> None:  # fmt: skip
+    """Let a closed account take entries again, in one commit."""
+    from cleared.decisions.account_changes import reopen_account
+
+    commit = reopen_account(open_host(workspace), number)
+    _print_change(number, f"Account {number} is open again", commit, json)
+
+
 def _print_change(number: int, text: str, commit: str, json: bool) -> None:
     if json:
         print_json({"account_id": number, "commit": commit})

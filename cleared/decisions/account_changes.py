@@ -1,7 +1,8 @@
-"""What people decide of the chart of accounts: adding an account, renaming it, closing it. One commit each."""
+"""What people decide of the chart of accounts: adding, renaming, closing and reopening an account. One commit each."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -100,6 +101,23 @@ def close_account(host: Host, account_id: int, on: date | None = None) -> str:
     return _commit_chart(host, f"accounts close {account_id}", (account_id,), close)
 
 
+def reopen_account(host: Host, account_id: int) -> str:
+    """Let a closed account take entries again; the commit.
+
+    Raises ``UsageError`` where there is no such account, ``PolicyError`` where it is open.
+    """
+
+    def reopen(rows: list[list[str]], decision_context: DecisionContext) -> CommitSubject:
+        account = _require_account(decision_context.context.books.chart, account_id)
+        if account.status != "closed":
+            raise PolicyError(f"account {account_id} {account.account_name} is open", remedy="Nothing is to be done.")
+        row = _find_row(rows, account_id)
+        row[8] = row[9] = ""
+        return commit_messages.account_reopened(account_id, account.account_name)
+
+    return _commit_chart(host, f"accounts reopen {account_id}", (account_id,), reopen)
+
+
 def _commit_chart(
     host: Host,
     command: str,
@@ -163,8 +181,10 @@ def _require_open(chart: Chart, account_id: int) -> Account:
     account = _require_account(chart, account_id)
     if account.status == "closed":
         since = f" since {account.closed_on}" if account.closed_on else ""
-        raise PolicyError(f"account {account_id} {account.account_name} is closed already{since}",
-                          remedy="Nothing is to be done; use an open account.")  # fmt: skip
+        raise PolicyError(
+            f"account {account_id} {account.account_name} is closed already{since}",
+            remedy=f"Use an open account, or open it again: cleared accounts reopen {account_id}.",
+        )
     return account
 
 
@@ -209,5 +229,17 @@ def _find_uses(decision_context: DecisionContext, account_id: int) -> list[str]:
             header, _ = parse_header(source, path)
             if header is not None and account_id in (header.accounts or ()):
                 uses.append(f"agent {header.name} (accounts: in {path})")
+            elif (line := _find_number(source, account_id)) is not None:
+                uses.append(f"agent {path.rpartition('/')[2].removesuffix('.py')} ({path}:{line})")
     below = [str(a.account_id) for a in chart.accounts.values() if a.parent_id == account_id and a.status != "closed"]
     return [*uses, *([f"it is the heading of {', '.join(below[:5])}"] if below else [])]
+
+
+def _find_number(source: str, number: int) -> int | None:
+    """The line on which a script has a number; None where it has it nowhere, or cannot be parsed."""
+    try:
+        nodes = ast.walk(ast.parse(source))
+        found = (n for n in nodes if isinstance(n, ast.Constant) and type(n.value) is int and n.value == number)
+        return min((n.lineno for n in found), default=None)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

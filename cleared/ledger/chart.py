@@ -56,7 +56,10 @@ class Chart:
             return f"account {name} is a heading, not postable", "Use one of the accounts below it."
         if account.status == "closed" and (account.closed_on is None or on >= account.closed_on):
             since = f" since {account.closed_on}" if account.closed_on else ""
-            return f"account {name} is closed{since}", "Use an open account (cleared accounts list)."
+            return (
+                f"account {name} is closed{since}",
+                f"Use an open account (cleared accounts list), or open it again: cleared accounts reopen {account_id}.",
+            )
         return None
 
     def _suggest_account(self, account_id: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import Workspace, refused
+from harness import Workspace, refused, unchanged
 from reviewers import People
 
 CHART = "accounts/chart-of-accounts.csv"
@@ -91,12 +91,32 @@ def test_an_account_in_use_is_not_closed(ws: Workspace) -> None:
     refused(ws("accounts", "close", "5010"), 3, "heading of 5011")
 
 
+def test_an_account_that_a_script_names_is_not_closed(posted: Workspace) -> None:
+    with unchanged(posted):
+        refused(posted("accounts", "close", "5020", "--on", "2026-01-01"), 3, "agent ingest (agents/ingest.py:")
+    posted.ok("accounts", "add", "5271", "Shop supplies", "--type", "expense")
+    posted.ok("teach", "SHOPPY", "5271", "--yes")
+    refused(posted("accounts", "close", "5271"), 3, "agent ingest (agents/ingest.py:")
+
+
+def test_a_closed_account_is_opened_again(posted: Workspace) -> None:
+    refused(posted("accounts", "reopen", "5010"), 3, "is open")
+    posted.ok("accounts", "close", "5010", "--on", "2025-01-01")
+    refused(posted("queue", "correct", "2025-01-004", "--account", "5010"), 1, "cleared accounts reopen 5010")
+    assert "Account 5010 is open again" in posted.ok("accounts", "reopen", "5010").out
+    posted.ok("queue", "correct", "2025-01-004", "--account", "5010")
+    assert chart(posted)[5010]["status"] == "open"
+    posted.in_order()
+
+
 def test_an_entry_after_the_day_is_named(posted: Workspace) -> None:
+    for entry_id in ("2025-01-003", "2025-01-004"):
+        posted.ok("queue", "correct", entry_id, "--account", "5110")
     refused(
-        posted("accounts", "close", "5020", "--on", "2024-12-01"), 3, "2 entries would be wrong then", "2025-01-003"
+        posted("accounts", "close", "5110", "--on", "2024-12-01"), 3, "2 entries would be wrong then", "2025-01-006"
     )
-    posted.ok("accounts", "close", "5020", "--on", "2026-01-01")
-    assert chart(posted)[5020]["status"] == "closed"
+    posted.ok("accounts", "close", "5110", "--on", "2026-01-01")
+    assert chart(posted)[5110]["status"] == "closed"
     posted.in_order()
 
 
