@@ -212,13 +212,18 @@ def read_queue(host: Host, status: str = "open") -> QueueState:
 
 def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
     """The queue of a commit that is open."""
+    from cleared.books_index.entry_lookup import EntryLookup
+    from cleared.books_index.journal_index import open_index
     from cleared.cards.age import overdue_cards
+    from cleared.cards.entry_facts import show_entry_facts
     from cleared.runs.question_tickets import Questions
 
     cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
     late = {c.id for c in overdue_cards(cards.values(), host.clock.now(), host.config.review.remind_after)}
     held = Questions(host, repo, snapshot, cards).list_held()
-    return QueueState([c for c in cards.values() if status in ("all", c.status)], late, held)
+    lookup = EntryLookup(open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open))
+    shown = [c for c in cards.values() if status in ("all", c.status)]
+    return QueueState([show_entry_facts(c, lookup.find) if c.status == "open" else c for c in shown], late, held)
 
 
 def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
@@ -229,27 +234,21 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
 
 def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
+    from cleared.books_index.journal_index import open_index
     from cleared.cards.age import overdue_cards
     from cleared.cards.card_json import card_to_json
+    from cleared.cards.entry_facts import show_entry_facts
     from cleared.runs.question_tickets import Questions
 
     with open_last_commit(host) as (repo, snapshot):
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        card = find_card(cards, text)
+        card = queue_files.find_card(cards, text)
+        if card.status == "open":
+            index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
+            card = show_entry_facts(card, index.find_entry)
         late = overdue_cards([card], host.clock.now(), host.config.review.remind_after)
         hold_errors = Questions(host, repo, snapshot, cards).list_held([card])
         return card_to_json(card) | {"overdue": bool(late), "held": hold_errors.get(card.id)}
-
-
-def find_card(cards: Mapping[str, Card], text: str) -> Card:
-    """The card that is meant by that, as ``card`` says. Raises ``UsageError``."""
-    fitting = list(queue_files.find_cards(cards.values(), text)) if text else []
-    fitting = [c for c in fitting if c.id == text] or [c for c in fitting if c.status == "open"] or fitting
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        raise UsageError(f"{text!r} is the beginning of {len(fitting)} cards", remedy="Write more of the id.")
-    raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
 
 
 def iter_journal(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
-from cleared.errors import Place, WorkspaceError
+from cleared.errors import Place, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
     from cleared.ledger.source import Source
@@ -250,3 +250,14 @@ class CardDraft:
 def find_cards(cards: Iterable[Card], text: str) -> Sequence[Card]:
     """Cards whose id begins with ``text`` or whose entry it is."""
     return [c for c in cards if c.id.startswith(text) or c.entry_id == text]
+
+
+def find_card(cards: Mapping[str, Card], text: str) -> Card:
+    """The card with this id, the beginning of one, or the id of its entry; open ones first. Raises ``UsageError``."""
+    fitting = list(find_cards(cards.values(), text)) if text else []
+    fitting = [c for c in fitting if c.id == text] or [c for c in fitting if c.status == "open"] or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"{text!r} is the beginning of {len(fitting)} cards", remedy="Write more of the id.")
+    raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")

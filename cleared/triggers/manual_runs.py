@@ -67,14 +67,14 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     from cleared.approvals.person_only import refuse_in_job
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
-    from cleared.queries import find_card, open_committed_books
+    from cleared.queries import open_committed_books
     from cleared.runs.failed_runs import read_card_event
     from cleared.runs.suspended_runs import ask_again
 
     if believed:
         refuse_in_job()
     with open_committed_books(host) as (repo, snapshot, _books, _bank):
-        card = find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card_id)
+        card = queue_files.find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card_id)
         is_question = card.kind == QUESTION.name
         if not is_question and (card.kind != FAILED_RUN.name or card.agent != name):
             raise UsageError(f"{card_id} is not the card of a failed run of {name}", remedy="See: cleared queue list.")

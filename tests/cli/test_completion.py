@@ -48,7 +48,7 @@ def test_what_the_workspace_holds_is_offered(posted: Workspace, ask: Ask, monkey
         "cleared journal list --account 5": [str(a["account_id"]) for a in posted.json("accounts", "list")
                                              if str(a["account_id"])[0] == "5"],
         "cleared wh": ["why"],
-        "cleared accounts ": ["list", "add", "rename", "close"],
+        "cleared accounts ": ["list", "add", "rename", "close", "reopen"],
         "cleared loop kin": [],
         "cleared journal balance --as": ["--as-of"],
     }.items():  # fmt: skip
