@@ -18,6 +18,7 @@ from cleared.approvals.verification import Approvals
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.noticed_history import notice_withdrawals
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.light_dataclass import dataclass
@@ -39,6 +40,7 @@ def read_passkeys(host: Host) -> list[Passkey]:
     """The passkeys that count in the last commit, on this machine. Raises ``WorkspaceError``."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
+        notice_withdrawals(host, repo, snapshot)
         return list_passkeys(Approvals(CommittedSource(snapshot), host.root, {}))
 
 

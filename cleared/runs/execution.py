@@ -17,6 +17,7 @@ from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, i
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
+from cleared.changes.noticed_history import notice_withdrawals
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
 from cleared.clock import format_iso
@@ -115,6 +116,7 @@ class _AgentRun:
         if not dry_run:  # which reads the commit only, and may do so while another command commits
             refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
+            notice_withdrawals(host, repo, self.snapshot)
         scripts = Scripts(host, self.snapshot, working_copy=dry_run and texts is None, texts=texts if dry_run else None)
         self.again = self._find_resumption(again) if again is not None else Resumption(event)
         new = again is None and not dry_run and event.key is not None

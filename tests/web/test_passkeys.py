@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace
+from harness import Workspace, copy_books
 from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, register_device, sign_in
 from web_client import Page, Server, inner_server
 
@@ -174,6 +174,30 @@ def test_a_removed_passkey_neither_decides_nor_signs_in(server: Server, posted: 
     page = server.get("/login")
     assert "Sign in with a passkey" not in page.text
     assert read_passkeys(open_workspace(posted.root)) == []
+
+
+def test_a_removal_that_was_taken_back_by_git_counts_in_other_clones(
+    server: Server, posted: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A clone that gets both commits at once has never seen the branch without the record."""
+    passkey = register(posted, server, SoftPasskey())
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("CLEARED_HOME", str(tmp_path / "another"))
+        before = Workspace(copy_books(posted.root, tmp_path / "before"))
+        before.ok("trust", "--yes")
+        assert [each.id for each in read_passkeys(open_workspace(before.root))] == [passkey.id]
+    remove_passkey(open_workspace(posted.root), passkey.id[:6])
+    posted.git("revert", "--no-edit", "HEAD")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("CLEARED_HOME", str(tmp_path / "another"))
+        before.git("pull", "-q", "--ff-only", str(posted.root), "HEAD")
+        assert read_passkeys(open_workspace(before.root)) == []
+        elsewhere.setenv("CLEARED_HOME", str(tmp_path / "third"))
+        fresh = Workspace(copy_books(posted.root, tmp_path / "fresh"))
+        fresh.ok("trust", "--yes")
+        assert read_passkeys(open_workspace(fresh.root)) == []
+    again = register(posted, server, SoftPasskey())
+    assert [each.id for each in read_passkeys(open_workspace(posted.root))] == [again.id]
 
 
 def test_a_record_that_somebody_pushed_does_not_count(server: Server, posted: Workspace, tmp_path: Path) -> None:
