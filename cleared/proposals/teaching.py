@@ -26,6 +26,7 @@ from cleared.proposals.vendor_table import (
     VendorRow,
     contains_words,
     find_vendor_table,
+    read_confidence,
     teach_row,
 )
 from cleared.runs.approved_scripts import Scripts
@@ -87,7 +88,8 @@ def propose_vendor(host: Host, words: str, account: int, *, vendor: str = "", ag
         committed = snapshot.read_file(path)
     table = find_vendor_table(source, path)
     assert table is not None
-    if any(known == row for known, _ in table.rows):
+    enough = host.config.thresholds.auto_confirm
+    if any(known == row and read_confidence(node) >= enough for known, node in table.rows):
         raise UsageError(f"{path} knows that already", remedy="Nothing is to be done.")
     taught = teach_row(source, table, row)
     message = f"Always: {words} is {row.vendor}, account {account}."

@@ -70,6 +70,13 @@ def _read_row(item: ast.expr) -> tuple[VendorRow, ast.Tuple] | None:
     return None
 
 
+def read_confidence(node: ast.Tuple) -> float:
+    """How sure the script is of a row of the table."""
+    sure = node.elts[-1]
+    assert isinstance(sure, ast.Constant) and isinstance(sure.value, float | int)
+    return float(sure.value)
+
+
 def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:
     """The script with this row: in the place of one of the same words, else as a line of its own."""
     text = f"({_quote(row.words)}, {_quote(row.vendor)}, {row.account}, {CONFIDENCE})"

@@ -205,7 +205,7 @@ class Attempt:
         if self._lines > MAX_SHOWN_LINES or self._bytes > self.limits.max_output_bytes:
             self._lines = MAX_SHOWN_LINES + 1
             text = f"… more lines are not shown; {self.host.layout.log} has them"
-        self.say(f"{self.script.name}: {text}")
+        self.say("\n".join(f"{self.script.name}: {line}" for line in text.split("\n")))
 
     def _collect_print(self, text: str) -> None:
         self.printed.append(text)

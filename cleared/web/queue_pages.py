@@ -132,6 +132,8 @@ def decide(page: PageRequest) -> Response:
     rows = [queue.row_of(queue.cards[each]) for each in cards if each in queue.cards]
     about = cards_summary(rows) if rows else "the card"
     verb, _, value = form.get("choice").partition(":")
+    if verb not in (*_VERBS, "later"):
+        raise UsageError("the form names no such choice", remedy="Load the page again.")
     if verb == "later":
         return carry_out(page, lambda: _put_off(page, cards), shown, _address(cards[0]), _answer_about(page, cards[0]),
                          what=f"Later: {about}", signs=False)  # fmt: skip

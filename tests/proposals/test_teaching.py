@@ -147,6 +147,15 @@ def test_what_is_no_table(source: str) -> None:
     assert find_vendor_table(source) is None
 
 
+def test_a_row_that_is_not_sure_enough_becomes_sure(posted: Workspace) -> None:
+    """As the starter's row of transfers, whose lines ask each month."""
+    row = '("ONLINE TRANSFER", "Own account", 1090, 0.80)'
+    assert row in posted.read("agents/ingest.py")
+    posted.ok("teach", "ONLINE TRANSFER", "1090", "--vendor", "Own account", "--yes")
+    assert row.replace("0.80", "0.99") in posted.read("agents/ingest.py")
+    refused(posted("teach", "ONLINE TRANSFER", "1090", "--vendor", "Own account", "--yes"), 2, "knows that already")
+
+
 def test_a_vendor_of_the_past_is_taught_an_account_of_today(posted: Workspace) -> None:
     posted.ok("accounts", "add", "5270", "Coffee and tea", "--type", "expense")
     posted.ok("accounts", "add", "5071", "Meals with customers", "--type", "expense", "--parent", "5070")

@@ -81,6 +81,14 @@ def test_what_was_not_shown_is_not_decided(server: Server, posted: Workspace) ->
     assert "Not done" in answer.text and "is settled" in answer.text and posted.head() == before
 
 
+def test_a_choice_that_there_is_not_decides_nothing(server: Server, posted: Workspace) -> None:
+    before = posted.head()
+    for choice in ("zzz", "", "reject-all"):
+        page = server.submit(server.get("/queue"), "/queue", ("choice", choice), ("reason", "because"))
+        assert "the form names no such choice" in page.text and page.status < 500
+    assert posted.head() == before
+
+
 def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Workspace) -> None:
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "correct"), ("split", "meals=1 4020="))
     assert "the split cannot be taken" in queue.text and "to decide" in queue.text
