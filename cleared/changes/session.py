@@ -111,7 +111,7 @@ def make_context(
         host.config,
         bank,
         host.decimal_places,
-        lambda path: snapshot.find_blob_id(path) is not None,
+        snapshot.has_file,
         drop_folder,
         only,
         today,

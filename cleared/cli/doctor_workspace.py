@@ -216,9 +216,7 @@ def _check_import_folder(host: Host) -> Row:
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         _, bank = open_books(host, CommittedSource(snapshot))
-        drop = ImportSession(
-            host.layout, host.config, bank, host.decimal_places, lambda path: snapshot.find_blob_id(path) is not None
-        )
+        drop = ImportSession(host.layout, host.config, bank, host.decimal_places, snapshot.has_file)
         good = drop.scan_folder()
     rows = sum(len(file.new) for file in good)
     detail = (

@@ -80,6 +80,11 @@ def return_grown_files(host: Host) -> GrownFiles:
 def _return_file(host: Host, decision_context: DecisionContext, taken: HeldFile, seen: list[HeldFile]) -> str | None:
     """The title of the card that was staged; None where nothing is new. Raises ``ClearedError``."""
     context, most = decision_context.context, host.config.import_.max_bytes
+    state = taken.current_state(host.root)
+    if state is not None and decision_context.snapshot.has_file(taken.held):  # git wrote to it, and no bank's program
+        seen.append(replace(taken, size=state[0], modified=state[1], at=format_iso(context.now)))
+        title = f"{taken.name} is not read again: what was written to it after it was imported came with git"
+        return _stage_card(decision_context, title, (taken.id, str(state[0])), file=taken.name)
     try:
         data, status = read_stable(host.root / taken.held, most, shown=taken.name)
     except ClearedError as error:

@@ -59,7 +59,7 @@ class ImportSession:
         self.bank = bank
         self.places = places
         self.committed = committed
-        """Whether a path exists in the commit the run builds on."""
+        """Whether the commit the run builds on has a file, a symbolic link or a submodule at a path."""
         self.opened: dict[str, list[ImportFile]] = {}
         """File name → what it says of each account."""
         self.targets: set[str] = set()
@@ -126,20 +126,13 @@ class ImportSession:
         ):
             return opened
         shown = f"{self.layout.import_dir}/{name}"
-        if self.is_of_checkout and self.committed(shown):
-            raise PolicyError(
-                f"{name!r} is in a commit: git brought it, and nobody on this machine handed it in", place=Place(shown),
-                remedy=f"Look who did (git log -- {quote(shown)}). If it is right: git rm --cached {quote(shown)}, "
-                "commit that, and import again. Else git rm it.",
-            )  # fmt: skip
         drop = self.folder
         path = resolve_inside(drop, name)
         if path != drop.resolve() / name:
-            raise PolicyError(
-                f"{name!r} is reached through a symbolic link",
-                place=Place(shown),
-                remedy="Copy the file itself into import/.",
-            )
+            why, remedy = f"{name!r} is reached through a symbolic link", "Copy the file itself into import/."
+            raise PolicyError(why, place=Place(shown), remedy=remedy)
+        # The path as it is on disk: a script can write ``./march.csv``.
+        self._refuse_tracked(name, path.relative_to(drop.resolve()).as_posix())
         data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
         try:
             parsed = read_file(name, data, self.config, self.places, format)
@@ -158,6 +151,19 @@ class ImportSession:
             self._separate_duplicates(file)
         self.opened[name] = files
         return files
+
+    def _refuse_tracked(self, name: str, path: str) -> None:
+        """Raises ``PolicyError`` for a file that git put there: whoever can push would have it imported unasked."""
+        # A link or a submodule on the way brings files that the commit itself does not name.
+        ways = itertools.accumulate([self.layout.import_dir, *path.split("/")], "{}/{}".format)
+        tracked = next((way for way in ways if self.committed(way)), None)
+        if self.is_of_checkout and tracked is not None:
+            shown, why = quote(tracked), "git brought it, and nobody on this machine handed it in"
+            raise PolicyError(
+                f"{name!r} is in a commit: {why}", place=Place(tracked),
+                remedy=f"Look who did (git log -- {shown}). If it is right: git rm --cached {shown}, commit that, and "
+                "import again. Else git rm it.",
+            )  # fmt: skip
 
     def _open_source(self, name: str, format: str | None = None) -> ImportFile:
         """What a script names: a file of one account, or one account's part of a file."""
@@ -311,11 +317,8 @@ class ImportSession:
             for file in files:
                 if file.name == name and file.is_in_run:
                     return file
-        raise PrimitiveError(
-            f"{name!r} was not parsed in this run",
-            place=Place(field="filename"),
-            remedy="Call importer_parse(filename) first.",
-        )
+        why, remedy = f"{name!r} was not parsed in this run", "Call importer_parse(filename) first."
+        raise PrimitiveError(why, place=Place(field="filename"), remedy=remedy)
 
     def mark_processed(self, name: str, imported_at: str, run_id: str) -> ImportFile:
         """Stage that the file is done: it moves to ``import/processed/`` in the run's commit."""

@@ -48,6 +48,11 @@ class Snapshot:
         entry = self.find_entry(path)
         return entry.oid if entry is not None and entry.is_file else None
 
+    def has_file(self, path: str) -> bool:
+        """Whether the commit has a file, a symlink or a submodule at ``path``, and no folder."""
+        entry = self.find_entry(path)
+        return entry is not None and not entry.is_tree
+
     def list_entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
         """``{path: (mode, id)}`` of all that lies under the folder ``prefix``, or of the one file it names.
 
