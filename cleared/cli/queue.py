@@ -100,6 +100,7 @@ def split_entry(
         ),
     ],
     lines: LegArguments,
+    counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME", help="Who it was.")] = None,
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -112,7 +113,7 @@ def split_entry(
     from cleared.review.correction_tests import correct_and_record
     from cleared.review.entry_decisions import Correction
 
-    correction = Correction(lines=tuple(parse_leg(text) for text in lines), note=note)
+    correction = Correction(lines=tuple(parse_leg(text) for text in lines), counterparty=counterparty, note=note)
     _print_decision(correct_and_record(open_host(workspace), [entry], correction), json, "Split")
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from typing import Final
 
+from cleared.errors import Place
 from cleared.importers.base import Faults, ImportFileError
+from cleared.importers.cell_values import DateParser, make_strptime_parser
 from cleared.importers.csv_records import read_records
 from cleared.migration.source_books import SourceAmounts, SourceBooks, SourceEntry, SourcePosting, find_decimal_mark
 from cleared.schema import money
@@ -20,6 +23,7 @@ COLUMNS: Final = {
     "entry": ("entry", "entry no", "no", "ref", "reference", "journal no"),
 }  # fmt: skip
 """What a column means → how it may be called."""
+_DATE_FORMATS: Final = ("%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y")
 REQUIRED: Final = ("date", "description", "account", "debit", "credit")
 REMEDY: Final = "Its first line names the columns date, description, account, debit, credit (and entry, if you like)."
 
@@ -46,12 +50,14 @@ class _EntryRows:
     def __init__(self, rows: list[tuple[int, list[str]]], at: dict[str, int], amounts: SourceAmounts) -> None:
         self.rows, self.at, self.amounts = rows, at, amounts
         self.books, self.faults = SourceBooks("adjustments"), Faults()
+        self.parse_day: DateParser = date.fromisoformat
         self._open: tuple[int, tuple[str, ...], date, str, list[SourcePosting]] | None = None
 
     def read_entries(self) -> SourceBooks:
         columns = self.at["debit"], self.at["credit"]
         numbers = (row[n] for _, row in self.rows for n in columns if n < len(row))
         self.amounts.decimal_mark = next(filter(None, map(find_decimal_mark, numbers)), "")
+        self.parse_day = self._find_date_parser()
         day, text = "", ""
         for line, row in self.rows:
             cells = {name: row[n].strip() if n < len(row) else "" for name, n in self.at.items()}
@@ -62,9 +68,26 @@ class _EntryRows:
             raise self.faults.error(remedy=REMEDY)
         return self.books
 
+    def _find_date_parser(self) -> DateParser:
+        """Reads days as 2025-12-31, or in the one other way that fits all of them."""
+        at = self.at["date"]
+        days = [(line, row[at].strip()) for line, row in self.rows if at < len(row) and row[at].strip()]
+        readings: dict[tuple[date, ...], DateParser] = {}
+        for form in _DATE_FORMATS:
+            parse = make_strptime_parser(form)
+            with suppress(ValueError):
+                readings.setdefault(tuple(parse(day) for _, day in days), parse)
+        if len(readings) > 1:
+            line, day = days[0]
+            raise ImportFileError(
+                f"it cannot be told which of day and month comes first in {day[:20]!r}",
+                place=Place(line=line, field="date"), remedy="Write days as 2025-12-31.",
+            )  # fmt: skip
+        return next(iter(readings.values()), date.fromisoformat)
+
     def _read_row(self, line: int, cells: dict[str, str], day: str, text: str) -> None:
         try:
-            on = date.fromisoformat(day)
+            on = self.parse_day(day)
             debit, credit = (
                 self.amounts.read_amount(cells[side]) if cells[side] else Decimal(0) for side in ("debit", "credit")
             )

@@ -20,9 +20,13 @@ from cleared.ledger.bank_lines import BankLine
 from cleared.ledger.corrections import CORRECTS, effective_legs, find_corrections, make_leg
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.ledger.posting import post_entry
+from cleared.ledger.staged_journal import Books
 from cleared.light_dataclass import dataclass
 from cleared.primitives.context import Context
 from cleared.schema import money
+
+_MAX_STEPS: Final = 20
+"""An entry can be posted again and again; tags that were written by hand may lead round in a circle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +100,26 @@ def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
     entry = context.books.get_entry(entry_id)
     if entry.status == "voided":
+        successor = _find_successor(context.books, entry_id)
         raise PolicyError(
             f"{entry.entry_id} is voided", place=Place(field="entry_id"),
-            remedy="Decide about the entry that took its place.",
+            remedy=f"Decide about {successor}, which took its place." if successor else "No entry took its place.",
         )  # fmt: skip
     return entry
+
+
+def _find_successor(books: Books, entry_id: str) -> str:
+    """The entry that stands in the place of one that was voided and posted again; empty where there is none."""
+    entries = list(books.iter_entries())
+    for _ in range(_MAX_STEPS):
+        later = [e for e in entries if f"{CORRECTS}{entry_id}" in e.tags.split(";")]
+        if not later:
+            return ""
+        standing = [e.entry_id for e in later if e.status != "voided"]
+        if standing:
+            return standing[-1]
+        entry_id = later[-1].entry_id
+    return ""
 
 
 def non_bank_legs(context: Context, legs: Iterable[Leg]) -> list[Leg]:

@@ -48,6 +48,18 @@ def test_each_entry_waits_as_a_card_and_is_posted_when_it_is_approved(ws: Worksp
     ws.in_order()
 
 
+@pytest.mark.parametrize("day", ["01/31/2025", "31.01.2025", "31/01/2025", "1/31/25"])
+def test_days_are_read_as_spreadsheets_write_them(ws: Workspace, day: str) -> None:
+    (first, _) = ws.json(*adjust(ws, CSV.replace("2025-01-31", day)))["cards"]
+    ws.ok("queue", "approve", first)
+    assert [entry["date"] for entry in ws.entries()] == ["2025-01-31"]
+
+
+def test_a_day_that_can_be_read_in_two_ways_is_refused(ws: Workspace) -> None:
+    with unchanged(ws):
+        refused(ws(*adjust(ws, CSV.replace("2025-01-31", "02/03/2025"))), 1, "which of day and month", "2025-12-31")
+
+
 def test_a_posted_adjustment_is_taken_back(ws: Workspace) -> None:
     (card, _) = ws.json(*adjust(ws, CSV))["cards"]
     ws.ok("queue", "approve", card)

@@ -158,6 +158,18 @@ def test_in_a_closed_month(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_a_split_says_who_it_was_and_the_entry_in_its_place_is_named(posted: Workspace) -> None:
+    posted.ok("split", "2025-01-004", "5060=3.00", "5070=1.50", "--counterparty", "The corner shop")
+    (new,) = (e for e in posted.entries() if e["counterparty"] == "The corner shop")
+    assert new["status"] == "user-corrected" and entry(posted, "2025-01-004")["status"] == "voided"
+    with unchanged(posted):
+        refused(posted("split", "2025-01-004", "5060=4.50"), 3, f"Decide about {new['entry_id']}, which took its place")
+    posted.ok("queue", "correct", new["entry_id"], "--counterparty", "Another shop")
+    (newest,) = (e for e in posted.entries() if e["counterparty"] == "Another shop")
+    refused(posted("split", "2025-01-004", "5060=4.50"), 3, f"Decide about {newest['entry_id']},")
+    posted.in_order()
+
+
 def test_a_split(posted: Workspace) -> None:
     posted.ok("queue", "correct", "2025-01-004", "--line", "5060=3.00", "--line", "5010=1.50")
     found = balances(posted)
