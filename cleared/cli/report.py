@@ -10,7 +10,7 @@ import typer
 
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption
-from cleared.terminal import print_batches, print_line, print_message, print_table
+from cleared.terminal import escape_lines, print_batches, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.reports.report import Report
@@ -68,8 +68,9 @@ def show_report(
             if chosen == "csv":
                 for warning in report.list_warnings():
                     print_message(f"cleared: {warning}")
+            is_terminal = sys.stdout.isatty()  # a file has the bank's texts as they are
             for text in join_texts(write_text(report, chosen)):
-                sys.stdout.write(text)
+                sys.stdout.write(escape_lines(text.replace("\r\n", "\n")) if is_terminal else text)
 
 
 def _choose_format(format: str | None, output: Path | None) -> str:
