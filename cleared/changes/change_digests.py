@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cleared.vcs.object_writer import blob_id
@@ -53,10 +53,31 @@ def _compare_lines(old: bytes | None, new: bytes | None) -> tuple[list[str], lis
     if old is None or new is None:
         lost, gained = ([] if data is None else [hashlib.sha256(data).hexdigest()] for data in (old, new))
         return lost, gained
-    if new.startswith(old) and old.endswith(b"\n"):
-        return [], _list_lines(new[len(old) :].splitlines())
-    lines = [Counter(data.splitlines()) for data in (old, new)]
+    start, end = _find_common_ends(old, new)
+    lines = [Counter(data[start : len(data) - end].splitlines()) for data in (old, new)]
     return _list_lines((lines[0] - lines[1]).elements()), _list_lines((lines[1] - lines[0]).elements())
+
+
+def _find_common_ends(old: bytes, new: bytes) -> tuple[int, int]:
+    """How many bytes of whole lines both texts begin and end with: most of a large file."""
+    most = min(len(old), len(new))
+    same = _count_same(lambda low, high: old[low:high] == new[low:high], most)
+    start = old.rfind(b"\n", 0, same) + 1
+    most -= start
+    same = _count_same(
+        lambda low, high: old[len(old) - high : len(old) - low] == new[len(new) - high : len(new) - low], most
+    )
+    at = old.find(b"\n", len(old) - same) + 1
+    return start, len(old) - at if at else 0
+
+
+def _count_same(is_same: Callable[[int, int], bool], most: int) -> int:
+    """How many bytes are the same, at most so many. ``is_same``: whether those from one place to another are."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_same(low, middle) else (low, middle - 1)
+    return low
 
 
 def _list_lines(lines: Iterable[bytes]) -> list[str]:
