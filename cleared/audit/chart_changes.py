@@ -18,14 +18,15 @@ _NAMES: Final = {
 
 
 def describe_chart_changes(before: Snapshot, after: Snapshot, path: str) -> list[str]:
-    """Each account that is gone, or of which the chart says something else; new ones are in nobody's way.
-
-    Empty where one of them cannot be read: then the chart is refused for that.
+    """Each account that is gone, or of which the chart says something else; new ones are in nobody's way. Where one of
+    them cannot be read, that is said: what is altered could hide behind it.
     """
+    if before.find_entry(path) is None:
+        return []
     try:
         old, new = (parse_chart(each.read_file(path), path).accounts for each in (before, after))
-    except WorkspaceError:
-        return []
+    except WorkspaceError as error:
+        return [f"the chart before or after it cannot be read ({error.message})"]
     return [
         f"{number} {account.account_name} {_describe_change(account, new.get(number))}"
         for number, account in old.items() if new.get(number) != account

@@ -50,6 +50,16 @@ def test_accounts_that_are_added_by_hand_and_what_is_decided_is_in_order(posted:
     assert named(posted) == []
 
 
+def test_what_is_altered_behind_a_broken_chart_is_named(posted: Workspace) -> None:
+    """One commit breaks the chart, the next one mends it, and says something else of an account."""
+    good = posted.read(CHART)
+    posted.put(CHART, good + "x,y\n")
+    posted.commit(CHART, message="docs")
+    posted.put(CHART, good.replace("5030,Uncategorised expense,expense", "5030,Uncategorised expense,asset"))
+    posted.commit(CHART, message="docs")
+    assert sum("cannot be read" in found for found in named(posted)) == 2
+
+
 def test_another_clone_names_it_too(posted: Workspace, tmp_path: Path) -> None:
     posted.git("clone", "-q", ".", str(tmp_path / "mallory"))
     mallory = Workspace(tmp_path / "mallory")
