@@ -23,7 +23,6 @@ from cleared.terminal import count_noun
 
 MAX_TEXT: Final = 200
 """Characters of a name, a tax line or a description."""
-_BALANCE_SHEET: Final = ("asset", "liability", "equity")
 _MAX_SHOWN: Final = 3
 
 
@@ -190,13 +189,13 @@ def _require_open(chart: Chart, account_id: int) -> Account:
 
 def _refuse_balance(books: Books, account: Account, day: date) -> None:
     """Raises ``PolicyError`` where something stands on the account: ever, or for income and expenses in this year."""
-    in_year = account.account_type not in _BALANCE_SHEET
-    balance: Decimal = books.account_balance(account.account_id, year=day.year if in_year else None)
+    year = account.balance_year(day)
+    balance: Decimal = books.account_balance(account.account_id, year=year)
     if balance:
         raise PolicyError(
             f"account {account.account_id} {account.account_name} has a balance of {money.format_amount(balance)}"
-            + (f" in {day.year}" if in_year else ""),
-            remedy=f"Close it from the next year on: --on {day.year + 1}-01-01." if in_year else
+            + (f" in {year}" if year else ""),
+            remedy=f"Close it from the next year on: --on {year + 1}-01-01." if year else
             "Move it to another account first: cleared queue correct ENTRY --account N.",
         )  # fmt: skip
 

@@ -32,6 +32,7 @@ _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos|nbsp)|#([0-9]{1,7})|#[xX]([0-9A-
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'", "nbsp": " "}
 _CHARSET = re.compile(rb"CHARSET\s*:\s*([A-Za-z0-9._-]+)", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""", re.IGNORECASE)
+_CHECK_NUMBER = re.compile(r"[0-9]{1,12}", re.ASCII)
 _INVESTMENT = "INVSTMTRS"
 _STATEMENTS = ("STMTRS", "CCSTMTRS")
 _AGGREGATES = frozenset(
@@ -252,7 +253,7 @@ def _make_row(number: int, values: dict[str, str], places: int) -> BankRow:
     return BankRow(
         row=number,
         posted_date=read_packed_date(values.get("DTPOSTED", ""), "DTPOSTED"),
-        description=_join_description(values.get("NAME") or values.get("PAYEE.NAME", ""), values.get("MEMO", "")),
+        description=_describe(values),
         amount=read_amount(values.get("TRNAMT", ""), places, "TRNAMT"),
         type=values.get("TRNTYPE", ""),
         transaction_date=read_packed_date(bought, "DTUSER") if bought else None,
@@ -261,6 +262,16 @@ def _make_row(number: int, values: dict[str, str], places: int) -> BankRow:
         balance=read_amount(balance, places, "ACCTBAL") if balance else None,
         corrects=corrected,
     )
+
+
+def _describe(values: dict[str, str]) -> str:
+    """The text of a transaction; a check's with its number. Where the bank gives no id, the text is the line's
+    identity: then the number stays away, so that lines of earlier imports are known again."""
+    text = _join_description(values.get("NAME") or values.get("PAYEE.NAME", ""), values.get("MEMO", ""))
+    number = values.get("CHECKNUM", "").lstrip("0")
+    if values.get("TRNTYPE", "").upper() != "CHECK" or not values.get("FITID") or not _CHECK_NUMBER.fullmatch(number):
+        return text
+    return text if re.search(rf"(?<![0-9])0*{number}(?![0-9])", text) else f"{text} {number}".lstrip()
 
 
 def _join_description(name: str, memo: str) -> str:

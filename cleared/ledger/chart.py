@@ -29,6 +29,10 @@ class Account:
     status: str = "open"
     closed_on: date | None = None
 
+    def balance_year(self, day: date) -> int | None:
+        """The year whose entries make its balance on a day: income and expenses begin each year anew. None: all."""
+        return day.year if self.account_type in ("revenue", "expense") else None
+
 
 class Chart:
     """All accounts, in file order."""

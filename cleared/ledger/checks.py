@@ -48,6 +48,29 @@ def _check_journal(books: Books) -> list[Violation]:
         violations += check_accounts([after], books.chart.accounts)
         violations += _check_unchanged(books.committed_month(year, month), after)
         violations += _check_new_entries(books, after)
+    return violations or _check_closed_accounts(books)
+
+
+def _check_closed_accounts(books: Books) -> list[Violation]:
+    """An entry dated before the day on which an account was closed leaves nothing on it."""
+    closed = {a.account_id: a for a in books.chart.accounts.values() if a.status == "closed" and a.closed_on}
+    if not closed:
+        return []
+    last_users = {leg.account_id: entry for entry in books.list_staged() for leg in entry.legs}
+    violations = []
+    for account_id in last_users.keys() & closed.keys():
+        account, entry = closed[account_id], last_users[account_id]
+        balance = books.account_balance(account_id, year=account.balance_year(account.closed_on or entry.date))
+        if balance:
+            violations.append(
+                Violation(
+                    "account_exists",
+                    f"account {account_id} {account.account_name} is closed from {account.closed_on} on, "
+                    f"and would have a balance of {money.format_amount(balance)}",
+                    f"Use an open account, or open it again: cleared accounts reopen {account_id}.",
+                    Place(books.paths.journal_path(entry.date.year, entry.date.month)), entry.entry_id, account_id,
+                )
+            )  # fmt: skip
     return violations
 
 

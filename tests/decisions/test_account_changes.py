@@ -109,6 +109,21 @@ def test_a_closed_account_is_opened_again(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_an_entry_of_an_earlier_day_leaves_nothing_on_a_closed_account(posted: Workspace) -> None:
+    posted.ok("accounts", "add", "1025", "Old savings", "--type", "asset")
+    posted.ok("accounts", "close", "1025", "--on", "2025-02-01")
+    posted.ok("accounts", "close", "5010", "--on", "2026-01-01")
+    with unchanged(posted):
+        refused(
+            posted("journal", "add", "2025-01-31", "Interest", "1025=10", "4010=-10"), 1,
+            "account 1025 Old savings is closed from 2025-02-01 on, and would have a balance of 10.00",
+            "cleared accounts reopen 1025",
+        )  # fmt: skip
+    posted.ok("journal", "add", "2025-01-31", "In and out again", "1025=10", "1025=-10")
+    posted.ok("journal", "add", "2025-12-31", "An expense of the year before", "5010=10", "4010=-10")
+    posted.in_order()
+
+
 def test_an_entry_after_the_day_is_named(posted: Workspace) -> None:
     for entry_id in ("2025-01-003", "2025-01-004"):
         posted.ok("queue", "correct", entry_id, "--account", "5110")

@@ -145,6 +145,15 @@ def test_ofx_words_are_unescaped_once_and_encodings_follow_the_header() -> None:
         assert read(text.encode(encoding)).rows[0].description == "CAFÉ &amp;"
 
 
+def test_an_ofx_check_has_its_number_unless_the_text_is_its_identity() -> None:
+    told = replace(MONTH, lines=(Line("2025-01-31", "-75.00", "CHECK", "F9"), Line("2025-01-30", "-5.00", "X", "F8")))
+    text = write_ofx(replace(told, extra={"F9": "<CHECKNUM>0501", "F8": "<CHECKNUM>77"}))
+    check = text.replace("<TRNTYPE>DEBIT", "<TRNTYPE>CHECK", 1)
+    assert [r.description for r in only(check).rows] == ["CHECK 501", "X"]
+    assert only(check.replace("<NAME>CHECK", "<NAME>CHECK 00501")).rows[0].description == "CHECK 00501"
+    assert only(check.replace("<FITID>F9", "", 1)).rows[0].description == "CHECK"
+
+
 def test_mt940_reversals_and_entry_dates_of_the_next_year() -> None:
     text = write_mt940(replace(MONTH, lines=LINES[:1]))
     turned = text.replace(":61:2501030103D4,00", ":61:2412310102RC4,00")
