@@ -12,6 +12,7 @@ from cleared.approvals.reviewers import review_rules
 from cleared.audit.chart_changes import describe_chart_changes
 from cleared.audit.commit_origins import CommitOrigins, Origin
 from cleared.audit.double_decisions import find_double_decisions
+from cleared.audit.lost_receipts import find_lost_receipts
 from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import find_unattested_cards
@@ -38,7 +39,10 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> li
     lost = find_lost_rows(host.layout, repo, snapshot)
     violations = [] if lost is None else [Violation("lost", str(lost), REMEDY)]
     violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
-    return [*violations, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot)]
+    return [
+        *violations, *_check_settled_cards(host, repo, snapshot), *find_double_decisions(host, snapshot),
+        *find_lost_receipts(host, snapshot),
+    ]  # fmt: skip
 
 
 def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:

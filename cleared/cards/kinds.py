@@ -65,7 +65,8 @@ QUESTION: Final = CardKind(
 )  # fmt: skip
 FAILED_RUN: Final = CardKind(
     "failed_run", "Failed run", "failed run", "A run failed; nothing of it was done.",
-    "A later run for the same event that succeeds.", answers={"seen": "Seen; it is not tried again."},
+    "A later run that succeeds, for the same event or with the same files.",
+    answers={"seen": "Seen; it is not tried again."},
     actions={"retry": "Run it again now"},
 )  # fmt: skip
 BAD_FILE: Final = CardKind(
@@ -109,7 +110,8 @@ RECURRING: Final = CardKind(
 )  # fmt: skip
 TRANSFER: Final = CardKind(
     "transfer", "Perhaps a transfer", "transfer",
-    "Two entries on two of your own accounts that look like both sides of one transfer.", "",
+    "Two entries on two of your own accounts that look like both sides of one transfer.",
+    "Decisions about both entries.",
     answers={"pair": "It is: both go through the clearing account.", "different": "They are two different things."},
 )  # fmt: skip
 RECEIPT: Final = CardKind(

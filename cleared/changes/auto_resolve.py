@@ -3,7 +3,8 @@ of files that were set aside and are imported now."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import FAILED_RUN, SET_ASIDE
 from cleared.changes.answered_cards import find_answered_cards
@@ -13,11 +14,14 @@ from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.workspace.drop_names import FAILED_FOLDER
 
 if TYPE_CHECKING:
+    from cleared.cards.card import Card
     from cleared.changes.host import Host
     from cleared.primitives.context import Context
     from cleared.vcs import Repository, Snapshot
 
 RESOLVED_BY = "cleared"
+MAX_CARD_FILES: Final = 100
+"""Files that the card of a failed run names; of more it is not known which they were."""
 
 
 def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Context) -> None:
@@ -39,12 +43,27 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
     for card, answer in list(find_answered_cards(host, context)):
         context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, answer)
     imported = {file.sha256 for file in context.imports.list_moves().values()}
+    is_plain_run = event["kind"] == ON_DEMAND.name and event["payload"] is None
+    for card in context.cards.open_cards():
+        if card.kind == FAILED_RUN.name and card.agent == context.agent and _is_done_now(card, imported, is_plain_run):
+            context.cards.resolve_card(
+                card.id, format_iso(context.now), RESOLVED_BY, f"it went well since: {context.run_id}"
+            )
     if imported and _has_files_set_aside(host, snapshot):
         for card in context.cards.open_cards():
             if card.kind == SET_ASIDE.name and card.details.get("sha256") in imported:
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it was imported by {context.run_id}"
                 )
+
+
+def _is_done_now(card: Card, imported: Collection[str], is_plain_run: bool) -> bool:
+    """Whether a run that went well has done what a failed one was to do: it imported its files, or both were runs for
+    nothing in particular."""
+    files = card.details.get("files")
+    if isinstance(files, list) and files:
+        return len(files) < MAX_CARD_FILES and all(digest in imported for digest in files)
+    return is_plain_run and "event_id" not in card.details and "event" not in card.details
 
 
 def _has_files_set_aside(host: Host, snapshot: Snapshot) -> bool:

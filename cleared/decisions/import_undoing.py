@@ -30,6 +30,7 @@ from cleared.ledger.bank_lines import (
     parse_duplicates,
     parse_outcome_runs,
 )
+from cleared.ledger.booked_lines import DECIDED
 from cleared.ledger.corrections import CORRECTS, find_all_corrections
 from cleared.ledger.entry import Entry, parse_entry_id
 from cleared.ledger.staged_bank_lines import RELEASED
@@ -201,7 +202,7 @@ class _ImportUndoing:
         corrections = find_all_corrections(self.context.books)
         for entry in entries:
             what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
-            if entry.status in ("user-confirmed", "user-corrected"):
+            if entry.status in DECIDED:
                 yield f"{what}: {entry.status}"
             elif entry.entry_id in corrections:
                 yield f"{what}: corrected by {', '.join(e.entry_id for e in corrections[entry.entry_id])}"

@@ -172,6 +172,7 @@ def _file_all(
             if entry_id is not None and entry_id not in receipt.entries:
                 rows.append(receipt.format_row(LINKED, who, at, entry_id))
                 receipt = replace(receipt, entries=(*receipt.entries, entry_id))
+                _settle_cards(decision_context, receipt, entry_id, "link")
             receipts[each.digest] = receipt
             files |= {receipt.file: each.data} if _is_in_git(host, decision_context.snapshot, receipt.file) else {}
             moves += _plan_move(host, decision_context.snapshot, each, receipt, is_known=known is not None)

@@ -24,7 +24,13 @@ from cleared.errors import PolicyError, UsageError
 from cleared.ledger.corrections import find_corrections
 from cleared.ledger.entry import ZERO, Entry, Leg
 from cleared.review.answers import find_stopped_question
-from cleared.review.decision_staging import STAGE_BY_VERB, DecisionData, DecisionResult, require_entry
+from cleared.review.decision_staging import (
+    STAGE_BY_VERB,
+    DecisionData,
+    DecisionResult,
+    require_entry,
+    settle_decided_transfers,
+)
 from cleared.review.entry_decisions import (
     Correction,
     correction_data,
@@ -163,6 +169,7 @@ def _decide_targets(
                 names.append(name)
                 summary = names[0] if len(names) == 1 else f"{len(names)} {_plural_summary(request)}"
                 subject = commit_messages.entries_decided(kind, summary)
+        settle_decided_transfers(decision_context, result)
         if waiting:
             result.messages.append(_first_of_two_message(waiting))
         result.similar_cards = _similar_cards(decision_context, targets) if command == "queue correct" else []

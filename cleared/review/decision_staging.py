@@ -16,6 +16,7 @@ from cleared.decisions.adjusting_entries import post_adjustment
 from cleared.decisions.decision_context import DecisionContext
 from cleared.decisions.receipt_filing import link_proposed
 from cleared.errors import PolicyError, UsageError
+from cleared.ledger.booked_lines import DECIDED
 from cleared.ledger.corrections import find_corrections, make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.posting import post_entry
@@ -79,7 +80,7 @@ def _confirm_target(
         _settle_target(decision_context, target, f"posted as {posted.entry_id}", result)
         return f"{posted.entry_id} {posted.description}"
     entry = decidable_entry(decision_context.context, require_entry(target).entry_id)
-    if entry.status in ("user-confirmed", "user-corrected"):
+    if entry.status in DECIDED:
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
     decision_context.context.books.set_status(entry.entry_id, "user-confirmed")
     decision_context.context.log_action("confirm", entry.description[:200], entry.entry_id)
@@ -282,6 +283,25 @@ def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: 
         if card is not None and card.status == "open":
             context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, outcome)
             result.cards.append(card.id)
+
+
+def settle_decided_transfers(decision_context: DecisionContext, result: DecisionResult) -> None:
+    """Settle the cards of possible transfers that the decisions so far have answered: one side is voided, or both are
+    decided."""
+    context = decision_context.context
+    for card in context.cards.open_cards() if result.entries else ():
+        ids = card.details.get("entries")
+        if card.kind != TRANSFER.name or not isinstance(ids, list) or set(result.entries).isdisjoint(ids):
+            continue
+        statuses = [e.status if (e := context.books.find_entry(str(each))) else "voided" for each in ids]
+        if "voided" in statuses:
+            answer = "one of its entries is voided"
+        elif all(status in DECIDED for status in statuses):
+            answer = "both entries are decided"
+        else:
+            continue
+        context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, answer)
+        result.cards.append(card.id)
 
 
 def require_entry(target: Target) -> Entry:

@@ -12,7 +12,7 @@ from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionC
 from cleared.errors import PolicyError
 from cleared.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
 from cleared.queries import open_journal_index
-from cleared.review.decision_staging import DecisionResult, pair_entries
+from cleared.review.decision_staging import DecisionResult, pair_entries, settle_decided_transfers
 
 
 def read_transfers(host: Host) -> dict[str, Any]:
@@ -51,6 +51,7 @@ def pair_transfer(host: Host, one: str, other: str) -> DecisionResult:
         pair_entries(decision_context, [one, other], result)
         if not result.entries:
             raise PolicyError("both go through the clearing account already", remedy="Nothing needs doing.")
+        settle_decided_transfers(decision_context, result)
         settled = " ".join([*result.cards, *result.entries])
         subject = commit_messages.transfer_paired([one, other])
         return Decision(subject, trailers=((UNDO_TRAILER, settled),), subject=("transfers pair", one, other))

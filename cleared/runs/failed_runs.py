@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN
 from cleared.changes import commit_messages, draft
+from cleared.changes.auto_resolve import MAX_CARD_FILES
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
 from cleared.clock import format_iso
@@ -18,9 +19,6 @@ from cleared.runs.attempt import Event, parse_event
 from cleared.runs.outcome import RunError
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
 from cleared.vcs import Repository, Snapshot
-
-_MAX_FILES: Final = 100
-"""Files that a card names."""
 
 
 def record_failure(
@@ -70,7 +68,7 @@ def retry_details(event: Mapping[str, Any], agent: str, card: str) -> dict[str, 
     """What a card of a failed run says of how to run it once more for what it was run for."""
     kind, payload = event["kind"], event["payload"]
     about: dict[str, Any] = {} if kind == ON_DEMAND.name and payload is None else {"event_id": event["id"]}
-    if files := [digest for _, digest in event.get("files", ())][:_MAX_FILES]:
+    if files := [digest for _, digest in event.get("files", ())][:MAX_CARD_FILES]:
         about["files"] = files
     if kind == FILE_WATCH.name or not about:  # the files lie there still
         return {"retry": f"cleared agent run {agent}", **about}

@@ -223,6 +223,42 @@ def test_a_receipt_that_was_changed_is_found(posted: Workspace, paid: dict[str, 
     refused(posted("receipt", "list"), 4, "a receipt is not readable", "books/bank/receipts.csv:2")
 
 
+@pytest.mark.parametrize("how", ["removed", "a link"])
+def test_a_receipt_that_a_commit_took_away_is_named(
+    posted: Workspace, paid: dict[str, Any], tmp_path: Path, how: str
+) -> None:
+    file = tmp_path / "paper.txt"
+    file.write_bytes(b"Total 45.10")
+    filed = posted.json("receipt", "add", str(file), "--entry", paid["entry_id"])["receipts"][0]
+    kept = posted.root / filed["file"]
+    kept.unlink()
+    if how == "a link":
+        kept.symlink_to("/etc/hostname")
+    posted.git("commit", "-qam", "tidy up")
+    commit = posted.head()[:10]
+    checked = posted("journal", "check")
+    assert checked.code == 1 and f"the receipt 'paper.txt' was taken away by the commit {commit}" in checked.out
+    assert f"git checkout {commit}^ -- {filed['file']}" in checked.out
+    posted.git("checkout", f"{commit}^", "--", filed["file"])
+    posted.git("commit", "-qm", "restore it")
+    posted.in_order()
+    kept.unlink()
+    posted.git("commit", "-qam", "tidy up again")
+    posted.ok("receipt", "remove", filed["sha256"][:8])
+    posted.in_order()
+
+
+def test_a_link_by_hand_settles_the_card_that_proposes_it(posted: Workspace, paid: dict[str, Any]) -> None:
+    text = DEPOT.replace(b"01/19/2025", paid["date"].encode())
+    path = drop_receipt(posted, "scan.txt", text)
+    posted.ok("receipt", "add")
+    assert len(receipt_cards(posted)) == 1
+    again = path.parent / "again.txt"
+    again.write_bytes(text)
+    posted.ok("receipt", "add", str(again), "--entry", paid["entry_id"])
+    assert receipt_cards(posted) == []
+
+
 @pytest.mark.parametrize(
     ("text", "amounts"),
     [

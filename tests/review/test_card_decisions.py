@@ -356,6 +356,17 @@ def test_an_entry_without_a_line_is_voided(ws: Workspace) -> None:
 # -- answer, and what scripts can read --------------------------------------------------------------------------------
 
 
+def test_a_failed_run_is_asked_no_more_once_its_agent_went_through(ws: Workspace) -> None:
+    ws.drop("late.csv", chase(("01/05/2025", "SOMETHING", "-3.00")))
+    ws.ok("period", "close", "2025-01")
+    assert ws("agent", "run", "ingest").code == 1
+    assert [c["kind"] for c in ws.cards()] == ["failed_run"]
+    ws.ok("period", "reopen", "2025-01", "--reason", "a late file")
+    ws.run("ingest")
+    assert "failed_run" not in [c["kind"] for c in ws.cards()]
+    ws.in_order()
+
+
 def test_answers_what_is_not_about_entries(ws: Workspace) -> None:
     ws.drop("broken.csv", "Details,Posting Date\n\x00\x01")
     ws("agent", "run", "ingest")

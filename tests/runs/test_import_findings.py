@@ -117,3 +117,23 @@ def test_b24_who_says_that_it_is_a_transfer_has_decided_about_both_sides(ws: Wor
     ws.ok("queue", "undo")
     assert {(c["kind"], c["title"]) for c in ws.cards()} == waiting and len(waiting) == 3
     ws.in_order()
+
+
+def test_a_transfer_that_is_decided_side_by_side_is_asked_no_more(ws: Workspace) -> None:
+    add_savings(ws)
+    ws.drop("a.csv", chase(("01/20/2025", "TO SAVINGS", "-500.00")))
+    ws.drop("savings/b.csv", chase(("01/22/2025", "FROM CHECKING", "500.00")))
+    ws.script(POST)
+
+    def ask() -> list[str]:
+        return [c["id"] for c in ws.cards() if c["kind"] == "transfer"]
+
+    (card,) = ask()
+    first, second = (r["entry"] for r in next(c for c in ws.cards() if c["id"] == card)["details"]["rows"])
+    ws.ok("queue", "correct", first, "--account", "1090")
+    assert ask() == [card], "the other side is not decided yet"
+    ws.ok("queue", "correct", second, "--account", "1090", "--counterparty", "Own savings")
+    assert ask() == [] and len(ws.json("transfers")["pairs"]) == 1
+    ws.ok("queue", "undo")
+    assert len(ask()) == 1
+    ws.in_order()
