@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
-from cleared.cards.kinds import PROPOSAL, QUESTION
+from cleared.cards.kinds import PROPOSAL
 from cleared.changes.host import Host
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.light_dataclass import dataclass
@@ -171,7 +171,7 @@ class ActionExecutor:
         run = run_again(host, card.agent, card.id)
         if run.status not in _WENT_WELL:
             return ActionResult(_run_summary(run, "ran"), False)
-        if card.kind != QUESTION.name:  # the run that asks again has settled it
+        if card.id in read_queue(host).cards:  # most such runs have settled it themselves
             self._decision_result("", request, card_decisions.answer_card(host, card.id, "seen"))
         self._not_undoable.append(f"the run of {card.agent}")
         return ActionResult(_run_summary(run, "ran"), True, request.cards)

@@ -84,6 +84,12 @@ def _suggested_choices(queue: QueueSnapshot, card: Card) -> Iterator[CardChoice]
         yield CardChoice("suggested", f"Take {queue.account_label(found.account)}", str(found.account))
 
 
+def group_suggestion(queue: QueueSnapshot, ids: Sequence[str]) -> CardChoice | None:
+    """What is suggested for each of several cards, where it is the same for all; else None."""
+    choices = {tuple(_suggested_choices(queue, queue.cards[each])) for each in ids}
+    return next(iter(choices.pop()), None) if len(choices) == 1 else None
+
+
 def split_text(queue: QueueSnapshot, parts: Sequence[tuple[int, Decimal]]) -> str:
     """``2500 Loans 1000.00, 5120 Interest 200.00``"""
     return ", ".join(f"{queue.account_label(account)} {money.format_amount(amount)}" for account, amount in parts)

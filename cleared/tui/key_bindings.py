@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import LINE, QUESTION, RECEIPT, TRANSFER
-from cleared.review.card_view import CardChoice, CardView
+from cleared.review.card_view import CardChoice, CardView, group_suggestion
+
+if TYPE_CHECKING:
+    from cleared.review.queue_snapshot import QueueSnapshot
 
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),
@@ -34,6 +38,9 @@ _VERBS: Final = {
 }  # fmt: skip
 
 
+_GROUP_VERBS: Final = ("confirm", "correct", "reject")
+
+
 def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     """What a key decides about this card; None where it does nothing."""
     answers = [c for c in card.choices if c.verb == "answer"]
@@ -51,6 +58,13 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     if key == "a" and answers and card.kind not in (LINE.name, QUESTION.name):
         return answers[0]
     return answers[0] if key == "r" and card.kind == LINE.name and answers else None
+
+
+def group_choices(queue: QueueSnapshot, card: CardView, ids: Sequence[str]) -> dict[str, CardChoice]:
+    """Key → what it decides about all cards of a group, of which ``card`` is one."""
+    choices = {key: choice for key in "acr" if (choice := choice_for_key(card, key)) and choice.verb in _GROUP_VERBS}
+    suggested = group_suggestion(queue, ids)
+    return {**choices, "y": suggested} if suggested is not None else choices
 
 
 def available_keys(card: CardView) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from cleared.cards.kinds import ENTRY, INTRODUCTION
+from cleared.cards.kinds import INTRODUCTION
 from cleared.errors import ClearedError, UsageError
 from cleared.proposals.teaching import Lesson, describe_lines
 from cleared.review.account_choice import match_accounts, parse_split
@@ -237,13 +237,14 @@ class PlainReview:
         vendor, accounts = escape_text(group.vendor), escape_text(group.accounts)
         self._tell(f"{count_noun(len(group.rows), 'card')}, {vendor}, {accounts}, {group.total} in all:")
         self._print_rows(list(group.rows))
-        card = show_card(self.queue, card_id)
-        verbs = ("confirm", "correct", "reject") if group.kind == ENTRY.name else ("correct",)
-        choices = {key: key_bindings.choice_for_key(card, key) for key in "acr"}
-        usable = {key: choice for key, choice in choices.items() if choice is not None and choice.verb in verbs}
+        usable = key_bindings.group_choices(self.queue, show_card(self.queue, card_id), group.ids)
         labels = ", ".join(f"{key} {choice.label}" for key, choice in usable.items())
-        key, _, rest = self._read_line(f"For all of them: {labels} (empty: none of it) ").partition(" ")
-        return key in usable and self._decide_cards(usable[key], list(group.rows), rest)
+        while typed := self._read_line(f"For all of them: {labels} (empty: none of it) "):
+            key, _, rest = typed.partition(" ")
+            if key in usable:
+                return self._decide_cards(usable[key], list(group.rows), rest)
+            self._tell(f"{escape_text(typed)} does nothing here.")
+        return False
 
     def _print_rows(self, rows: list[QueueRow]) -> None:
         for each in rows:

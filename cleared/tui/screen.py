@@ -30,7 +30,7 @@ from cleared.terminal import escape_text
 from cleared.tui import rendering
 from cleared.tui.decision_form import DecisionForm, ask_about_lesson, group_dialog
 from cleared.tui.dialogs import ChooseOption, Dialog, DialogReady, ViewText
-from cleared.tui.key_bindings import KEYS, available_keys, choice_for_key, short_label
+from cleared.tui.key_bindings import KEYS, available_keys, choice_for_key, group_choices, short_label
 from cleared.tui.screen_style import CALM, CSS
 
 CLOSING_SECONDS: Final = 0.03
@@ -314,7 +314,7 @@ class ReviewApp(App[None]):
             return
         card = show_card(self.queue, self.card_id)
         rows = [row for row in group.rows if row.id not in self.pending]
-        choices = {k: c for k in "acr" if (c := choice_for_key(card, k)) is not None and c.verb != "answer"}
+        choices = group_choices(self.queue, card, [row.id for row in rows])
 
         def decide_group(key: str | None) -> None:
             if key is not None:

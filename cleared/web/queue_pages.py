@@ -17,7 +17,14 @@ from cleared.review import card_actions, card_decisions
 from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
 from cleared.review.card_groups import card_group, possible_duplicates
-from cleared.review.card_view import CardChoice, CardView, cards_summary, proposal_folder, show_card
+from cleared.review.card_view import (
+    CardChoice,
+    CardView,
+    cards_summary,
+    group_suggestion,
+    proposal_folder,
+    show_card,
+)
 from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.review.reviewer_list import list_reviewers
@@ -97,6 +104,7 @@ def show_group(page: PageRequest) -> Response:
     digests = {each: _digests(page, queue, each)[each] for each in group.ids}
     return page.render(
         "group.html", group=group, digests=digests, card=_describe(page, queue, card_id),
+        suggested=group_suggestion(queue, group.ids),
         accounts=match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN),
         typed=page.read_query("q"),
     )  # fmt: skip

@@ -66,6 +66,16 @@ def test_a_group_is_listed_before_it_is_decided(posted: Workspace) -> None:
     assert posted.git("log", "-1", "--format=%s").strip() == "correct: 3 entries"
 
 
+def test_a_group_takes_the_suggestion_of_its_cards(posted: Workspace) -> None:
+    posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
+    posted.drop("february.csv", FEBRUARY)
+    posted.run("ingest")
+    done = type_(posted, "s", "g", "z", "y", "q")
+    assert "For all of them: a Confirm as it is, c Correct the account, r Reject, y Take 5070 Meals (empty:" in done.out
+    assert "z does nothing here." in done.out and "Corrected: 2 cards" in done.out
+    posted.in_order()
+
+
 def test_siblings_are_offered(posted: Workspace) -> None:
     posted.drop("february.csv", chase(("02/03/2025", "COFFEE", "-4.80")))
     posted.run("ingest")

@@ -122,6 +122,21 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
     assert int(ws.git("rev-list", "--count", "HEAD")) == before + 1
 
 
+def test_a_group_takes_the_suggestion_of_its_cards(posted: Workspace) -> None:
+    posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
+    posted.drop("more.csv", chase(*((f"02/{day:02}/2025", "COFFEE", f"-{day}.00") for day in (3, 4))))
+    posted.run("ingest")
+    card = next(c["id"] for c in posted.cards() if "COFFEE" in c["title"])
+    with page_server(posted) as server:
+        group = server.get(f"/queue/{card}/group")
+        assert "Take 5070 Meals, all 2" in group.text
+        pairs = [pair for each in zip(group.fields("card"), group.fields("digest"), strict=True)
+                 for pair in zip(("card", "digest"), each, strict=True)][:4]  # fmt: skip
+        chosen = [("token", group.fields("token")[0]), *pairs, ("choice", "suggested:5070")]
+        assert "Corrected: 2 cards" in server.follow(server.send("POST", "/queue", chosen)).text
+    posted.in_order()
+
+
 def test_what_came_of_a_decision_is_said_where_it_was_made(server: Server, posted: Workspace) -> None:
     """Another tab that looks for news meanwhile does not take the message away."""
     queue = server.get("/queue")
