@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from cleared.review.decision_staging import DecisionResult
 
 app = new_group()
+_MAX_IDS: Final = 20
+"""Ids of entries or cards that one line shows."""
 
 
 class CardStatus(StrEnum):
@@ -307,15 +310,22 @@ def _decision_data(result: DecisionResult) -> dict[str, Any]:
     }
 
 
+def _list_ids(ids: Sequence[str]) -> str:
+    """The ids; of very many only the first and the last: ``--json`` has them all."""
+    if len(ids) <= _MAX_IDS:
+        return ", ".join(ids)
+    return f"{', '.join(ids[:_MAX_IDS - 1])} … {ids[-1]} ({len(ids)} in all)"
+
+
 def _print_decision(result: DecisionResult, json: bool, verb: str) -> None:
     if json:
         print_json(_decision_data(result))
         return
     about = result.entries or result.cards
-    posted = f", posted {', '.join(result.posted)}" if result.posted else ""
+    posted = f", posted {_list_ids(result.posted)}" if result.posted else ""
     if about or not result.agreed:
         where = f" ({result.commit[:10]})" if result.commit else ", as it was before; nothing is committed"
-        print_line(f"{verb}: {', '.join(about) or 'the last decision'}{posted}{where}")
+        print_line(f"{verb}: {_list_ids(about) or 'the last decision'}{posted}{where}")
     if result.agreed:
         print_line(f"Recorded, as the first of two: {', '.join(result.agreed)} ({result.commit[:10]})")
     for line in result.messages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -52,7 +53,7 @@ def add_account(
             )
         if parent is not None:
             _require_open(decision_context.context.books.chart, parent)
-        rows.append(row)
+        rows.insert(_find_place(rows, account_id), row)
         return commit_messages.account_added(account_id, name)
 
     return _commit_chart(host, f"accounts add {account_id}", (account_id, *([parent] if parent else [])), add)
@@ -151,6 +152,12 @@ def _write_chart(rows: list[list[str]], before: bytes) -> bytes:
     needed = max((n + 1 for row in rows for n, text in enumerate(row) if text), default=0)
     width = max(had, len(columns) if needed > had else len(HEADER))
     return encode("".join(format_record(row[:width]) for row in (columns, *rows)))
+
+
+def _find_place(rows: list[list[str]], account_id: int) -> int:
+    """Where a new account stands: by its number, as in most charts; at the end of one with an order of its own."""
+    numbers = [int(row[0]) for row in rows]
+    return bisect_left(numbers, account_id) if numbers == sorted(numbers) else len(rows)
 
 
 def _find_row(rows: list[list[str]], account_id: int) -> list[str]:

@@ -34,6 +34,7 @@ from cleared.queries import make_report_books
 from cleared.reports.renderings import join_texts, write_text
 from cleared.reports.report import Report, describe_pending
 from cleared.reports.report_books import ReportBooks
+from cleared.reports.report_notes import name_basis
 from cleared.schema.date_spans import DateSpan
 from cleared.terminal import escape_text
 
@@ -77,7 +78,8 @@ def _write_package(
 ) -> list[str]:  # fmt: skip
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         package = _PackageWriter(archive)
-        package.add_file("README.txt", [_encode(_describe_package(exported, span, warnings))])
+        basis = name_basis(books, None, span.end)
+        package.add_file("README.txt", [_encode(_describe_package(exported, span, basis, warnings))])
         if find_spec("xlsxwriter") is not None:
             with tempfile.TemporaryFile() as whole:
                 write_workbook(whole, exported, [report for report in reports if report.name != "ledger"], span)
@@ -144,11 +146,11 @@ def _encode(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def _describe_package(exported: ExportedBooks, span: DateSpan, warnings: list[str]) -> str:
+def _describe_package(exported: ExportedBooks, span: DateSpan, basis: str, warnings: list[str]) -> str:
     draft = "".join(f"{line}\n" for line in warnings)
     return (
         f"{escape_text(exported.title)}: the books of {span.label} ({span.start} to {span.end})\n"
-        f"{exported.currency}, cash basis, as of commit {exported.commit}\n{draft}\n"
+        f"{exported.currency}, {basis} basis, as of commit {exported.commit}\n{draft}\n"
         "reports/          statements, general ledger, vendors, taxes: pages to read and print, and CSV\n"
         "books.xlsx        statements with formulas, accounts, journal and bank lines\n"
         "accounts.csv      the chart of accounts\n"

@@ -9,11 +9,14 @@ from typing import Final
 
 from cleared.importers.base import Faults
 from cleared.importers.csv_records import read_records
-from cleared.ledger.chart import TYPES, Account, Chart
+from cleared.ledger.chart import Account, Chart
 from cleared.light_dataclass import dataclass
 from cleared.migration.source_books import SourceBooks
 
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(?![0-9])", re.ASCII)
+UNKNOWN_NUMBER: Final = "NUMBER"
+UNKNOWN_TYPE: Final = "TYPE"
+"""What a person fills in, in a command that adds an account."""
 _FIRST_NUMBER: Final = {"asset": 1000, "liability": 2000, "equity": 3000, "revenue": 4000, "expense": 5000}
 REMEDY: Final = "It is a CSV: a line account,number first, then one line an account."
 
@@ -103,13 +106,16 @@ def _plain_name(account: str) -> str:
 
 
 def _propose(account: str, title: str, kind: str, proposed: set[int]) -> str:
-    """The command that adds an account, with a number that is free."""
+    """The command that adds an account, with a number that is free. Of which type it is, or where such accounts begin,
+    is not always known: then a person fills that in."""
     match = _NUMBER.match(account.rsplit(":", 1)[-1].strip())
     number = int(match[1]) if match is not None else 0
+    name = "".join(c for c in title if c.isprintable()).replace("'", "’")[:80]
+    if not kind and (number in proposed or not number):
+        return f"cleared accounts add {UNKNOWN_NUMBER} '{name}' --type {UNKNOWN_TYPE}"
     if number in proposed or not number:
         number = _FIRST_NUMBER.get(kind, 5000) + 10
         while number in proposed:
             number += 10
     proposed.add(number)
-    name = "".join(c for c in title if c.isprintable()).replace("'", "’")[:80]
-    return f"cleared accounts add {number} '{name}' --type {kind or '|'.join(TYPES)}"
+    return f"cleared accounts add {number} '{name}' --type {kind or UNKNOWN_TYPE}"

@@ -16,11 +16,12 @@ from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionC
 from cleared.decisions.journal_decisions import OPENING_BALANCES, require_commit
 from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.importers.base import Faults
+from cleared.ledger.chart import TYPES
 from cleared.ledger.corrections import make_leg
 from cleared.ledger.entry import Entry, Leg
 from cleared.ledger.staged_journal import Books
 from cleared.light_dataclass import dataclass
-from cleared.migration.account_mapping import AccountMapping, map_accounts
+from cleared.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TYPE, AccountMapping, map_accounts
 from cleared.migration.source_books import SourceBooks, SourceEntry
 from cleared.migration.source_reading import read_account_map, read_source
 from cleared.queries import open_committed_books
@@ -112,6 +113,8 @@ def require_known_accounts(file: str, accounts: AccountMapping) -> None:
         shown = "; ".join(f"{u.account[:80]} (line {u.line}: {u.reason})" for u in unknown[:MAX_SHOWN])
         more = f"; and {len(unknown) - MAX_SHOWN} more" if len(unknown) > MAX_SHOWN else ""
         commands = ", ".join(u.command for u in unknown[:MAX_SHOWN])
+        if UNKNOWN_TYPE in commands:
+            commands += f" ({UNKNOWN_TYPE} is one of {', '.join(TYPES)}; {UNKNOWN_NUMBER} one that is free)"
         raise PolicyError(
             f"{count_noun(len(unknown), 'account')} of the file cannot be placed: {shown}{more}",
             place=Place(file),

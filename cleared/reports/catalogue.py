@@ -8,6 +8,7 @@ from cleared.errors import UsageError
 from cleared.light_dataclass import dataclass
 from cleared.reports.report import Report
 from cleared.reports.report_books import ReportBooks
+from cleared.reports.report_notes import add_notes
 
 Comparison = Literal["previous", "year"]
 REPORTS: Final = {
@@ -43,6 +44,10 @@ class ReportRequest:
 def make_report(books: ReportBooks, wanted: ReportRequest) -> Report:
     """The report. Raises ``UsageError`` for what there is not, ``CheckFailed`` for taxes that are not final."""
     _check_request(wanted)
+    return add_notes(books, _make_plain_report(books, wanted))
+
+
+def _make_plain_report(books: ReportBooks, wanted: ReportRequest) -> Report:
     period = books.parse_period(wanted.period)
     compared = None
     if wanted.compare:

@@ -16,14 +16,13 @@ from cleared.reports.correction_origins import CorrectionOrigins, find_origin
 from cleared.reports.month_digests import iter_digests
 from cleared.reports.report import BarChart, Cell, Column, Report, Row
 from cleared.reports.report_books import ReportBooks
+from cleared.reports.report_notes import PAYABLE
 from cleared.schema import money
 from cleared.schema.date_spans import DateSpan
 
 _THRESHOLDS: Final = Path(__file__).parent / "form_1099_thresholds.json"
 _NOBODY: Final = "(no counterparty)"
 _MAX_BARS: Final = 12
-_PAYABLE: Final = 2100
-"""Bills that wait to be paid, in every chart: paying one is a payment to its vendor, though no expense."""
 Spending = Mapping[str, Sequence[int]]
 """Counterparty → number of payments, units spent, units paid from bank accounts for that or for bills."""
 Corrections = Mapping[tuple[str, str], int]
@@ -125,13 +124,13 @@ def _sum_spending(
         spent = billed = paid = 0
         is_expense = moves_cash = pays_bill = False
         for account, text in legs:
-            if account in expenses or account in cash or account == _PAYABLE:
+            if account in expenses or account in cash or account == PAYABLE:
                 if text not in units:
                     units[text] = money.count_units(Decimal(text), places)
                 if account in expenses:
                     is_expense = True
                     spent += units[text]
-                elif account == _PAYABLE:
+                elif account == PAYABLE:
                     pays_bill = True
                     billed += units[text]
                 else:

@@ -49,6 +49,47 @@ def test_a_trial_balance_becomes_opening_balances_of_the_day_before(ws: Workspac
     ws.in_order()
 
 
+def test_books_that_begin_within_a_year_say_so_in_reports(ws: Workspace) -> None:
+    """What was taken over of the year's income and expenses is one sum; the cash of before is not there."""
+    ws.ok("start-from", put(ws, "trial.csv", TRIAL), "--from", "2025-07-01")
+
+    def notes(name: str, period: str) -> list[str]:
+        found: list[str] = ws.json("report", name, "--period", period)["notes"]
+        return found
+
+    taken = "Income and expenses of before were taken over as one sum on 2025-06-30."
+    assert notes("pnl", "2025") == notes("monthly", "2025") == [taken]
+    assert notes("cash-flow", "2025-Q2") == [
+        "Cash of before is not in it: the books begin with what was taken over as one sum on 2025-06-30."
+    ]
+    assert notes("pnl", "2025-Q3") == notes("pnl", "2026") == notes("balance-sheet", "2025") == []
+
+
+def test_unpaid_bills_make_the_basis_modified_cash(posted: Workspace) -> None:
+    assert posted.json("report", "pnl", "--period", "2025")["basis"] == "cash"
+    posted.ok("journal", "add", "2025-01-31", "Joe's bill", "5110=900", "2100=-900")
+    report = posted.json("report", "pnl", "--period", "2025-01")
+    note = "Bills and invoices count on the day they were entered, not when they were paid: 2100 Accounts payable."
+    assert (report["basis"], report["notes"]) == ("modified cash", [note])
+    assert "USD, modified cash basis" in posted.ok("report", "balance-sheet", "--period", "2025-02").out
+    assert posted.json("report", "pnl", "--period", "2025-02")["basis"] == "cash"
+
+
+def test_the_type_of_an_unknown_account_is_for_the_person_to_say(ws: Workspace) -> None:
+    trial = TRIAL.replace("5020,Software", "Petty cash,Petty cash")
+    done = ws("start-from", put(ws, "trial.csv", trial), "--from", "2025-01-01")
+    refused(
+        done, 3, "cleared accounts add NUMBER 'Petty cash' --type TYPE",
+        "TYPE is one of asset, liability, equity, revenue, expense; NUMBER one that is free",
+    )  # fmt: skip
+
+
+def test_of_many_entries_taken_back_only_some_are_listed(ws: Workspace) -> None:
+    journal = "".join(f"2025-01-02 a{n}\n  Expenses:5020  {n}.00 USD\n  Assets:1010\n\n" for n in range(1, 40))
+    ws.ok("start-from", put(ws, "books.journal", journal))
+    assert "2025-01-058 … 2025-01-078 (39 in all)" in ws.ok("queue", "undo").out
+
+
 def test_a_trial_balance_that_was_taken_back_can_come_again(ws: Workspace) -> None:
     ws.ok("start-from", put(ws, "wrong.csv", TRIAL.replace("50.00,", "60.00,").replace("300.00", "310.00")),
           "--from", "2025-01-01")  # fmt: skip
