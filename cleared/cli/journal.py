@@ -177,7 +177,7 @@ def add_journal_entry(
     The amounts sum to zero. What a bank's file will bring needs no such entry. cleared queue undo takes it back.
     """
     from cleared.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
-    from cleared.decisions.journal_decisions import OPENING_BALANCES
+    from cleared.ledger.chart import OPENING_BALANCES
 
     host, legs = open_host(workspace), [parse_leg(line) for line in lines]
     entry, commit = add_entry_by_hand(

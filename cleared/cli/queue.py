@@ -314,7 +314,7 @@ def _list_ids(ids: Sequence[str]) -> str:
     """The ids; of very many only the first and the last: ``--json`` has them all."""
     if len(ids) <= _MAX_IDS:
         return ", ".join(ids)
-    return f"{', '.join(ids[:_MAX_IDS - 1])} … {ids[-1]} ({len(ids)} in all)"
+    return f"{', '.join(ids[: _MAX_IDS - 1])} … {ids[-1]} ({len(ids)} in all)"
 
 
 def _print_decision(result: DecisionResult, json: bool, verb: str) -> None:

@@ -72,7 +72,7 @@ def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json
 
 
 def _print_reconciliation(data: dict[str, Any]) -> None:
-    from cleared.decisions.journal_decisions import OPENING_BALANCES
+    from cleared.ledger.chart import OPENING_BALANCES
 
     name = f"{data['account_id']} {data['account_name']}"
     if data["difference"] == "0":

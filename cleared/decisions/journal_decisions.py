@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import ENTRY
@@ -12,11 +11,10 @@ from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.errors import PolicyError
+from cleared.ledger.chart import OPENING_BALANCES
 from cleared.ledger.entry import ZERO, Leg
 from cleared.primitives.voiding import void_with_corrections
 from cleared.schema import money
-
-OPENING_BALANCES: Final = 3900
 
 
 def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:

@@ -15,6 +15,8 @@ HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")
 TYPES: Final = ("asset", "liability", "equity", "revenue", "expense")
 MAX_ACCOUNTS: Final = 20_000
+OPENING_BALANCES: Final = 3900
+"""What accounts began with is posted against this one, in every chart."""
 
 
 @dataclass(frozen=True, slots=True)
