@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cleared.decisions.receipt_filing import FiledReceipts
 
 app = new_group()
+_MAX_LIKELY: Final = 5
+"""Payments that are shown where several fit a receipt."""
 ReceiptArgument = Annotated[
     str,
     typer.Argument(metavar="RECEIPT", help="The beginning of its digest (cleared receipt list), or its name."),
@@ -55,7 +57,8 @@ def add_receipts(
             {
                 "receipts": [
                     {"name": f.receipt.name, "sha256": f.receipt.sha256, "file": f.receipt.file, "new": f.is_new,
-                     "entries": list(f.receipt.entries), "proposed": f.proposed.entry_id if f.proposed else None}
+                     "entries": list(f.receipt.entries), "proposed": f.proposed.entry_id if f.proposed else None,
+                     "likely": [payment.entry_id for payment in f.likely]}
                     for result in results for f in result.filed
                 ],
                 "refused": [{"name": name, "why": why} for result in results for name, why in result.refused],
@@ -80,6 +83,10 @@ def _print_filed(results: list[FiledReceipts], *, inbox: bool) -> None:
         if each.proposed is not None:
             payment = each.proposed
             print_line(f"  Perhaps of {payment.entry_id}, {payment.day} {payment.amount} {escape_text(payment.text)}.")
+        elif each.likely:
+            print_line(f"  {len(each.likely)} payments fit it. cleared receipt link {receipt.sha256[:8]} with one of:")
+            for payment in each.likely[:_MAX_LIKELY]:
+                print_line(f"    {payment.entry_id}  {payment.day}  {payment.amount}  {escape_text(payment.text)}")
     if inbox and not filed and not any(result.refused for result in results):
         print_line("Nothing lies in receipts/inbox/.")
     for result in results:

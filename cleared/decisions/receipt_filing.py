@@ -54,6 +54,8 @@ class FiledReceipt:
     is_new: bool
     proposed: Payment | None = None
     """The payment that it was proposed for, on a card."""
+    likely: tuple[Payment, ...] = ()
+    """Several payments that fit it as well: a person has to say which."""
 
 
 @dataclass(slots=True)
@@ -207,8 +209,10 @@ def _propose_all(
     context: Context, filed: Iterable[FiledReceipt], receipts: Mapping[str, Receipt]
 ) -> Iterator[FiledReceipt]:
     filed = list(filed)
-    proposed = propose_links(context, [each.receipt for each in filed], receipts)
-    yield from (replace(each, proposed=proposed.get(each.receipt.sha256)) for each in filed)
+    likely = propose_links(context, [each.receipt for each in filed], receipts)
+    for each in filed:
+        fits = likely.get(each.receipt.sha256, [])
+        yield replace(each, proposed=fits[0]) if len(fits) == 1 else replace(each, likely=tuple(fits))
 
 
 def stage_rows(context: Context, rows: Iterable[str], before: bytes | None = None) -> dict[str, bytes | None]:

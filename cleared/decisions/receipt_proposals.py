@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECEIPT
-from cleared.ledger.receipt_matching import Payment, find_payment, first_day, list_payments
+from cleared.ledger.receipt_matching import Payment, find_likely, first_day, list_payments
 from cleared.ledger.receipts import Receipt, group_by_entry, parse_receipts
 from cleared.primitives.context import Context
 from cleared.schema import money
@@ -24,9 +24,11 @@ def propose_kept_receipts(context: Context) -> None:
     propose_links(context, (each for each in receipts.values() if not each.entries), receipts)
 
 
-def propose_links(context: Context, loose: Iterable[Receipt], receipts: Mapping[str, Receipt]) -> dict[str, Payment]:
-    """Stage a card for each receipt without an entry that stands, where one payment fits; SHA-256 → the payment.
-    Nothing is asked twice."""
+def propose_links(
+    context: Context, loose: Iterable[Receipt], receipts: Mapping[str, Receipt]
+) -> dict[str, list[Payment]]:
+    """Stage a card for each receipt without an entry that stands, where one payment fits; SHA-256 → that payment, or
+    several that fit as well. Nothing is asked twice."""
     loose = [each for each in loose if each.amounts and not _proves_any(context, each)]
     if not loose:
         return {}
@@ -38,15 +40,15 @@ def propose_links(context: Context, loose: Iterable[Receipt], receipts: Mapping[
     )
     banks = set(context.ledger_accounts.values())
     payments = [each for each in list_payments(entries, banks) if each.entry_id not in taken]
-    proposed: dict[str, Payment] = {}
+    likely: dict[str, list[Payment]] = {}
     for receipt in loose:
-        payment = find_payment(receipt, payments, context.today)
-        if payment is not None and card_id(RECEIPT.name, receipt.sha256, payment.entry_id) not in (
-            context.cards.committed_cards
-        ):
-            _stage_card(context, receipt, payment)
-            proposed[receipt.sha256] = payment
-    return proposed
+        fits = find_likely(receipt, payments, context.today)
+        if len(fits) == 1:
+            if card_id(RECEIPT.name, receipt.sha256, fits[0].entry_id) in context.cards.committed_cards:
+                continue
+            _stage_card(context, receipt, fits[0])
+        likely[receipt.sha256] = fits
+    return likely
 
 
 def _proves_any(context: Context, receipt: Receipt) -> bool:

@@ -40,16 +40,16 @@ def list_payments(entries: Iterable[Entry], bank_accounts: Collection[int]) -> I
             yield Payment(entry.entry_id, entry.date, abs(moved), moved < 0, entry.counterparty or entry.description)
 
 
-def find_payment(receipt: Receipt, payments: Collection[Payment], today: date) -> Payment | None:
-    """The one payment that a receipt is likely about; None where there is none, or two are as likely."""
+def find_likely(receipt: Receipt, payments: Collection[Payment], today: date) -> list[Payment]:
+    """The payments that a receipt is most likely about: none, one, or several that are as likely."""
     ranked: list[tuple[int, int, Payment]] = []
     for payment in payments:
         if payment.amount in receipt.amounts and (days := _days_between(receipt, payment.day, today)) is not None:
             ranked.append((receipt.amounts.index(payment.amount), days, payment))
     ranked.sort(key=lambda each: each[:2])
-    if not ranked or (len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]):
-        return None
-    return ranked[0][2] if receipt.days or len(ranked) == 1 else None
+    if not receipt.days:
+        return [payment for *_, payment in ranked]
+    return [payment for *likely, payment in ranked if tuple(likely) == ranked[0][:2]]
 
 
 def _days_between(receipt: Receipt, paid: date, today: date) -> int | None:

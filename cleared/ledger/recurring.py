@@ -68,7 +68,9 @@ def find_recurring(account: str, lines: Iterable[BankLine], new: set[str], throu
         if len(charges) >= _FEWEST:
             charges.sort(key=lambda line: (line.posted_date, line.row, line.line_id))
             series = f"{account}:{hashlib.sha256(payee.encode()).hexdigest()[:16]}"
-            yield from _judge_series(series, payee, charges, new, through)
+            for finding in _judge_series(series, payee, charges, new, through):
+                if finding.due is None or not _came_otherwise(finding, by_payee.values()):
+                    yield finding
 
 
 def _judge_series(
@@ -88,6 +90,17 @@ def _judge_series(
         due = _add_month(last[-1].posted_date)
         if (through - due).days > _GRACE:
             yield RecurringFinding("missing", series, last[-1].line_id, payee, tuple(last), due)
+
+
+def _came_otherwise(finding: RecurringFinding, payees: Iterable[Sequence[BankLine]]) -> bool:
+    """Whether a payee who was never seen before charged the same amount when a charge was missing: banks write a name
+    otherwise in another format, or after a change of theirs."""
+    last, due = finding.lines[-1], finding.due
+    return due is not None and any(
+        all(line.posted_date > last.posted_date for line in charges)
+        and any(line.amount == last.amount and abs((line.posted_date - due).days) <= _GRACE for line in charges)
+        for charges in payees
+    )
 
 
 def _is_monthly(charges: Sequence[BankLine]) -> bool:

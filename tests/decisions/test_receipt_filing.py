@@ -63,6 +63,18 @@ def test_b29_a_receipt_of_the_inbox_is_kept_proposed_and_linked(posted: Workspac
     assert posted("receipt", "add").out == "Nothing lies in receipts/inbox/.\n"
 
 
+def test_of_several_payments_that_fit_a_person_says_which(posted: Workspace) -> None:
+    posted.drop("two.csv", chase(("02/06/2025", "SHOP A", "-80.00"), ("02/06/2025", "SHOP B", "-80.00")))
+    posted.run("ingest")
+    drop_receipt(posted, "2025-02-05 Shop 80,00.jpg", b"\xff\xd8")
+    done = posted.ok("receipt", "add")
+    assert "2 payments fit it. cleared receipt link" in done.out and "2025-02-001  2025-02-06  80.00  SHOP" in done.out
+    assert receipt_cards(posted) == []
+    digest = posted.json("receipt", "list")["receipts"][0]["sha256"]
+    posted.ok("receipt", "link", digest[:8], "2025-02-002")
+    posted.in_order()
+
+
 def test_b29_a_receipt_may_come_before_its_entry(posted: Workspace) -> None:
     """B29: an import that brings the entry proposes what lies there; each pair is asked once."""
     drop_receipt(posted, "2025-02-05 Zephyr 80,00.jpg", b"\xff\xd8")

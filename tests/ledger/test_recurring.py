@@ -40,6 +40,17 @@ def test_rent_that_did_not_come_is_said_once_it_is_late() -> None:
     assert found(months(2), [], date(2025, 5, 11)) == [], "two are no series"
 
 
+def test_rent_that_came_under_a_new_text_is_not_missing() -> None:
+    """Another format of the bank breaks the text elsewhere; a second tenant of the same amount hides nothing."""
+    rent, renamed = months(4), line(date(2025, 5, 2), "-900.00", "DOWNTOWN PROP. 5/25")
+    assert found([*rent, renamed], [], date(2025, 5, 20)) == []
+    assert [f.what for f in found([*rent, line(date(2025, 5, 2), "-901.00", "SHOP")], [], date(2025, 5, 20))] == [
+        "missing"
+    ]
+    other = months(5, text="UPTOWN GARAGE")
+    assert [f.payee for f in found([*rent, *other], [], date(2025, 5, 20))] == ["DOWNTOWN PROPERTIES RENT"]
+
+
 def test_a_second_charge_and_a_price_up_by_a_fifth() -> None:
     rent = months(4)
     twice = line(date(2025, 4, 9), "-900.00")
