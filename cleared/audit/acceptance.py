@@ -5,8 +5,13 @@ from __future__ import annotations
 from cleared.audit.provenance import find_unexplained_commits
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import ORIGIN_TRAILERS, Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import (
+    ORIGIN_TRAILERS,
+    Decision,
+    DecisionContext,
+    commit_decision,
+    require_commit,
+)
 from cleared.decisions.signatures import ACCEPTS_TRAILER
 from cleared.errors import PolicyError, UsageError
 from cleared.vcs import Snapshot, history

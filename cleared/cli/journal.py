@@ -152,7 +152,7 @@ def void_journal_entry(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
-    from cleared.decisions.journal_decisions import void_entry
+    from cleared.decisions.entry_voiding import void_entry
 
     original, reversal, commit = void_entry(open_host(workspace), entry_id, reason)
     if json:
@@ -242,8 +242,11 @@ def accept_unknown_commit(
 
 @app.command("open")
 def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Post the opening balances that config.yaml names (bank_accounts: … opening:), each once, against 3900."""
-    from cleared.decisions.journal_decisions import post_opening_balances
+    """Post what bank accounts held before their first row, each once, against 3900 Opening balances.
+
+    As config.yaml says (bank_accounts: … opening:), else as the balances in the bank's files say.
+    """
+    from cleared.decisions.opening_balances import post_opening_balances
 
     ids, commit = post_opening_balances(open_host(workspace))
     if json:

@@ -86,7 +86,8 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         held, day, account = data["opening"]["balance"], data["opening"]["date"], data["account_id"]
         other = held[1:] if held.startswith("-") else f"-{held}"
         print_line(f"That is what the account held before its first row, on {day}, and no entry has it. To book it:")
-        print_line(f'  cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}')
+        by_hand = f'cleared journal add {day} "Opening balance" {account}={held} {OPENING_BALANCES}={other}'
+        print_line(f"  {by_hand if data['opening']['shared'] else 'cleared journal open'}")
         return
     if Decimal(data["stated"]) == -Decimal(data["booked"]):
         print_line(f"It is the same amount with the other sign. What is owed is negative: --balance {data['booked']}")

@@ -12,8 +12,7 @@ from typing import Final
 from cleared.changes import commit_messages
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.chart import HEADER, OPTIONAL, TYPES, Account, Chart, parse_chart
 from cleared.ledger.csv_text import encode, format_record, read_records

@@ -233,3 +233,9 @@ def _stage_first_of_two(
 
 def _refuse_script(name: str, args: object) -> None:
     raise PolicyError("a decision runs no script")
+
+
+def require_commit(commit: str | None) -> str:
+    """The commit of a decision that cannot come to nothing."""
+    assert commit is not None
+    return commit

@@ -17,8 +17,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import open_books
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.decisions.reconciling import withdraw_balances
 from cleared.decisions.signatures import read_parents
 from cleared.errors import Place, PolicyError, UsageError

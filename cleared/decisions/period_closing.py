@@ -11,9 +11,8 @@ from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.decisions.grown_files import return_grown_files
-from cleared.decisions.journal_decisions import require_commit
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.checks import check_books, trial_balance_digest
 from cleared.ledger.periods import PeriodMark, append_mark

@@ -18,8 +18,7 @@ from cleared.cards.kinds import RECEIPT
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.ledger.receipt_matching import Payment

@@ -11,8 +11,7 @@ from cleared.books_index.journal_index import EntryFilter, JournalIndex, open_in
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.errors import PolicyError, UsageError
 from cleared.ledger.agreed_balances import WITHDRAWN, AgreedBalance, append_agreed_balances
 from cleared.ledger.entry import Entry

@@ -12,8 +12,7 @@ from typing import Any, Final
 from cleared.approvals.person_only import refuse_in_job
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision, require_commit
 from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.importers.base import Faults
 from cleared.ledger.chart import OPENING_BALANCES, TYPES

@@ -8,8 +8,7 @@ from cleared.approvals.person_only import refuse_in_job
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.decisions.journal_decisions import require_commit
+from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.decisions.shown_cards import refuse_changed
 from cleared.errors import ClearedError, PolicyError, UsageError
 from cleared.proposals.approval import Signer

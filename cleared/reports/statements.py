@@ -137,7 +137,7 @@ def _note_openings(books: ReportBooks) -> list[str]:
         return []
     return [
         f"No opening balance is posted (of {', '.join(missing)}): balances are those since the first entry. "
-        "cleared journal open posts those of config.yaml."
+        "cleared journal open posts them."
     ]
 
 

@@ -50,7 +50,11 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
         found = reconcile_account(read_facts(host, index, bank, account), day, stated)
-    return {"account_id": account, "account_name": info.account_name if info else "", **_reconciliation_data(found)}
+    return {
+        "account_id": account,
+        "account_name": info.account_name if info else "",
+        **_reconciliation_data(found, is_shared=len(names) > 1),
+    }
 
 
 def parse_balance(host: Host, text: str) -> Decimal:
@@ -67,7 +71,7 @@ def parse_balance(host: Host, text: str) -> Decimal:
     return amount.quantize(money.quantum(host.bounds.places))
 
 
-def _reconciliation_data(found: Reconciliation) -> dict[str, Any]:
+def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str, Any]:
     return {
         "date": found.day.isoformat(), "stated": to_json(found.stated), "booked": to_json(found.booked),
         "difference": to_json(found.difference) if found.difference else "0",
@@ -80,7 +84,8 @@ def _reconciliation_data(found: Reconciliation) -> dict[str, Any]:
             {"reason": each.reason, "rows": [_row_data(row) for row in each.rows]} for each in found.explanations
         ],
         "gave_up": found.gave_up,
-        "opening": {"date": found.opening.day.isoformat(), "balance": to_json(found.opening.amount)}
+        "opening": {"date": found.opening.day.isoformat(), "balance": to_json(found.opening.amount),
+                    "shared": is_shared}
         if found.opening else None,
     }  # fmt: skip
 
@@ -126,7 +131,7 @@ def _find_completeness(host: Host, index: JournalIndex, bank: BankBook) -> list[
         shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
         facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
         found = find_completeness(facts)
-        opening = facts.find_unbooked_opening() if found.through is None else None
+        opening = facts.find_unbooked_opening() if found.through is None and not shares else None
         agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
         rows.append(
             {
@@ -163,7 +168,7 @@ def describe_completeness(account: dict[str, Any]) -> str:
     if account["reconciled"]:
         through += f", reconciled through {account['reconciled']['date']} by {account['reconciled']['by']}"
     if account["opening"]:
-        through += f"; its opening balance of {account['opening']['balance']} is not booked"
+        through += f"; its opening balance of {account['opening']['balance']} is not booked (cleared journal open)"
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
     return f"{account['name']}: {through}"

@@ -20,7 +20,7 @@ from typing import Any
 from cleared.app import open_workspace
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import SystemClock
-from cleared.decisions.journal_decisions import void_entry
+from cleared.decisions.entry_voiding import void_entry
 from cleared.decisions.period_closing import close_period
 from cleared.triggers.manual_runs import run_now
 

@@ -34,7 +34,7 @@ from harness import Workspace
 
 from cleared import queries
 from cleared.app import open_workspace
-from cleared.decisions.journal_decisions import void_entry
+from cleared.decisions.entry_voiding import void_entry
 from cleared.errors import ClearedError, Interrupted
 from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_now

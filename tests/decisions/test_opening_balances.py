@@ -29,7 +29,7 @@ def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
 
 
 def test_an_opening_balance_that_was_voided_is_posted_again_corrected(ws: Workspace) -> None:
-    refused(ws("journal", "open"), 3, "no opening balance to post", "Write opening:")
+    refused(ws("journal", "open"), 3, "no opening balance to post", "cleared journal add DATE")
     _with_opening(ws, "1000.00")
     ws.ok("journal", "open")
     ws.ok("journal", "void", "2024-12-001", "--reason", "a wrong balance")

@@ -17,7 +17,7 @@ from cleared.app import open_workspace
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.clock import FixedClock
-from cleared.decisions.journal_decisions import void_entry
+from cleared.decisions.entry_voiding import void_entry
 from cleared.decisions.period_closing import close_period, reopen_period
 from cleared.errors import ClearedError
 from cleared.triggers.manual_runs import run_now

@@ -20,7 +20,8 @@ def test_the_books_agree_with_the_bank(posted: Workspace) -> None:
 
 def test_what_an_account_began_with_is_named(posted: Workspace) -> None:
     """The command that is shown books it."""
-    assert "not complete; its opening balance of 1000.00 is not booked" in posted.ok("status").out
+    status = posted.ok("status").out
+    assert "not complete; its opening balance of 1000.00 is not booked (cleared journal open)" in status
     with unchanged(posted):
         done = posted("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
     assert done.code == 1 and "before its first row, on 2025-01-02" in done.out
@@ -28,6 +29,13 @@ def test_what_an_account_began_with_is_named(posted: Workspace) -> None:
     assert command[:2] == ["cleared", "journal"]
     posted.ok(*command[1:])
     posted.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "2446.40")
+    (opening,) = [each for each in posted.entries() if each["tags"] == ["@kind=opening"]]
+    assert opening["date"] == "2025-01-02" and opening["evidence"] == "the first balance in the bank's files"
+    refused(posted("journal", "open"), 3, "the opening balances are posted already: " + opening["entry_id"])
+    cash = posted.json("report", "cash-flow", "--period", "2025-01")["rows"]
+    held = [row["1010"] for row in cash if row["label"] in ("Cash at the beginning", "Cash at the end")]
+    assert held == ["1000.00", "2446.40"]
+    posted.in_order()
 
 
 def test_a_doubled_entry_is_named(posted: Workspace) -> None:
