@@ -159,11 +159,15 @@ def find_end_balances(file: ImportFile) -> tuple[Balance | None, Balance | None]
 
 
 def find_covered_days(file: ImportFile) -> tuple[date | None, date | None]:
-    """First and last day of its rows; of a file without any, the days it says it is about."""
+    """First and last day of its rows, or the day after that for whose end it states a balance that counts; of a file
+    without rows, the days it says it is about."""
     days = [row.posted_date for row in file.rows]
-    if days:
-        return min(days), max(days)
     first, last = file.statements[0], file.statements[-1]
+    if days:
+        _, closing = find_end_balances(file)
+        end = closing.day if closing is not None and closing is last.closing else None
+        is_within = end is not None and (last.last_day is None or end <= last.last_day)
+        return min(days), max(*days, end) if end is not None and is_within else max(days)
     stated = [first.first_day or (first.opening.day if first.opening else None),
               last.last_day or (last.closing.day if last.closing else None)]  # fmt: skip
     known = [day for day in stated if day is not None]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from harness import Workspace, chase, refused, unchanged
+from statement_files import LINES, MONTH, write_camt
 
 OPENING = ("journal", "add", "2025-01-01", "Opening", "1010=1000.00", "3900=-1000.00")
 
@@ -144,3 +146,19 @@ def test_what_is_owed_and_written_without_its_sign_is_said(ws: Workspace) -> Non
     ws.put("config.yaml", ws.read("config.yaml").replace("ledger_account: 1010", "ledger_account: 2010", 1))
     done = ws("reconcile", "2010", "--date", "2025-01-31", "--balance", "4.50")
     assert done.code == 1 and "What is owed is negative: --balance -4.50\n" in done.out
+
+
+def test_a_statement_counts_through_the_day_of_its_closing_balance(ws: Workspace) -> None:
+    """Nothing moved in the last days of the month: the bank has said so, the books are complete through it."""
+    text = write_camt(replace(MONTH, lines=LINES[:4]))
+    at = text.rindex("2025-01-10", 0, text.index("<Ntry>"))
+    file = ws.root.parent / "january.xml"
+    file.write_text(text[:at] + "2025-01-31" + text[at + 10 :])
+    ws.ok("bank", "add", str(file), "--account", "checking", "--yes")
+    ws.ok("journal", "open")
+    assert [account["through"] for account in ws.json("status")["accounts"]] == ["2025-01-31"]
+    ws.drop("february.csv", chase(("02/03/2025", "SHOP", "-1.00", "2445.40")))
+    ws.run("ingest")
+    assert not [card for card in ws.cards() if card["kind"] == "balance_gap"]
+    assert [account["through"] for account in ws.json("status")["accounts"]] == ["2025-02-03"]
+    ws.in_order()
