@@ -14,7 +14,7 @@ from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
 from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.errors import PolicyError, UsageError
-from cleared.ledger.chart import HEADER, OPTIONAL, TYPES, Account, Chart, parse_chart
+from cleared.ledger.chart import HEADER, INCOME_TYPES, OPTIONAL, TYPES, Account, Chart, parse_chart
 from cleared.ledger.csv_text import encode, format_record, read_records
 from cleared.ledger.staged_journal import Books
 from cleared.sandbox.header import parse_header
@@ -195,7 +195,7 @@ def _require_open(chart: Chart, account_id: int) -> Account:
 
 def _refuse_balance(books: Books, account: Account, day: date) -> None:
     """Raises ``PolicyError`` where something stands on the account: ever, or for income and expenses in this year."""
-    year = account.balance_year(day)
+    year = day.year if account.account_type in INCOME_TYPES else None
     balance: Decimal = books.account_balance(account.account_id, year=year)
     if balance:
         raise PolicyError(

@@ -14,6 +14,8 @@ from cleared.light_dataclass import dataclass
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")
 TYPES: Final = ("asset", "liability", "equity", "revenue", "expense")
+INCOME_TYPES: Final = ("revenue", "expense")
+"""Their balances begin each year anew."""
 MAX_ACCOUNTS: Final = 20_000
 OPENING_BALANCES: Final = 3900
 """What accounts began with is posted against this one, in every chart."""
@@ -30,10 +32,6 @@ class Account:
     description: str
     status: str = "open"
     closed_on: date | None = None
-
-    def balance_year(self, day: date) -> int | None:
-        """The year whose entries make its balance on a day: income and expenses begin each year anew. None: all."""
-        return day.year if self.account_type in ("revenue", "expense") else None
 
 
 class Chart:

@@ -14,6 +14,7 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.errors import Place
 from cleared.ledger.agreed_balances import AgreementCheck
+from cleared.ledger.chart import INCOME_TYPES
 from cleared.ledger.entry import TRANSITIONS, ZERO, Entry, leg_suffix
 from cleared.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
 from cleared.ledger.receipts import ReceiptCheck, parse_receipts
@@ -52,15 +53,19 @@ def _check_journal(books: Books) -> list[Violation]:
 
 
 def _check_closed_accounts(books: Books) -> list[Violation]:
-    """An entry dated before the day on which an account was closed leaves nothing on it."""
+    """An entry dated before the day on which an account was closed leaves nothing on it; of income and expenses only
+    the figures of that year change."""
     if not books.staged:  # nor is a chart needed then that may be missing
         return []
-    closed = {a.account_id: a for a in books.chart.accounts.values() if a.status == "closed" and a.closed_on}
+    closed = {
+        account.account_id: account for account in books.chart.accounts.values()
+        if account.status == "closed" and account.closed_on and account.account_type not in INCOME_TYPES
+    }  # fmt: skip
     last_users = {leg.account_id: e for e in books.list_staged() for leg in e.legs} if closed else {}
     violations = []
     for account_id in last_users.keys() & closed.keys():
         account, entry = closed[account_id], last_users[account_id]
-        balance = books.account_balance(account_id, year=account.balance_year(account.closed_on or entry.date))
+        balance = books.account_balance(account_id)
         if balance:
             violations.append(
                 Violation(

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Final
 
 from cleared.books_index.month_facts import OPENING
-from cleared.ledger.chart import OPENING_BALANCES
+from cleared.ledger.chart import INCOME_TYPES, OPENING_BALANCES
 from cleared.reports.report import Report
 from cleared.reports.report_books import ReportBooks
 
@@ -17,7 +17,6 @@ RECEIVABLE: Final = 1200
 PAYABLE: Final = 2100
 """Bills that wait to be paid, in every chart: paying one is a payment to its vendor, though no expense."""
 _ACCRUED: Final = {RECEIVABLE: "asset", PAYABLE: "liability"}
-_OF_INCOME: Final = ("revenue", "expense")
 _OF_THE_YEAR: Final = frozenset({"pnl", "cash-flow", "monthly", "tax"})
 """Reports of what happened in a period."""
 
@@ -53,7 +52,7 @@ def _describe_taken_over(books: ReportBooks, report: Report) -> Iterator[str]:
     if first is None or not date(*first, 1) <= report.period.end or report.period.start >= _end_of(first):
         return
     days = books.index.month_sums(first).days.values()
-    if not any(OPENING_BALANCES in day and any(books.is_of(n, *_OF_INCOME) for n in day) for day in days):
+    if not any(OPENING_BALANCES in day and any(books.is_of(n, *INCOME_TYPES) for n in day) for day in days):
         return  # the entries need not be read
     entries = books.index.month_entries(first)
     for at, tags in enumerate(entries.list_texts("tags", range(len(entries)))):
@@ -61,7 +60,7 @@ def _describe_taken_over(books: ReportBooks, report: Report) -> Iterator[str]:
         if (
             entry is not None
             and entry.date > report.period.start
-            and any(books.is_of(leg.account_id, *_OF_INCOME) for leg in entry.legs)
+            and any(books.is_of(leg.account_id, *INCOME_TYPES) for leg in entry.legs)
         ):
             what = "Cash of before" if report.name == "cash-flow" else "Income and expenses of before"
             how = "is not in it: the books begin with what was" if report.name == "cash-flow" else "were"
