@@ -210,6 +210,7 @@ def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
 def _plan_accounts(host: Host, name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> BankSetup:
     from cleared.errors import UsageError
     from cleared.importing.bank_setup import plan_accounts
+    from cleared.queries import read_accounts
 
     ids = {account.id for account in config.bank_accounts}
     if choices.existing is not None and choices.existing not in ids:
@@ -217,7 +218,8 @@ def _plan_accounts(host: Host, name: str, parsed: ParsedFile, config: Config, ch
     if choices.id is not None and choices.id in ids:
         raise UsageError(f"there is a bank account {choices.id!r} already", remedy="Is it that one? --account ID.")
     root = host.root / host.layout.books_dir / "bank"
-    return plan_accounts(name, parsed, config, choices, lambda account_id: (root / account_id).is_dir())
+    chart = {row["account_id"] for row in read_accounts(host)}
+    return plan_accounts(name, parsed, config, choices, lambda account_id: (root / account_id).is_dir(), chart)
 
 
 def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> None:

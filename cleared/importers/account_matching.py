@@ -215,12 +215,23 @@ def find_account_type(format: str) -> str:
     return str(getattr(BUILT_IN.get(format) or load_presets().get(format), "account_type", "checking"))
 
 
-def suggest_ledger_account(type: str, config: Config) -> int:
-    """A number in the books for another bank account of this type."""
-    first = {"credit_card": 2010, "processor": 1050}.get(type, 1010)
+def name_bank(format: str) -> str:
+    """The bank whose files have this format: ``N26``; empty for formats of many banks."""
+    from cleared.importers.csv_presets import load_presets
+
+    preset = load_presets().get(format)
+    return preset.title.split(",")[0] if preset is not None else ""
+
+
+def suggest_ledger_account(type: str, config: Config, chart: Collection[int] = ()) -> int:
+    """A number in the books for another bank account of this type: the one that every chart has for it, else one that
+    is free. ``chart``: the numbers that there are; without them likely ones are taken."""
+    first = {"credit_card": 2010, "processor": 1050, "savings": 1020}.get(type, 1010)
     used = {a.ledger_account for a in config.bank_accounts}
-    number: int = next(n for n in (first, *range(first + 10, first + 1000)) if n not in used)
-    return number
+    if first not in used:
+        return first
+    others = range(first + 1, first + 1000) if chart else range(first + 10, first + 1000)
+    return next(n for n in others if n not in used and n not in chart)
 
 
 def _suggest_account(name: str, parsed: ParsedFile, hints: dict[str, list[str]], config: Config) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
@@ -11,7 +12,7 @@ from cleared.config.bank_section import BankAccount
 from cleared.config.model import Config
 from cleared.errors import UsageError
 from cleared.importers import ImportFileError, resolve_account
-from cleared.importers.account_matching import find_account_type, is_number_of, suggest_ledger_account
+from cleared.importers.account_matching import find_account_type, is_number_of, name_bank, suggest_ledger_account
 from cleared.light_dataclass import dataclass
 from cleared.schema.bank_row import ParsedFile, Statement
 
@@ -45,10 +46,12 @@ class BankSetup:
 
 
 def plan_accounts(
-    name: str, parsed: ParsedFile, config: Config, choices: AccountChoices, has_lines: Callable[[str], bool]
+    name: str, parsed: ParsedFile, config: Config, choices: AccountChoices, has_lines: Callable[[str], bool],
+    chart: Collection[int],
 ) -> BankSetup:  # fmt: skip
     """The bank accounts that the file needs beside those that it fits. ``has_lines``: whether files of an account were
-    imported before; one without any, and without ``match``, is taken for the file's own."""
+    imported before; one without any, and without ``match``, is taken for the file's own. ``chart``: the numbers of the
+    accounts in the books."""
     setup = BankSetup()
     taken = {account.id for account in config.bank_accounts}
     used = {account.ledger_account for account in config.bank_accounts}
@@ -65,7 +68,7 @@ def plan_accounts(
         if free is not None:
             setup.changes |= _adopt_account(free, parsed, statement, config, has_lines(free.id))
             continue
-        entry = _describe_account(parsed, statement, config, kind, choices, taken, used)
+        entry = _describe_account(parsed, statement, config, kind, choices, taken, {*chart, *used}, used)
         taken.add(str(entry["id"]))
         used.add(int(entry["ledger_account"]))
         setup.new.append(entry)
@@ -135,18 +138,21 @@ def _adopt_account(
 
 def _describe_account(
     parsed: ParsedFile, statement: Statement, config: Config, kind: str, choices: AccountChoices,
-    taken: Collection[str], used: Collection[int],
+    taken: Collection[str], chart: Collection[int], used: Collection[int],
 ) -> dict[str, Any]:  # fmt: skip
+    """The entry of ``bank_accounts``. ``taken``: the ids that there are, ``used``: the accounts of the books that bank
+    accounts use, those of the same file among them."""
     digits = re.sub(r"[^0-9]", "", statement.account)[-4:]
-    base = {"credit_card": "card"}.get(kind, kind)
+    bank = name_bank(parsed.format)
+    base = re.sub(r"[^a-z0-9]+", "_", bank.lower()) or {"credit_card": "card"}.get(kind, kind)
     ids = [base, f"{base}_{digits}" if digits else base, *(f"{base}_{n}" for n in range(2, len(taken) + 3))]
     account_id = choices.id or next(i for i in ids if i not in taken)
-    ledger = choices.ledger_account or suggest_ledger_account(kind, config)
-    while choices.ledger_account is None and ledger in used:
-        ledger += 10
+    ledger = choices.ledger_account or suggest_ledger_account(kind, config, chart)
+    if choices.ledger_account is None and ledger in used:  # by another account of this file
+        ledger = next(n for n in itertools.count(ledger + 1) if n not in chart)
     entry: dict[str, Any] = {"id": account_id}
-    if choices.name:
-        entry["name"] = choices.name
+    if name := choices.name or bank:
+        entry["name"] = name
     entry |= {"type": kind, "ledger_account": ledger, "format": parsed.format}
     currency = statement.currency or next((row.currency for row in statement.rows if row.currency), None)
     if currency and currency != config.business.currency:

@@ -57,7 +57,7 @@ def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, f
     accounts = load_config(ws.read("config.yaml")).bank_accounts
     assert [(a.id, a.type, a.ledger_account, a.match.account) for a in accounts] == [
         ("checking", "checking", 1010, "1234567890"), ("card", "credit_card", 2010, "4111XXXXXXXX1234"),
-        ("checking_55", "checking", 1020, "55"),
+        ("checking_55", "checking", 1011, "55"),
     ]  # fmt: skip
     assert len(ws.entries()) == 7
     with unchanged(ws):
@@ -209,3 +209,17 @@ def test_the_sign_of_a_card_with_mostly_positive_amounts_is_asked(
     ws.ok("bank", "add", str(file), "--type", type_, "--sign", "inverted", "--yes", "--no-run")
     rows = ws.json("import", "--preview", str(file))["statements"][0]["rows"]
     assert [row["amount"] for row in rows] == ["-29.99", "-5.10", "842.17"]
+
+
+def test_an_account_of_a_known_bank_has_its_name_and_an_account_of_its_own(ws: Workspace, tmp_path: Path) -> None:
+    """The savings of the chart stay what they are called."""
+    ws.drop("january.csv")
+    ws.run("ingest")
+    columns = "TransferWise ID,Date,Amount,Currency,Description,Payment Reference,Running Balance,Total fees"
+    file = tmp_path / "july.csv"
+    file.write_text(f"{columns}\nCARD-1,01-02-2025,-10.99,USD,Card transaction,,89.01,0.00\n")
+    ws.ok("bank", "add", str(file), "--yes")
+    row = ws.json("bank", "list")[-1]
+    assert (row["id"], row["name"], row["type"], row["ledger_account"]) == ("wise", "Wise", "checking", 1011)
+    names = {a["account_id"]: a["account_name"] for a in ws.json("accounts", "list")}
+    assert (names[1011], names[1020]) == ("Wise", "Business savings")
