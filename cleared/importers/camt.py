@@ -254,7 +254,7 @@ def _make_row(number: int, values: Values, places: int) -> BankRow:
     return BankRow(
         row=number,
         posted_date=_read_day(booked, "BookgDt"),
-        description=_describe_entry(values, side),
+        description=_describe_entry(values, side, has_id=bool(reference)),
         amount=amount.copy_negate() if side < 0 and amount else amount,
         type="-".join(filter(None, domain)) or _first(values, "BkTxCd/Prtry/Cd"),
         currency=read_currency(_first(values, "Amt@Ccy"), "Ccy"),
@@ -263,12 +263,15 @@ def _make_row(number: int, values: Values, places: int) -> BankRow:
     )
 
 
-def _describe_entry(values: Values, side: int) -> str:
-    """The other party and what it is for; where the bank put several together, its own words for that."""
+def _describe_entry(values: Values, side: int, *, has_id: bool) -> str:
+    """The other party and what it is for, without the name where that repeats it; where the bank put several together,
+    its own words for that. Without an id the text is the line's identity, and stays as it always was."""
     details, extra = "NtryDtls/TxDtls", _first(values, "AddtlNtryInf")
     other = "Cdtr" if side < 0 else "Dbtr"
     names = values.get(f"{details}/RltdPties/{other}/Nm") or values.get(f"{details}/RltdPties/{other}/Pty/Nm") or []
     purposes = values.get(f"{details}/RmtInf/Ustrd") or values.get(f"{details}/RmtInf/Strd/CdtrRefInf/Ref") or []
     if len(names) > 1 and extra:
         return extra
+    if has_id and names and purposes and purposes[0].casefold().startswith(names[0].casefold()):
+        names = names[1:]
     return " ".join(dict.fromkeys([*names, *purposes])) or extra or _first(values, f"{details}/AddtlTxInf")

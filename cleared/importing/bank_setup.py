@@ -18,6 +18,11 @@ from cleared.schema.bank_row import ParsedFile, Statement
 
 LIABILITIES = frozenset({"credit_card"})
 
+_KIND_NAMES = {
+    "checking": "Checking account", "savings": "Savings account", "credit_card": "Credit card",
+    "processor": "Payment processor",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class AccountChoices:
@@ -151,8 +156,7 @@ def _describe_account(
     if choices.ledger_account is None and ledger in used:  # by another account of this file
         ledger = next(n for n in itertools.count(ledger + 1) if n not in chart)
     entry: dict[str, Any] = {"id": account_id}
-    if name := choices.name or bank:
-        entry["name"] = name
+    entry["name"] = choices.name or bank or f"{_KIND_NAMES.get(kind, kind)} {digits}".rstrip()
     entry |= {"type": kind, "ledger_account": ledger, "format": parsed.format}
     currency = statement.currency or next((row.currency for row in statement.rows if row.currency), None)
     if currency and currency != config.business.currency:

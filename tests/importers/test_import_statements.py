@@ -163,6 +163,16 @@ def test_mt940_reversals_and_entry_dates_of_the_next_year() -> None:
     assert (row.amount, row.posted_date) == (Decimal("4.00"), date(2025, 3, 1))
 
 
+def test_camt_names_are_said_once_unless_the_text_is_the_identity() -> None:
+    line = Line("2025-01-31", "-1.00", "SHOP A", "F1")
+    text = write_camt(replace(MONTH, lines=(line,))).replace(
+        "</TxDtls>", "<RmtInf><Ustrd>Shop A order 7</Ustrd></RmtInf></TxDtls>"
+    )
+    assert only(text).rows[0].description == "Shop A order 7"
+    without = text.replace("<AcctSvcrRef>F1</AcctSvcrRef>", "")
+    assert only(without).rows[0].description == "SHOP A Shop A order 7"
+
+
 def test_pending_camt_entries_are_pending() -> None:
     rows = only(write_camt(MONTH).replace("<Sts>BOOK", "<Sts>PDNG", 1)).rows
     assert [r.state for r in rows] == ["pending", *["posted"] * 5]

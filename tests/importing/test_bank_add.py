@@ -53,7 +53,7 @@ def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, f
     file.write_text(write_ofx(MONTH, card, replace(MONTH, account="55", lines=())))
     with unchanged(ws):
         refused(ws("import", str(file)), 1, "no bank account fits", "cleared bank add FILE")
-    assert "new bank account: id card, type credit_card" in ws.ok("bank", "add", str(file)).err
+    assert "new bank account: id card, name Credit card 1234, type credit_card" in ws.ok("bank", "add", str(file)).err
     accounts = load_config(ws.read("config.yaml")).bank_accounts
     assert [(a.id, a.type, a.ledger_account, a.match.account) for a in accounts] == [
         ("checking", "checking", 1010, "1234567890"), ("card", "credit_card", 2010, "4111XXXXXXXX1234"),
