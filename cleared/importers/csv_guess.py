@@ -43,8 +43,8 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "balance": ("running balance", "running bal.", "balance", "saldo", "kontostand"),
     "amount": ("amount", "net", "betrag", "umsatz", "montant", "importe", "value"),
     "description": (
-        "description", "verwendungszweck", "details", "memo", "payee", "merchant", "name", "text", "narrative",
-        "buchungstext", "empfänger", "concepto", "libellé", "reference",
+        "description", "verwendungszweck", "details", "payee", "merchant", "counterparty", "name", "text", "narrative",
+        "buchungstext", "empfänger", "concepto", "libellé", "memo", "reference",
     ),
     "id": ("transaction id", "transaction reference", "id", "reference number", "fitid"),
     "currency": ("currency", "währung", "devise", "moneda"),
@@ -271,6 +271,7 @@ def _guess_columns(
         "direction": lambda column: {c.casefold() for c in column if c} <= _OUT | _IN,
         "currency": lambda column: all(re.fullmatch("[A-Z]{3}", c) for c in column),
         "id": lambda column: all(column) and len(set(column)) == len(column),
+        "description": lambda column: 2 * sum(map(bool, column)) >= len(column),
     }  # fmt: skip
     order = ("date", "transaction_date", "debit", "credit", "balance", "amount", "direction", "description", "id",
              "currency", "type")  # fmt: skip
@@ -290,6 +291,8 @@ def _guess_columns(
     free = [name for name in names if name not in columns.values()]
     if "date" not in columns and (name := next((n for n in free if _all_dates(cells[n])), None)):
         columns["date"] = name
+    if "date" not in columns and "transaction_date" not in said and "transaction_date" in columns:
+        columns["date"] = columns.pop("transaction_date")  # the only one
     numeric = (n for n in free if n not in columns.values() and _all_numbers(cells[n]) and all(cells[n]))
     if "amount" not in columns and "debit" not in columns and (name := next(numeric, None)):
         columns["amount"] = name

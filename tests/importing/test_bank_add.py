@@ -223,3 +223,15 @@ def test_an_account_of_a_known_bank_has_its_name_and_an_account_of_its_own(ws: W
     assert (row["id"], row["name"], row["type"], row["ledger_account"]) == ("wise", "Wise", "checking", 1011)
     names = {a["account_id"]: a["account_name"] for a in ws.json("accounts", "list")}
     assert (names[1011], names[1020]) == ("Wise", "Business savings")
+
+
+def test_cards_that_state_one_day_and_a_mostly_empty_memo() -> None:
+    """Brex lets its users choose the columns of a file, so none of its files is a preset."""
+    data = (
+        b"Transaction date,Amount,Original amount,Original currency,Merchant,Memo,Expense status\n"
+        b"2025-01-10,12.50,12.50,USD,Uber,,Approved\n2025-01-12,40.00,40.00,USD,Figma,seats,Approved\n"
+        b"2025-01-13,-4.00,-4.00,USD,Uber,,Approved\n"
+    )
+    guess = guess_profile(data, {"sign": "inverted"}, is_card=True)
+    assert guess.questions == {} and guess.values["columns"]["date"] == "Transaction date"
+    assert (guess.values["columns"]["amount"], guess.values["columns"]["description"]) == ("Amount", "Merchant")
