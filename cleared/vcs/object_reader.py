@@ -20,6 +20,10 @@ OID_PATTERN = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
 #: Ids that are asked for together: few enough that they fit into a pipe while nobody reads it.
 _BATCH = 64
 
+#: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again.
+_MAX_REMEMBERED = 2 << 20
+_MAX_OBJECT = 256 << 10
+
 #: A repository that stays open forgets its trees once it has read more than this many.
 _MAX_TREES = 500
 
@@ -46,7 +50,7 @@ class TreeEntry:
 
 
 class ObjectReader:
-    """Reads objects by their ids, and remembers the trees it has read. Safe to share between threads.
+    """Reads objects by their ids, and remembers trees and small objects it has read. Safe to share between threads.
 
     The process is started by the first read. Call ``close`` at the end; a later read starts another process.
     """
@@ -56,6 +60,8 @@ class ObjectReader:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, dict[str, TreeEntry]] = {}
+        self._objects: dict[str, tuple[str, bytes]] = {}
+        self._remembered = 0
 
     def read_object(self, oid: str) -> tuple[str, bytes]:
         """The type (``blob``, ``tree``, ``commit``, ``tag``) and content of an object.
@@ -63,15 +69,29 @@ class ObjectReader:
         Raises ``WorkspaceError`` where the repository does not have it, or it is damaged.
         """
         with self._lock:
+            if (known := self._objects.get(oid)) is not None:
+                return known
             for attempt in (1, 2):
                 try:
                     self._send_ids([oid])
-                    return self._read_answer(oid)
+                    answer = self._read_answer(oid)
+                    self._remember(oid, answer)
+                    return answer
                 except (BrokenPipeError, EOFError):
                     self._stop_process()
                     if attempt == 2:
                         break
         raise WorkspaceError(f"git could not read the object {oid}", remedy="See what is damaged: git fsck --full.")
+
+    def _remember(self, oid: str, answer: tuple[str, bytes]) -> None:
+        size = len(answer[1])
+        if size > _MAX_OBJECT:
+            return
+        if self._remembered + size > _MAX_REMEMBERED:
+            self._objects.clear()
+            self._remembered = 0
+        self._objects[oid] = answer
+        self._remembered += size
 
     def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
@@ -129,6 +149,9 @@ class ObjectReader:
         """
         if not only_many or len(self._trees) > _MAX_TREES:
             self._trees.clear()
+            with self._lock:
+                self._objects.clear()
+                self._remembered = 0
 
     def close(self) -> None:
         """End the reading process."""
