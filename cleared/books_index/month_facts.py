@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from cleared.ledger.entry import ZERO, Entry, Leg, leg_suffix
+from cleared.ledger.entry import CLOSING, ZERO, Entry, Leg, leg_suffix
 from cleared.ledger.entry_json import entry_to_json, parse_number
 from cleared.light_dataclass import dataclass
 from cleared.schema import money
@@ -27,10 +27,6 @@ _TEXTS: Final = (
     "notes",
 )  # fmt: skip
 _BETWEEN: Final = "\0"
-OPENING: Final = "@kind=opening"
-"""The host's tag of an entry that posts what an account began with."""
-CLOSING: Final = "@kind=closing"
-"""The host's tag of an entry that moves the result of a year into equity; no income statement counts it."""
 
 
 class Sums(NamedTuple):

@@ -17,6 +17,7 @@ from cleared.decisions.reconciling import read_facts
 from cleared.errors import PolicyError
 from cleared.ledger.chart import OPENING_BALANCES
 from cleared.ledger.corrections import make_leg
+from cleared.ledger.entry import OPENING
 from cleared.schema import money
 
 
@@ -41,7 +42,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
     def stage_opening_balances(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
         books = context.books
-        openings = (e for e in books.iter_entries() if e.status != "voided" and "@kind=opening" in e.tags.split(";"))
+        openings = (e for e in books.iter_entries() if e.status != "voided" and OPENING in e.tags.split(";"))
         done = {entry.reference: entry.entry_id for entry in openings}
         for account, day, balance, evidence in list(_list_openings(host, decision_context)):
             reference = f"opening:{account.id}"
@@ -50,7 +51,7 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
             legs = [make_leg(account.ledger_account, balance), make_leg(OPENING_BALANCES, -balance)]
             entry = books.add_entry(
                 day, f"Opening balance of {account.name or account.id}", legs, reference=reference,
-                status="bootstrap-confirmed", confidence="1.00", evidence=evidence, tags="@kind=opening",
+                status="bootstrap-confirmed", confidence="1.00", evidence=evidence, tags=OPENING,
             )  # fmt: skip
             context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
             ids.append(entry.entry_id)

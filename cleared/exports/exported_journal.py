@@ -19,12 +19,12 @@ from cleared.books_index.journal_index import EntryFilter, JournalIndex
 from cleared.books_index.month_facts import MonthEntries
 from cleared.errors import Place, WorkspaceError
 from cleared.ledger.chart import Account
+from cleared.ledger.entry import OPENING
 from cleared.ledger.staged_bank_lines import BankBook
 from cleared.ledger.staged_journal import Books
 from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
-OPENING: Final = "@kind=opening"
 _HOST_TAG: Final = re.compile(r"@([a-z][a-z0-9_]{0,30})=(.*)", re.DOTALL)
 
 
@@ -91,7 +91,7 @@ class ExportedBooks:
             facts = [] if status in ("auto-confirmed", "user-confirmed") else [("status", status)]
             if tags:
                 facts += _list_tag_facts(tags)
-                if OPENING in tags.split(";"):
+                if status != "voided" and OPENING in tags.split(";"):
                     self.opened.update(account for account, _ in legs)
             facts += [
                 (name, text)

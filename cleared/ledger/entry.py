@@ -36,6 +36,11 @@ TRANSITIONS: Final = {
 HUMAN_STATUSES: Final = frozenset({"user-confirmed", "user-corrected", "bootstrap-confirmed"})
 """Only a person's decision sets these; a script cannot."""
 
+OPENING: Final = "@kind=opening"
+"""The host's tag of an entry that posts what an account began with, and of what reverses it."""
+CLOSING: Final = "@kind=closing"
+"""The host's tag of an entry that moves the result of a year into equity, and of what reverses it; no income statement
+counts it."""
 ZERO: Final = Decimal(0)
 _ENTRY_ID = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])-([0-9]{3,9})([a-z]{0,3})", re.ASCII)
 

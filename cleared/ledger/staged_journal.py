@@ -14,7 +14,18 @@ from typing import Final
 from cleared.deadline import check_deadline
 from cleared.errors import Place, PrimitiveError, merge_faults
 from cleared.ledger.chart import Chart, parse_chart
-from cleared.ledger.entry import STATUSES, TRANSITIONS, ZERO, Entry, Leg, format_entry_id, leg_suffix, parse_entry_id
+from cleared.ledger.entry import (
+    CLOSING,
+    OPENING,
+    STATUSES,
+    TRANSITIONS,
+    ZERO,
+    Entry,
+    Leg,
+    format_entry_id,
+    leg_suffix,
+    parse_entry_id,
+)
 from cleared.ledger.journal import JournalMonth, append_entries, parse_month, parse_month_once, set_statuses
 from cleared.ledger.periods import Periods, parse_periods
 from cleared.ledger.source import BookPaths, Source
@@ -23,6 +34,7 @@ from cleared.light_dataclass import dataclass
 from cleared.schema import money
 
 _UNKNOWN: Final = ("", "")
+_KINDS: Final = (OPENING, CLOSING)
 _JOURNAL: Final = re.compile(r"(?:.*/)?([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 
 
@@ -287,17 +299,18 @@ class Books:
         """Stage the reversing entry and mark the original voided: ``(original, reversal)``.
 
         The reversal is dated as the original if its period is open, else on the first day of the earliest open
-        period, and tagged ``@rev=<id>``.
+        period, and tagged ``@rev=<id>``; that of an opening or closing balance is one, too.
         """
         entry = self.get_entry(entry_id)
         if entry.status == "voided":
             raise _argument_error("entry_id", f"{entry.entry_id} is voided already", "There is nothing to undo.")
+        dated = [f"@orig_date={entry.date}"] if self.periods.is_closed(entry.date) else []
         reversal = self.add_entry(
             self.periods.first_open(entry.date),
             f"Void {entry.entry_id}: {entry.description}"[:2000],
             [Leg(leg.account_id, leg.credit, leg.debit) for leg in entry.legs],
             status="voided", counterparty=entry.counterparty, evidence=reason,
-            tags=f"@rev={entry.entry_id}" + (f";@orig_date={entry.date}" if self.periods.is_closed(entry.date) else ""),
+            tags=";".join([f"@rev={entry.entry_id}", *dated, *(t for t in entry.tags.split(";") if t in _KINDS)]),
         )  # fmt: skip
         self.statuses[entry.entry_id] = "voided"
         return entry._replace(status="voided"), reversal

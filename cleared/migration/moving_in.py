@@ -17,7 +17,7 @@ from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.importers.base import Faults
 from cleared.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.ledger.corrections import make_leg
-from cleared.ledger.entry import Entry, Leg
+from cleared.ledger.entry import OPENING, Entry, Leg
 from cleared.ledger.staged_journal import Books
 from cleared.light_dataclass import dataclass
 from cleared.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TYPE, AccountMapping, map_accounts
@@ -196,7 +196,7 @@ def _plan_openings(
             legs = make_leg(account, amount), make_leg(OPENING_BALANCES, -amount)
             reference = f"opening:{banks[account]}" if account in banks else ""
             yield PlannedEntry(line, first_day - timedelta(days=1), f"Opening balance of {account}", legs,
-                               reference=reference, tags="@kind=opening")  # fmt: skip
+                               reference=reference, tags=OPENING)  # fmt: skip
 
 
 def _plan_history(entries: Iterable[SourceEntry], numbers: Mapping[str, int]) -> Iterator[PlannedEntry]:

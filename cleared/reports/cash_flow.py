@@ -8,8 +8,9 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
-from cleared.books_index.month_facts import OPENING, MonthEntries
+from cleared.books_index.month_facts import MonthEntries
 from cleared.errors import UsageError
+from cleared.ledger.entry import OPENING
 from cleared.ledger.transfers import CLEARING_ACCOUNT
 from cleared.reports.account_tree import AccountTree, Amounts, add_amounts
 from cleared.reports.correction_origins import CorrectionOrigins, find_origin

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from cleared.books_index.month_facts import OPENING
 from cleared.ledger.corrections import CORRECTS, REVERSES
-from cleared.ledger.entry import parse_entry_id
+from cleared.ledger.entry import OPENING, parse_entry_id
 
 if TYPE_CHECKING:
     from cleared.books_index.journal_index import JournalIndex, MonthKey

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import date
 from typing import Final
 
-from cleared.books_index.month_facts import OPENING
 from cleared.ledger.chart import INCOME_TYPES, OPENING_BALANCES
+from cleared.ledger.entry import OPENING
 from cleared.reports.report import Report
 from cleared.reports.report_books import ReportBooks
 

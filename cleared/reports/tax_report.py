@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from cleared.books_index.journal_index import EntryFilter
-from cleared.books_index.month_facts import CLOSING
 from cleared.errors import CheckFailed
+from cleared.ledger.entry import CLOSING
 from cleared.reports.account_tree import Amounts, add_amounts
 from cleared.reports.report import Column, Report, Row, describe_pending
 from cleared.reports.report_books import ReportBooks

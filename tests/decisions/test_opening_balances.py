@@ -57,3 +57,23 @@ def test_an_overlapping_file_is_no_balance_gap(ws: Workspace) -> None:
     ws.run("ingest")
     gaps = [c["title"] for c in ws.json("queue", "list") if c["kind"] == "balance_gap"]
     assert gaps == ["d.csv: the running balance jumps by -6.00 between 2025-01-20 and 2025-02-03"]
+
+
+def test_an_older_file_brings_another_opening_balance_and_cash_flow_follows(ws: Workspace) -> None:
+    """What was taken back is no money that came or went: it is at the beginning, with its opposite."""
+    ws.drop("january.csv", chase(("01/10/2025", "GITHUB", "-4.00", "996.00")))
+    ws.run("ingest")
+    (first,) = ws.json("journal", "open")["entries"]
+    ws.drop("december.csv", chase(("12/20/2024", "ACME INV", "300.00", "1000.00")))
+    ws.run("ingest")
+    assert "its opening balance of 700.00 is not booked (cleared journal open)" in ws.ok("status").out
+    refused(ws("journal", "open"), 3, f"posted already: {first}", "cleared journal void ID")
+    ws.ok("journal", "void", first, "--reason", "an older file came")
+    ws.ok("journal", "open")
+    assert "complete to the cent through 2025-01-10" in ws.ok("status").out
+    for period, rows in (("2024", ["700.00", "300.00", "1000.00"]), ("2025", ["1000.00", "-4.00", "996.00"])):
+        cash = {row["label"]: row["1010"] for row in ws.json("report", "cash-flow", "--period", period)["rows"]
+                if row["kind"] == "total"}  # fmt: skip
+        assert [cash[f"Cash at the {end}"] for end in ("beginning", "end")] == [rows[0], rows[2]]
+        assert cash["Change"] == rows[1] and "Total owners" not in cash
+    ws.in_order()
