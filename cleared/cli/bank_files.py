@@ -75,15 +75,20 @@ def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
 
 def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None = None) -> None:
     """Each statement and its rows (``most`` of them), and which bank account it goes to."""
+    from cleared.errors import PrimitiveError
     from cleared.importers import ImportFileError, resolve_account
     from cleared.importers.preview import describe_file
+    from cleared.importing.bank_file import check_currency
 
     for statement, shown in zip(parsed.statements, describe_file(parsed)["statements"], strict=True):
         try:
             account = resolve_account(name, parsed, host.config, statement)
             target = f"{account.id} ({account.ledger_account})"
+            check_currency(name, [statement], account, host.config.business.currency)
         except ImportFileError as error:
             target = f"none yet: {error.message}"
+        except PrimitiveError as error:
+            target += f", which does not take it: {error.message}"
         rows: list[dict[str, Any]] = shown["rows"]
         fields = {
             "format": parsed.format, "account": shown["account"], "bank": shown["bank"] or None,

@@ -604,6 +604,17 @@ def test_import_preview_shows_what_is_understood_and_writes_nothing(ws: Workspac
         refused(ws("import", "--preview", str(path), "--json"), 1, "truncated", "one.ofx")
 
 
+def test_import_preview_says_where_the_account_does_not_take_it(ws: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "one.ofx"
+    path.write_text(write_ofx(replace(MONTH, lines=LINES[:1])))
+    ws.ok("bank", "add", str(path), "--account", "checking", "--yes")
+    path.write_text(write_ofx(replace(MONTH, lines=LINES[:1], currency="EUR")))
+    with unchanged(ws):
+        shown = ws.ok("import", "--preview", str(path)).out
+        assert "checking (1010), which does not take it: the statement is in EUR" in shown, shown
+        refused(ws("import", str(path)), 1, "the statement is in EUR")
+
+
 def test_formats_are_checked_when_named(ws: Workspace) -> None:
     """importer_parse(name, format=…): unknown and wrong formats are refused."""
     ws.drop("a.csv")
