@@ -23,7 +23,8 @@ def find_lost_receipts(host: Host, snapshot: Snapshot) -> Iterator[Violation]:
     missing = {each.file: each for each in kept.values() if snapshot.read_file(each.file) is None}
     if not missing:
         return
-    commits = history.commits_touching(host.root, sorted(missing))
+    # The folder, not the files: of very many receipts the names would not fit into a command.
+    commits = history.commits_touching(host.root, sorted({file.partition("/")[0] for file in missing}))
     for file, receipt in missing.items():
         last = next((commit for commit in commits if file in (commit.files or ())), None)
         if last is not None:
