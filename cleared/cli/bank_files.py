@@ -171,6 +171,7 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
 
 def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     """Run each approved agent that watches for one of the files; where cleared up is at work, it does so."""
+    from cleared.importing.handed_files import find_readers
     from cleared.queries import read_agents
     from cleared.service.process_lock import find_running_service
     from cleared.triggers.manual_runs import run_command
@@ -178,17 +179,10 @@ def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     if find_running_service(host.layout.state_dir) is not None:
         print_message("cleared up is at work here: it imports them")
         return []
-    approved = [agent for agent in read_agents(host) if agent["state"] in ("approved", "starter")]
-    agents = [a["name"] for a in approved if any(_watches(w, path) for w in a["watch"] for path in paths)]
+    agents = find_readers(read_agents(host), paths)
     if not agents:
         print_message(f"No approved agent watches {host.layout.import_dir}/. Next: cleared agent run NAME")
     return [run_command(host, name) for name in agents]
-
-
-def _watches(watched: str, path: str) -> bool:
-    from fnmatch import fnmatch
-
-    return path.startswith(f"{watched.rstrip('/')}/") or fnmatch(path, watched)
 
 
 def _print_outcome(result: Any, *, json: bool) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from cleared.config.model import Config
 from cleared.errors import ClearedError, UsageError
@@ -36,12 +38,12 @@ class LeftFile:
     is_bank_file: bool
 
     def describe(self) -> str:
-        """The file and the reason, in a sentence."""
-        name, reason = self.source.name, str(self.error)
-        if reason.startswith(f"{name}:"):
-            reason = reason.removeprefix(f"{name}:").lstrip()
-            reason = f"line {reason}" if reason[:1].isdigit() else reason
-        return f"{name} was not imported: {reason}"
+        """The file, by its name alone, and the reason, in a sentence."""
+        place = self.error.place
+        reason = str(self.error).removeprefix(f"{place}: ") if place is not None else str(self.error)
+        field = f" ({place.field})" if place is not None and place.field else ""
+        at = f"line {place.line}{field}: " if place is not None and place.line else ""
+        return f"{self.source.name} was not imported: {at}{reason}"
 
 
 def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[list[HandedFile], list[LeftFile]]:
@@ -92,6 +94,17 @@ def _has_known_format(name: str, data: bytes, config: Config) -> bool:
     except ClearedError:
         return False
     return True
+
+
+def find_readers(agents: Iterable[Mapping[str, Any]], paths: Collection[str]) -> list[str]:
+    """The names of the agents that may run and watch for one of the files. ``agents``: as ``queries.read_agents`` gives
+    them."""
+    approved = (agent for agent in agents if agent["state"] in ("approved", "starter"))
+    return [a["name"] for a in approved if any(_watches(w, path) for w in a["watch"] for path in paths)]
+
+
+def _watches(watched: str, path: str) -> bool:
+    return path.startswith(f"{watched.rstrip('/')}/") or fnmatch(path, watched)
 
 
 def copy_to_drop_folder(root: Path, import_dir: str, files: Iterable[HandedFile]) -> list[str]:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.errors import PolicyError
+from cleared.importing.handed_files import find_readers
 from cleared.jobs.runtime_directory import own_runtime
 from cleared.review.bank_agreement import describe_completeness, list_completeness
 from cleared.service.status_report import list_next_runs, service_status
@@ -24,8 +25,10 @@ def show_today(page: PageRequest) -> Response:
     waiting = sorted(
         path.name for path in (host.root / host.layout.import_dir).glob("*") if path.is_file() and path.name[0] != "."
     )
+    paths = [f"{host.layout.import_dir}/{name}" for name in waiting]
     return page.render(
         "today.html", status=service_status(host), runs=queries.read_runs(host, _RUNS), files=waiting,
+        readers=find_readers(queries.read_agents(host), paths) if paths else [],
         upcoming=list_next_runs(host)[:_RUNS], accounts=accounts, has_loop=_has_loop(host),
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ def take_files(page: PageRequest) -> Response:
                     copy_to_inbox(host.root, path.name, path.read_bytes())
             lines = [(file.describe(), False) for file in left]
             if receipts:
-                is_up = find_running_service(host.root) is not None
+                is_up = find_running_service(host.layout.state_dir) is not None
                 lines.append((_describe_receipts(len(receipts), is_up), True))
             if names:
                 lines.append((f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}", True))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from harness import JANUARY, Workspace, chase, copy_books
+from statement_files import MONTH, write_camt
 from web_client import PATIENCE, Server, page_server
 
 
@@ -48,6 +50,20 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
                              ("/queue/none/code", 404), ("/queue/none/group", 404)):  # fmt: skip
             page = server.get(path)
             assert page.status == status and "Traceback" not in page.body, (path, page)
+    ws.in_order()
+
+
+def test_a_file_is_imported_from_today_and_a_refusal_names_no_place_of_the_server(ws: Workspace) -> None:
+    with page_server(ws) as server:
+        told = replace(MONTH, account="DE89370400440532013000", currency="EUR")
+        today = server.upload(server.get("/"), {"giro.xml": write_camt(told).encode()})
+        assert "giro.xml was not imported: no bank account fits this camt file" in today.text
+        assert "/0/giro.xml" not in today.text and "Run ingest" not in today.text
+        today = server.upload(today, {"january.csv": JANUARY.encode()})
+        assert "The service is not up: import them now." in today.text and "Run ingest" in today.text
+        run = server.submit(today, "/agents/ingest", ("way", "run"))
+        assert "succeeded" in run.text and len(ws.entries()) == 4
+        assert "Run ingest" not in server.get("/").text
     ws.in_order()
 
 
