@@ -20,8 +20,6 @@ from cleared.vcs import Author, Repository, Snapshot, commit_changes, recover_in
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.template import initial_files
 
-_LOCK_SECONDS: Final = 1.0
-"""A process that was killed may have left a child that holds the lock until it begins its own program."""
 _INTENT: Final = ".cleared/seal.json"
 """This file is there while a commit is under way, and after a kill."""
 
@@ -49,7 +47,7 @@ def create_workspace(
     try:
         root.mkdir(parents=True, exist_ok=True)
         # Look at what is there, and remove it, only under the lock: another process may be creating it.
-        with writer_lock(root / ".cleared", _LOCK_SECONDS, "init", clock=clock):
+        with writer_lock(root / ".cleared", 0.0, "init", clock=clock):
             recovered = _recover_creation(root, files, say or (lambda _: None))
             if recovered is not None:
                 return root, recovered

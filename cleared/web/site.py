@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from typing import Final
 
 from cleared.approvals import passphrase
 from cleared.approvals.device_signing import DeviceSigning, signing_with
@@ -43,6 +44,9 @@ class Decided:
     """What a passkey is to sign first; nothing was done then."""
 
 
+_MAX_TITLE: Final = 60
+
+
 class Site:
     """A workspace behind the page. Thread-safe. ``prefix``: what its addresses begin with, empty or ``/w/NAME``."""
 
@@ -66,6 +70,14 @@ class Site:
     def open_host(self) -> Host:
         """The workspace for one request. Raises ``ClearedError`` where it cannot be opened."""
         return self._current.open_host()
+
+    @property
+    def title(self) -> str:
+        """What the books are called: by the business, or by the folder where the settings cannot be read."""
+        try:
+            return self.open_host().config.business.name[:_MAX_TITLE] or self.name
+        except ClearedError:
+            return self.name
 
     def read_stamp(self) -> str:
         """Another text for each state of the books and of the runs. Raises ``ClearedError``, ``OSError``."""

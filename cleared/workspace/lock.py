@@ -23,6 +23,8 @@ from cleared.light_dataclass import dataclass
 from cleared.safe_files import describe_os_error, sweep_temporaries
 
 _POLL_SECONDS = 0.05
+_ORPHAN_SECONDS = 1.0
+"""How much longer is waited where the holder was killed: a child just started has a copy until its exec is through."""
 _SPARE = 4096
 _held: dict[str, tuple[int, int]] = {}
 """Real path of a lock file → (process, thread) of this process that holds it."""
@@ -178,10 +180,22 @@ def count_waiters(state_dir: Path) -> int:
     return waiters
 
 
+def _is_gone(holder: LockHolder | None) -> bool:
+    """Whether the process that wrote its name is there no more."""
+    try:
+        if holder is not None:
+            os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # another user's
+    return False
+
+
 def _acquire_lock(
     path: Path, wait_seconds: float, clock: Clock, on_wait: Callable[[LockHolder | None], None] | None
 ) -> int:
-    start = clock.monotonic()
+    start, began = clock.monotonic(), time.monotonic()
     pause = 0.001
     reported = False
     queue = path.with_name(f"waiting-{os.getpid()}")
@@ -192,18 +206,19 @@ def _acquire_lock(
                 waited = clock.monotonic() - start
                 if waited >= wait_seconds:
                     other = _parse_holder(path)
-                    raise BusyError(
-                        f"another command is writing to this workspace: {other or 'unknown'}",
-                        remedy="Try again when it is done; lock.wait_seconds in config.yaml says how long "
-                        f"to wait (it was {wait_seconds:g}).",
-                    )
+                    if not _is_gone(other) or time.monotonic() - began >= wait_seconds + _ORPHAN_SECONDS:
+                        raise BusyError(
+                            f"another command is writing to this workspace: {other or 'unknown'}",
+                            remedy="Try again when it is done; lock.wait_seconds in config.yaml says how long "
+                            f"to wait (it was {wait_seconds:g}).",
+                        )
                 if not reported and waited > 0.02:  # who just took it may not have written its name yet
                     reported = True
                     with suppress(OSError):
                         queue.touch(mode=0o600)
                     if on_wait:
                         on_wait(_parse_holder(path))
-                time.sleep(min(pause, max(0.0, wait_seconds - waited)))
+                time.sleep(min(pause, max(0.001, wait_seconds - waited)))
                 pause = min(pause * 2, _POLL_SECONDS)
             if _same_file(descriptor, path):
                 return descriptor

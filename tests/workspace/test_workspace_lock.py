@@ -120,6 +120,32 @@ def test_programs_the_holder_starts_do_not_keep_it(state: Path) -> None:
     child.wait()
 
 
+def test_the_child_of_a_holder_that_was_killed_is_waited_for(state: Path) -> None:
+    """It has a copy of the lock until its exec is through: for a moment, or as here for as long as it keeps it."""
+    keeps = HOLD.replace("    time.sleep", """    import os
+    if not os.fork():
+        os.close(1)
+        time.sleep(float(sys.argv[3]))
+        os._exit(0)
+    time.sleep""")
+    for seconds, is_freed in (("0.3", True), ("20", False)):
+        holder = subprocess.Popen(
+            [sys.executable, "-c", keeps, str(state), "60", seconds], stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        time.sleep(0.1)
+        holder.kill()
+        holder.wait()
+        if is_freed:
+            with writer_lock(state, 0, "repair"):
+                pass
+        else:
+            with pytest.raises(BusyError), writer_lock(state, 0, "repair"):
+                pass
+            os.killpg(holder.pid, signal.SIGKILL)
+
+
 def test_a_state_folder_deleted_meanwhile_is_made_again(state: Path) -> None:
     process = other_process(state, 60)
     timer = threading.Timer(0.2, lambda: shutil.rmtree(state))
