@@ -209,11 +209,11 @@ class Life:
         self.killed.add((running["pid"], running["pid_started"]))
         return True
 
-    def drain(self, loops: Loops) -> None:
-        """Start the loop again until nothing waits and nothing runs."""
+    def drain(self, loops: Loops, **flags: Any) -> None:
+        """Start the loop again, with these flags, until nothing waits and nothing runs."""
         end, cycles = time.monotonic() + SECONDS, 3
         while cycles:
-            loops.run(self, max_cycles=cycles, sleep_seconds=0.02)
+            loops.run(self, max_cycles=cycles, sleep_seconds=0.02, **flags)
             cycles = min(50, self.left())
             assert not cycles or time.monotonic() < end, self.state()
 
