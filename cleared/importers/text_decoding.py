@@ -20,12 +20,16 @@ _MAGIC = (
 )
 _UTF32 = (b"\xff\xfe\0\0", b"\0\0\xfe\xff")
 _NEWLINE = re.compile(r"\r\n?|\n")
+_WEB_PAGE = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!DOCTYPE\s+html|html[\s>])", re.IGNORECASE)
+_AGAIN = "Sign in there, and download it again"
 _DOWNLOAD = "Download the account's activity as CSV and import that"
 _RESAVE = "Save the file as UTF-8"
 
 
 def refuse_binary(data: bytes) -> None:
     """Refuse what is not text at all, by its first bytes (B10)."""
+    if _WEB_PAGE.match(data):
+        raise ImportFileError("this is a web page, not a bank file: the bank may have signed you out", remedy=_AGAIN)
     for magic, kind in _MAGIC:
         if data.startswith(magic):
             raise ImportFileError(f"this is {kind}, not a text file", remedy=_DOWNLOAD)

@@ -15,6 +15,7 @@ _LABELS: Final = {
     "instead_of": "asked before", "omitted": "rows left out", "says": "what it would change", "sha256": "SHA-256",
 }  # fmt: skip
 """Details whose name is not their label."""
+_REASONS: Final = ("cause", "remedy")
 _FOR_PROGRAMS: Final = ("ticket", "key", "event_id", "series")
 _ROWS_FOR_PROGRAMS: Final = ("line",)
 
@@ -49,15 +50,17 @@ def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("answers", ", ".join(map(str, answers)) if is_open else None),
         ("settled by", kind.settled_by if is_open else None),
-        *detail_fields(details),
+        *detail_fields(details, card["title"]),
     ]  # fmt: skip
     return [(label, str(value)) for label, value in fields if value]
 
 
-def detail_fields(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Details that fit in one line, as labels and values."""
+def detail_fields(details: Mapping[str, Any], title: str) -> Iterator[tuple[str, str]]:
+    """Details that fit in one line, as labels and values; without reasons that the card's title gives already."""
     for name, value in details.items():
         if name.startswith("_") or name in _FOR_PROGRAMS or name == "choices" or _is_table(value):
+            continue
+        if name in _REASONS and isinstance(value, str) and value.rstrip(".") in title:
             continue
         if name == "event" and isinstance(value, Mapping):
             yield "event", _event_text(value)

@@ -194,6 +194,6 @@ def confidence_text(confidence: str) -> str:
 def _detail_sections(card: Card) -> Iterator[CardSection]:
     """Whatever the card holds."""
     yield from detail_tables(card.details)
-    fields = tuple(f"{label}: {value}" for label, value in detail_fields(card.details))
+    fields = tuple(f"{label}: {value}" for label, value in detail_fields(card.details, card.title))
     if fields:
         yield CardSection("Details", fields)

@@ -18,6 +18,7 @@ from import_samples import (
 )
 
 from cleared.importers import ImportFileError
+from cleared.importers.text_decoding import decode_text
 
 ROW = "DEBIT,01/31/2025,{},-1.00,T,9.00,"
 
@@ -242,3 +243,10 @@ def test_the_file_is_named_whatever_it_is_called() -> None:
 
     with pytest.raises(ImportFileError, match=r"^sub/ü\.csv: the file is empty"):
         read_file("sub/ü.csv", b"", Config(), 2)
+
+
+def test_a_web_page_is_named_as_one() -> None:
+    """What a browser saves where the bank had signed its user out."""
+    for data in (b"<!DOCTYPE html>\n<html>", b"\xef\xbb\xbf  <HTML lang=en><body>"):
+        with pytest.raises(ImportFileError, match="this is a web page, not a bank file"):
+            decode_text(data)

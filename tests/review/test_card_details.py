@@ -88,6 +88,7 @@ def test_queue_show_prints_no_dict(posted: Workspace) -> None:
 
 
 def test_details_that_fit_in_a_line_have_labels() -> None:
-    assert list(detail_fields({"not_done": "x", "retry": "cleared agent run a", "omitted": 4})) == [
-        ("not done", "x"), ("to try again", "cleared agent run a"), ("rows left out", "4"),
-    ]  # fmt: skip
+    details = {"not_done": "x", "retry": "cleared agent run a", "omitted": 4, "cause": "it is empty", "remedy": "Wait."}
+    assert list(detail_fields(details, "a.csv was not imported: it is empty")) == [
+        ("not done", "x"), ("to try again", "cleared agent run a"), ("rows left out", "4"), ("remedy", "Wait."),
+    ], "what the title says is not said again"  # fmt: skip
