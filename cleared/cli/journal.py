@@ -23,6 +23,7 @@ from cleared.cli.options import (
 from cleared.cli.quick_books import open_journal, read_balances
 from cleared.terminal import (
     count_noun,
+    escape_text,
     print_batches,
     print_json,
     print_json_list,
@@ -248,11 +249,14 @@ def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption =
     """
     from cleared.decisions.opening_balances import post_opening_balances
 
-    ids, commit = post_opening_balances(open_host(workspace))
+    entries, commit = post_opening_balances(open_host(workspace))
     if json:
-        print_json({"entries": ids, "commit": commit})
-    else:
-        print_line(f"Posted {', '.join(ids)} ({commit[:10]}).")
+        print_json({"entries": [entry.entry_id for entry in entries], "commit": commit})
+        return
+    for entry in entries:
+        held = entry.legs[0].amount
+        print_line(f"{entry.entry_id}  {entry.date}  {held}  {escape_text(entry.description)} ({entry.evidence})")
+    print_line(f"{count_noun(len(entries), 'opening balance')} posted ({commit[:10]}).")
 
 
 @app.command("balance")

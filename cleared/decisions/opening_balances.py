@@ -17,7 +17,7 @@ from cleared.decisions.reconciling import read_facts
 from cleared.errors import PolicyError
 from cleared.ledger.chart import OPENING_BALANCES
 from cleared.ledger.corrections import make_leg
-from cleared.ledger.entry import OPENING
+from cleared.ledger.entry import OPENING, Entry
 from cleared.schema import money
 
 
@@ -30,14 +30,14 @@ class _Opening(NamedTuple):
     evidence: str
 
 
-def post_opening_balances(host: Host) -> tuple[list[str], str]:
-    """Post the opening balance of every bank account that has none yet; ``(entry ids, commit)``.
+def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
+    """Post the opening balance of every bank account that has none yet; ``(entries, commit)``.
 
     Against 3900 Opening balances, tagged ``@kind=opening``: as ``config.yaml`` says, else on the day before the
     account's first row, as the balances in its files say. The balance is signed as the bank sees it: what is owed on a
     card is negative. Raises ``PolicyError`` where there is none to post.
     """
-    ids: list[str] = []
+    entries: list[Entry] = []
 
     def stage_opening_balances(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
@@ -54,12 +54,12 @@ def post_opening_balances(host: Host) -> tuple[list[str], str]:
                 status="bootstrap-confirmed", confidence="1.00", evidence=evidence, tags=OPENING,
             )  # fmt: skip
             context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
-            ids.append(entry.entry_id)
-        if not ids:
+            entries.append(entry)
+        if not entries:
             raise _nothing_to_open(done)
-        return Decision(commit_messages.opening_balances_posted(len(ids)))
+        return Decision(commit_messages.opening_balances_posted(len(entries)))
 
-    return ids, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[ids]))
+    return entries, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[entries]))
 
 
 def _list_openings(host: Host, decision_context: DecisionContext) -> Iterator[_Opening]:

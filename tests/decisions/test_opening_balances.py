@@ -69,7 +69,8 @@ def test_an_older_file_brings_another_opening_balance_and_cash_flow_follows(ws: 
     assert "its opening balance of 700.00 is not booked (cleared journal open)" in ws.ok("status").out
     refused(ws("journal", "open"), 3, f"posted already: {first}", "cleared journal void ID")
     ws.ok("journal", "void", first, "--reason", "an older file came")
-    ws.ok("journal", "open")
+    done = ws.ok("journal", "open").out
+    assert "2024-12-19  700.00  Opening balance of Business checking (the first balance in the bank's files)" in done
     assert "complete to the cent through 2025-01-10" in ws.ok("status").out
     for period, rows in (("2024", ["700.00", "300.00", "1000.00"]), ("2025", ["1000.00", "-4.00", "996.00"])):
         cash = {row["label"]: row["1010"] for row in ws.json("report", "cash-flow", "--period", period)["rows"]
