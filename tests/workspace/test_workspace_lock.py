@@ -122,12 +122,15 @@ def test_programs_the_holder_starts_do_not_keep_it(state: Path) -> None:
 
 def test_the_child_of_a_holder_that_was_killed_is_waited_for(state: Path) -> None:
     """It has a copy of the lock until its exec is through: for a moment, or as here for as long as it keeps it."""
-    keeps = HOLD.replace("    time.sleep", """    import os
+    keeps = HOLD.replace(
+        "    time.sleep",
+        """    import os
     if not os.fork():
         os.close(1)
         time.sleep(float(sys.argv[3]))
         os._exit(0)
-    time.sleep""")
+    time.sleep""",
+    )
     for seconds, is_freed in (("0.3", True), ("20", False)):
         holder = subprocess.Popen(
             [sys.executable, "-c", keeps, str(state), "60", seconds], stdout=subprocess.PIPE, text=True,
