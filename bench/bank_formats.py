@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.measure import Result, interleave, seconds
-from cleared.importers.plugins import BUILT_IN
+from cleared.books.bank_files.plugins import BUILT_IN
 
 LINES = 10_000
 TARGET = 1.5

@@ -17,7 +17,7 @@ from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared import queries
-from cleared.books_index.journal_index import EntryFilter, JournalIndex
+from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.changes.host import Host
 from cleared.exports.journal_export import export_journal
 
@@ -28,8 +28,13 @@ _FORMATS = {"ledger": "hledger", "hledger": "hledger", "bean-check": "beancount"
 
 def balance(quick: bool) -> Result:
     """``journal balance``, when it was asked before."""
-    return beside_help("journal balance, 100,000 entries, warm", ["journal", "balance"], 1.5, quick,
-                        peers={"ledger": ["balance"], "hledger": ["balance"]})  # fmt: skip
+    return beside_help(
+        "journal balance, 100,000 entries, warm",
+        ["journal", "balance"],
+        1.5,
+        quick,
+        peers={"ledger": ["balance"], "hledger": ["balance"]},
+    )
 
 
 def month_list(quick: bool) -> Result:
@@ -54,8 +59,15 @@ def check_whole(quick: bool) -> Result:
     def forget(root: Path) -> None:
         shutil.rmtree(root / ".cleared/books", ignore_errors=True)
 
-    return _alone("journal check, 100,000 entries, the first time", ["journal", "check"], 5, 250, quick, forget,
-                  peers={"hledger": ["check"], "bean-check": []})  # fmt: skip
+    return _alone(
+        "journal check, 100,000 entries, the first time",
+        ["journal", "check"],
+        5,
+        250,
+        quick,
+        forget,
+        peers={"hledger": ["check"], "bean-check": []},
+    )
 
 
 def export_hledger(quick: bool) -> Result:
@@ -72,7 +84,7 @@ def reports(quick: bool) -> Result:
         quarter = date(2025, 4, 1), date(2025, 6, 30)
         yield lambda: index.sum_accounts(*quarter)
         yield lambda: index.sum_by_month(date(2025, 1, 1), date(2025, 12, 31))
-        yield lambda: index.trial_balance(date(2025, 6, 15))
+        yield lambda: index.day_balances(through=date(2025, 6, 15)).trial_balance()
         yield lambda: list(index.iter_entries(EntryFilter(text="github inc 0042")))
         yield lambda: list(index.iter_entries(EntryFilter(text="aws"), limit=100))
         yield lambda: list(
@@ -91,10 +103,14 @@ def reports(quick: bool) -> Result:
     opened.close()
     again, first = min(slowest[1:]), slowest[0]
     return Result(
-        "a report's question, 100,000 entries, index open", seconds(again), seconds(first), again / first, "≤ 50 ms",
+        "a report's question, 100,000 entries, index open",
+        seconds(again),
+        seconds(first),
+        again / first,
+        "≤ 50 ms",
         again <= 0.05,
         "the slowest of six: sums, searches, an account's ledger of ten days; the baseline is the first time",
-    )  # fmt: skip
+    )
 
 
 def open_large_books() -> Host:
@@ -118,20 +134,32 @@ def _make_books() -> Path:
 
 def beside_help(
     name: str, argv: Sequence[str], at_most: float, quick: bool, peers: dict[str, list[str]] | None = None
-) -> Result:  # fmt: skip
+) -> Result:
     root = _books()
     _measure([CLEARED, *argv], root)
     pairs = [(_measure([CLEARED, *argv], root), _measure([CLEARED, "--help"], root)) for _ in range(3 if quick else 11)]
     took, baseline = min(pair[0][0] for pair in pairs), min(pair[1][0] for pair in pairs)
     ratio = took / baseline
-    return Result(f"{name} / cleared --help", seconds(took), seconds(baseline), ratio, f"≤ {at_most:g}×",
-                  ratio <= at_most, _measure_peers(peers or {}, took))  # fmt: skip
+    return Result(
+        f"{name} / cleared --help",
+        seconds(took),
+        seconds(baseline),
+        ratio,
+        f"≤ {at_most:g}×",
+        ratio <= at_most,
+        _measure_peers(peers or {}, took),
+    )
 
 
 def _alone(
-    name: str, argv: Sequence[str], most: float, most_memory: float, quick: bool,
-    prepare: Callable[[Path], None] = lambda _: None, peers: dict[str, list[str]] | None = None,
-) -> Result:  # fmt: skip
+    name: str,
+    argv: Sequence[str],
+    most: float,
+    most_memory: float,
+    quick: bool,
+    prepare: Callable[[Path], None] = lambda _: None,
+    peers: dict[str, list[str]] | None = None,
+) -> Result:
     root = _books()
     _measure([CLEARED, *argv], root)
     runs = []
@@ -140,9 +168,14 @@ def _alone(
         runs.append(_measure([CLEARED, *argv], root))
     took, memory = min(run[0] for run in runs), max(run[1] for run in runs)
     return Result(
-        name, f"{took:.2f} s, {memory:.0f} MB", "—", None, f"{most:g} s, {most_memory:g} MB",
-        took <= most and memory <= most_memory, _measure_peers(peers or {}, took),
-    )  # fmt: skip
+        name,
+        f"{took:.2f} s, {memory:.0f} MB",
+        "—",
+        None,
+        f"{most:g} s, {most_memory:g} MB",
+        took <= most and memory <= most_memory,
+        _measure_peers(peers or {}, took),
+    )
 
 
 _STARTER = """

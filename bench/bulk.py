@@ -42,11 +42,15 @@ def many(quick: bool) -> Result:
     best = min(runs, key=lambda usage: usage.host + usage.others)
     took = best.host + best.others
     return Result(
-        "100,000 rows by journal_add_many, one commit", f"{took:.1f} s, {best.host_peak:.0f} MB", "—", None,
-        "10 s, 350 MB", took <= 10 and best.host_peak <= 350,
+        "100,000 rows by journal_add_many, one commit",
+        f"{took:.1f} s, {best.host_peak:.0f} MB",
+        "—",
+        None,
+        "10 s, 350 MB",
+        took <= 10 and best.host_peak <= 350,
         f"that is the host; the worker with a part of the rows peaked at {best.worker_peak:.0f} MB; "
         f"{best.others:.1f} s are the worker and git",
-    )  # fmt: skip
+    )
 
 
 _CHILD = """
@@ -104,10 +108,14 @@ def document(quick: bool) -> Result:
         spent.append(min(runs, key=lambda usage: usage.host + usage.others))
     large, small = (usage.host + usage.others for usage in spent)
     return Result(
-        f"ingest {ROWS:,} rows of a year / {ROWS // 10:,} rows", seconds(large), seconds(small), large / small, "≤ 11×",
+        f"ingest {ROWS:,} rows of a year / {ROWS // 10:,} rows",
+        seconds(large),
+        seconds(small),
+        large / small,
+        "≤ 11×",
         large <= 11 * small,
         f"the host peaked at {spent[0].host_peak:.0f} MB, the worker at {spent[0].worker_peak:.0f} MB",
-    )  # fmt: skip
+    )
 
 
 def month_query(quick: bool) -> Result:
@@ -123,6 +131,11 @@ def month_query(quick: bool) -> Result:
         times.append(time.perf_counter() - began)
     again = sorted(times[1:])[len(times[1:]) // 2]
     return Result(
-        "month query over 100,000 legs, second time", seconds(again), seconds(times[0]), again / times[0], "≤ 50 ms",
-        again <= 0.05, f"{len(found)} entries in the month; the baseline is the first time",
-    )  # fmt: skip
+        "month query over 100,000 legs, second time",
+        seconds(again),
+        seconds(times[0]),
+        again / times[0],
+        "≤ 50 ms",
+        again <= 0.05,
+        f"{len(found)} entries in the month; the baseline is the first time",
+    )

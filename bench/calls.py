@@ -11,14 +11,23 @@ from typing import Any
 from bench.measure import Result, Side, compare, cpu_seconds, seconds
 from bench.startup import opened_bridge
 from bench.workspaces import NOW, chase, copy, host, ingest_script, place, workspace
+from cleared.base.clock import SystemClock
+from cleared.base.errors import Place
+from cleared.books.ledger.entry import ZERO
+from cleared.books.primitives.book_shapes import EntryRef
+from cleared.books.primitives.book_values import Status
 from cleared.changes.trace import TraceStore
-from cleared.clock import SystemClock
-from cleared.dispatch import Call, Dispatcher
-from cleared.errors import Place
-from cleared.ledger.entry import ZERO
-from cleared.registry.dict_shapes import EntryRef
-from cleared.registry.primitive import Effect, Registry, primitive
-from cleared.registry.vocabulary import AccountId, Confidence, Date, DecodingContext, Line, PositiveAmount, Status, Text
+from cleared.primitives.dispatch import Call, Dispatcher
+from cleared.primitives.registry.primitive import Effect, Registry, primitive
+from cleared.primitives.registry.vocabulary import (
+    AccountId,
+    Confidence,
+    Date,
+    DecodingContext,
+    Line,
+    PositiveAmount,
+    Text,
+)
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
@@ -128,9 +137,14 @@ def bridge_call(quick: bool) -> Result:
             direct.append(cpu_seconds(os.getpid(), without=bridge) - before)
     best, base = min(ours) / CALLS, min(direct) / CALLS
     return Result(
-        "a call through cleared bridge / the same in one process", seconds(best), seconds(base), best / base, "≤ 80 µs",
-        best <= 80e-6, f"{seconds(min(waited) / CALLS)} from call to call, with those of a host in Python",
-    )  # fmt: skip
+        "a call through cleared bridge / the same in one process",
+        seconds(best),
+        seconds(base),
+        best / base,
+        "≤ 80 µs",
+        best <= 80e-6,
+        f"{seconds(min(waited) / CALLS)} from call to call, with those of a host in Python",
+    )
 
 
 def bench_post_stub() -> None:
@@ -146,8 +160,11 @@ def ingest_rows(quick: bool) -> Result:
     with Sandbox() as sandbox:
         return compare(
             f"ingest {ROWS:,} rows of a month / the same script, primitives that return at once",
-            whole_run(template, ROWS), empty_primitives(ROWS, sandbox), 3.0, 2 if quick else 7,
-        )  # fmt: skip
+            whole_run(template, ROWS),
+            empty_primitives(ROWS, sandbox),
+            3.0,
+            2 if quick else 7,
+        )
 
 
 def linear(quick: bool) -> Result:
@@ -155,8 +172,11 @@ def linear(quick: bool) -> Result:
     large, small = (workspace(files={"bank.csv": chase(rows)}) for rows in (10 * ROWS, ROWS))
     return compare(
         f"ingest {10 * ROWS:,} rows of a month / {ROWS:,} rows",
-        whole_run(large, 10 * ROWS), whole_run(small, ROWS), 11.0, 1 if quick else 3,
-    )  # fmt: skip
+        whole_run(large, 10 * ROWS),
+        whole_run(small, ROWS),
+        11.0,
+        1 if quick else 3,
+    )
 
 
 def whole_run(template: Any, rows: int, agent: str = "ingest") -> Side:
@@ -179,17 +199,30 @@ def empty_primitives(rows: int, sandbox: Sandbox) -> Side:
     days = [f"2025-01-{1 + n * 28 // rows:02d}" for n in range(rows)]
     texts = ("GITHUB INC", "AWS EMEA", "CORNER SHOP")
     txns = [
-        {"date": days[n], "description": f"{texts[n % 3]} {n:06d}", "amount": Decimal(-100 - n % 9_000) / 100,
-         "reference": f"l1:{n:024d}", "type": "ACH_DEBIT", "currency": "USD", "balance": Decimal(1), "state": "posted",
-         "account": "checking", "ledger_account": 1010}
+        {
+            "date": days[n],
+            "description": f"{texts[n % 3]} {n:06d}",
+            "amount": Decimal(-100 - n % 9_000) / 100,
+            "reference": f"l1:{n:024d}",
+            "type": "ACH_DEBIT",
+            "currency": "USD",
+            "balance": Decimal(1),
+            "state": "posted",
+            "account": "checking",
+            "ledger_account": 1010,
+        }
         for n in range(rows)
-    ]  # fmt: skip
+    ]
     answers: dict[str, Any] = {
-        "importer_scan": [{"name": "bank.csv", "ledger_account": 1010}], "importer_parse": txns,
+        "importer_scan": [{"name": "bank.csv", "ledger_account": 1010}],
+        "importer_parse": txns,
         "accounts_get": {"account_type": "asset"},
-        "journal_add_double": REF, "queue_add_review": {"id": "x"}, "importer_mark_processed": {"name": "bank.csv"},
-        "git_commit": {"success": True, "commit_hash": "run:x"}, "ctx_log": None,
-    }  # fmt: skip
+        "journal_add_double": REF,
+        "queue_add_review": {"id": "x"},
+        "importer_mark_processed": {"name": "bank.csv"},
+        "git_commit": {"success": True, "commit_hash": "run:x"},
+        "ctx_log": None,
+    }
     settings = {"thresholds.auto_confirm": 0.95, "bank_accounts": []}
     script = ingest_script()
 
@@ -199,9 +232,14 @@ def empty_primitives(rows: int, sandbox: Sandbox) -> Side:
     def side() -> Callable[[], object]:
         def act() -> None:
             found = sandbox.run(
-                script, file="agents/ingest.py", call=answer, names={*answers, "config_get"},
-                limits=LIMITS, now=NOW, seed="bench",
-            )  # fmt: skip
+                script,
+                file="agents/ingest.py",
+                call=answer,
+                names={*answers, "config_get"},
+                limits=LIMITS,
+                now=NOW,
+                seed="bench",
+            )
             assert isinstance(found, dict) and found["imported"] == rows
 
         return act

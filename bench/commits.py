@@ -8,9 +8,9 @@ from bench.calls import whole_run
 from bench.measure import Result, compare
 from bench.workspaces import NOW, copy, git, host, place, workspace, write_and_commit
 from cleared.changes import draft
+from cleared.git import Author, Repository, Snapshot, commit_changes
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.vcs import Author, Repository, Snapshot, commit_changes
 
 CALLS = 1_000
 FILES = 5_000
@@ -50,8 +50,11 @@ def durable(quick: bool) -> Result:
 
     return compare(
         "a durable run of 1,000 calls / in memory + git add + git commit",
-        whole_run(template, CALLS, "thousand"), plain, 1.4, 3 if quick else 11,
-    )  # fmt: skip
+        whole_run(template, CALLS, "thousand"),
+        plain,
+        1.4,
+        3 if quick else 11,
+    )
 
 
 def seal_small(quick: bool) -> Result:

@@ -12,9 +12,9 @@ from datetime import date, timedelta
 from bench.calls import empty_primitives
 from bench.measure import Result, compare, interleave, seconds
 from bench.workspaces import HEADER, NOW, chase, copy, host, ingest_script, workspace
-from cleared.clock import FixedClock
+from cleared.base.clock import FixedClock
 from cleared.gate.examination import Gate
-from cleared.registry import projections
+from cleared.primitives.registry import projections
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.worker_pool import start_worker
 from cleared.triggers.manual_runs import run_now
@@ -50,9 +50,12 @@ def whole(quick: bool) -> Result:
             return act
 
         found = compare(
-            "the whole gate on the starter, warm, no history / one bare type check", ours, bare, 5,
+            "the whole gate on the starter, warm, no history / one bare type check",
+            ours,
+            bare,
+            5,
             3 if quick else 15,
-        )  # fmt: skip
+        )
     worker.stop()
     return found
 
@@ -82,8 +85,12 @@ def history(quick: bool) -> Result:
         took, floor = interleave(lambda: compare_versions, lambda: run_bare, 1 if quick else 3)
     return Result(
         f"what a change would have done in {RUNS} runs of {ROWS} rows / their scripts, primitives that return at once",
-        seconds(took), seconds(floor), took / floor, "3 s", took <= 3,
-    )  # fmt: skip
+        seconds(took),
+        seconds(floor),
+        took / floor,
+        "3 s",
+        took <= 3,
+    )
 
 
 _CHILD = """
@@ -103,5 +110,6 @@ def many(quick: bool) -> Result:
     done = subprocess.run([sys.executable, "-c", _CHILD], cwd=root, check=True, capture_output=True, text=True)
     unit = 1 if sys.platform == "darwin" else 1024
     peak = int(done.stderr.split()[-1]) * unit / 1e6
-    return Result(f"the gate over {len(names)} agents in one process", f"{peak:.0f} MB", "—", None, "300 MB",
-                  peak <= 300)  # fmt: skip
+    return Result(
+        f"the gate over {len(names)} agents in one process", f"{peak:.0f} MB", "—", None, "300 MB", peak <= 300
+    )

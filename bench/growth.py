@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.bulk import SCRIPT, run_command
 from bench.measure import seconds
 from bench.workspaces import chase, copy, host, workspace
-from cleared.proposals.setting_changes import set_setting
+from cleared.gate.proposals.setting_changes import set_setting
 
 DOCS = Path(__file__).parents[1] / "docs"
 SIZES = (1_000, 10_000, 100_000)

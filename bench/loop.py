@@ -14,14 +14,14 @@ from pathlib import Path
 from bench.measure import Result, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import host, place, workspace
-from cleared.app import open_workspace
-from cleared.clock import SystemClock
+from cleared.base.clock import SystemClock
+from cleared.gate.proposals.setting_changes import set_setting
 from cleared.jobs import inbox, loop_state, status_tree
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
-from cleared.loop.job_confinement import job_restrictions, start_confined
-from cleared.proposals.setting_changes import set_setting
+from cleared.service.app import open_workspace
+from cleared.work.loop.job_confinement import job_fence, start_confined
 
 JOBS = 50
 PAST = 10_000
@@ -38,9 +38,11 @@ def overhead(quick: bool) -> Result:
     def loop(count: int) -> float:
         began = time.perf_counter()
         subprocess.run(
-            [CLEARED, "loop", "run", "--auto-rotate", "--max-cycles", str(count), "--sleep", "0"], cwd=root,
-            check=True, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [CLEARED, "loop", "run", "--auto-rotate", "--max-cycles", str(count), "--sleep", "0"],
+            cwd=root,
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
         return time.perf_counter() - began
 
     def bare() -> float:
@@ -55,39 +57,58 @@ def overhead(quick: bool) -> Result:
     ended = loop_state.peek_state(runtime)
     assert ended is not None and ended["counts"]["failed"] == 0 and ended["counts"]["succeeded"] >= JOBS
     return Result(
-        "a cycle with a job that does nothing / subprocess.run of it", seconds(more), seconds(base), more / base,
-        "≤ 8×", more / base <= 8,
-    )  # fmt: skip
+        "a cycle with a job that does nothing / subprocess.run of it",
+        seconds(more),
+        seconds(base),
+        more / base,
+        "≤ 8×",
+        more / base <= 8,
+    )
 
 
 def floor(quick: bool) -> Result:
     """What a cycle cannot do without, in plain steps: the program confined, and its nine files put into place."""
     root = _with_noop()
     set_setting(host(root), "loop.rotation", "[noop]")
-    subprocess.run([CLEARED, "loop", "run", "--auto-rotate", "--max-cycles", "50", "--sleep", "0"], cwd=root,
-                   check=True, stderr=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run(
+        [CLEARED, "loop", "run", "--auto-rotate", "--max-cycles", "50", "--sleep", "0"],
+        cwd=root,
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     runtime = own_runtime(root, host(root).config)
     job = next(path.name.split(".")[0] for path in runtime.jobs_folder.iterdir())
     paths = [
-        runtime.manifest_path(job), runtime.state_path, runtime.backup_path, runtime.manifest_path(job),
-        runtime.result_path(job), runtime.wakeup_path, runtime.result_path(job), runtime.state_path, runtime.tree_path,
-    ]  # fmt: skip
+        runtime.manifest_path(job),
+        runtime.state_path,
+        runtime.backup_path,
+        runtime.manifest_path(job),
+        runtime.result_path(job),
+        runtime.wakeup_path,
+        runtime.result_path(job),
+        runtime.state_path,
+        runtime.tree_path,
+    ]
     files = [(str(path), path.read_bytes()) for path in paths]
-    restrictions = job_restrictions(ForbiddenFiles(root, ()), (), (), (), trust=False)
-    assert restrictions is not None
+    fence = job_fence(ForbiddenFiles(root, ()), (), (), (), trust=False)
+    assert fence is not None
 
     def cycle() -> None:
         for path, data in files:
             with open(f"{path}.tmp", "wb") as file:
                 file.write(data)
             os.rename(f"{path}.tmp", path)
-        start_confined(restrictions, "require", lambda: subprocess.run(["/bin/true"], check=True))
+        start_confined(fence, "best", ["/bin/true"]).wait()
 
     took, base = interleave(lambda: cycle, lambda: lambda: subprocess.run(["true"], check=True), 15 if quick else 501)
     return Result(
-        "the nine files of a job put into place, and true confined / subprocess.run of it", seconds(took),
-        seconds(base), took / base, "—", True,
-    )  # fmt: skip
+        "the nine files of a job put into place, and true confined / subprocess.run of it",
+        seconds(took),
+        seconds(base),
+        took / base,
+        "—",
+        True,
+    )
 
 
 def enqueued(quick: bool) -> Result:
@@ -111,9 +132,14 @@ def enqueued(quick: bool) -> Result:
             bare.append(time.perf_counter() - began)
     median, base = statistics.median(took[1:]), statistics.median(bare[1:])
     return Result(
-        f"enqueue → the job runs, a loop that slept, p50 of {len(took) - 1} / subprocess.run of true", seconds(median),
-        seconds(base), median / base, "≤ 50 ms", median <= 0.05, f"slowest {seconds(max(took[1:]))}",
-    )  # fmt: skip
+        f"enqueue → the job runs, a loop that slept, p50 of {len(took) - 1} / subprocess.run of true",
+        seconds(median),
+        seconds(base),
+        median / base,
+        "≤ 50 ms",
+        median <= 0.05,
+        f"slowest {seconds(max(took[1:]))}",
+    )
 
 
 def export(quick: bool) -> Result:
@@ -127,10 +153,19 @@ def export(quick: bool) -> Result:
         job = f"job_20250101T000000Z_noop_{n}"
         runtime.result_path(job).write_bytes(b"{}")
         now["jobs"].append(
-            {"job_id": job, "kind": "noop", "target": "", "by": "bench", "status": "succeeded",
-             "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z", "duration_sec": 0.1,
-             "exit_code": 0, "summary": "x" * 200}
-        )  # fmt: skip
+            {
+                "job_id": job,
+                "kind": "noop",
+                "target": "",
+                "by": "bench",
+                "status": "succeeded",
+                "started_at": "2025-01-01T00:00:00Z",
+                "ended_at": "2025-01-01T00:00:00Z",
+                "duration_sec": 0.1,
+                "exit_code": 0,
+                "summary": "x" * 200,
+            }
+        )
     loop_state.save_state(runtime, now, opened.clock)
     status_tree.export_tree(runtime, now, opened.clock)
     data = runtime.tree_path.read_bytes()
@@ -144,9 +179,13 @@ def export(quick: bool) -> Result:
         lambda: lambda: status_tree.export_tree(runtime, now, opened.clock), lambda: bare, 5 if quick else 51
     )
     return Result(
-        f"the tree written after {PAST:,} jobs / its {len(data):,} bytes written", seconds(took), seconds(base),
-        took / base, "≤ 50 ms", took <= 0.05,
-    )  # fmt: skip
+        f"the tree written after {PAST:,} jobs / its {len(data):,} bytes written",
+        seconds(took),
+        seconds(base),
+        took / base,
+        "≤ 50 ms",
+        took <= 0.05,
+    )
 
 
 def idle(quick: bool) -> Result:

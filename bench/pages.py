@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from bench import review
 from bench.measure import Result, compare, seconds
 from bench.workspaces import host
-from cleared.app import open_workspace
 from cleared.changes.host_cache import HostCache
 from cleared.cli.machine_errors import as_refusal
 from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm_entries
+from cleared.service.app import open_workspace
 from cleared.web.page_server import PageServer, serve_in_background
 
 
@@ -56,8 +56,14 @@ def long_queue(quick: bool) -> Result:
             status, _, body = browser.send("GET", "/queue")
             assert status == 200 and f"{review.CARDS} cards" in body.replace(",", ""), status
         spent = (time.process_time() - before) / count
-    return Result(f"a page of a queue of {review.CARDS:,} cards, processor time", seconds(spent), "—", None, "≤ 100 ms",
-                  spent <= 0.1)  # fmt: skip
+    return Result(
+        f"a page of a queue of {review.CARDS:,} cards, processor time",
+        seconds(spent),
+        "—",
+        None,
+        "≤ 100 ms",
+        spent <= 0.1,
+    )
 
 
 def page_decision(quick: bool) -> Result:
@@ -78,6 +84,4 @@ def page_decision(quick: bool) -> Result:
             name = next(waiting)
             return lambda: confirm_entries(session(), [name])
 
-        return compare(
-            "a decision on the page / in an open process", ours, theirs, 1.3, 5 if quick else 25
-        )  # fmt: skip
+        return compare("a decision on the page / in an open process", ours, theirs, 1.3, 5 if quick else 25)

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from bench.measure import Result, compare
 from bench.review import book_month
 from bench.workspaces import host
-from cleared.approvals.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
-from cleared.approvals.passkey_assertions import encode_bytes, format_assertion, format_passkey
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host_cache import HostCache
-from cleared.proposals.passkey_registration import NewPasskey, register_passkey
+from cleared.gate.proposals.passkey_registration import SHOWN, NewPasskey, register_passkey
 from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm_entries
+from cleared.trust.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
+from cleared.trust.passkey_assertions import encode_bytes, format_assertion, format_passkey
 
 CARDS = 100
 
@@ -30,7 +31,9 @@ def signed_decision(quick: bool) -> Result:
     public = format_passkey(
         "localhost", secret.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     )
-    register_passkey(host(root), "Ana", NewPasskey(public, "YQ", 0))
+    new = NewPasskey(public, "YQ", 0)
+    with expecting({SHOWN: new.digest_for("Ana")}):
+        register_passkey(host(root), "Ana", new)
     session = HostCache(lambda: host(root))
     waiting = iter([c["id"] for c in read_cards(session())])
 

@@ -7,8 +7,8 @@ import time
 from bench.books import beside_help, open_large_books
 from bench.measure import Result, seconds
 from cleared import queries
-from cleared.reports.catalogue import ReportRequest, make_report
-from cleared.reports.report import Report
+from cleared.books.reports.catalogue import ReportRequest, make_report
+from cleared.books.reports.report import Report
 
 _NAMES = ("pnl", "balance-sheet", "trial-balance", "cash-flow", "vendors", "monthly")
 
@@ -34,10 +34,14 @@ def open_reports(quick: bool) -> Result:
     opened.close()
     again, first = min(slowest[1:]), slowest[0]
     return Result(
-        "a report, 100,000 entries, index open", seconds(again), seconds(first), again / first, "≤ 50 ms",
+        "a report, 100,000 entries, index open",
+        seconds(again),
+        seconds(first),
+        again / first,
+        "≤ 50 ms",
         again <= 0.05,
         f"the slowest of {len(_NAMES)}: {worst}; the baseline is the first time",
-    )  # fmt: skip
+    )
 
 
 def _go_through(report: Report) -> int:

@@ -30,11 +30,28 @@ def fill_queue() -> Path:
     root = workspace()
     lines = []
     for n in range(CARDS):
-        details = {"description": f"CORNER SHOP {n:06d}", "confidence": "0.0", "amount": "12.50",
-                   "evidence": "no confident match", "accounts": [5030, 1010]}  # fmt: skip
+        details = {
+            "description": f"CORNER SHOP {n:06d}",
+            "confidence": "0.0",
+            "amount": "12.50",
+            "evidence": "no confident match",
+            "accounts": [5030, 1010],
+        }
         entry = f"2025-01-{n + 1:03d}"
-        lines.append(render_open(Card(card_id("entry", entry), "entry", f"2025-01-05 12.50 CORNER SHOP {n:06d}", AT,
-                                      "20251231T120000Z-000000", entry, "ingest", details)))  # fmt: skip
+        lines.append(
+            render_open(
+                Card(
+                    card_id("entry", entry),
+                    "entry",
+                    f"2025-01-05 12.50 CORNER SHOP {n:06d}",
+                    AT,
+                    "20251231T120000Z-000000",
+                    entry,
+                    "ingest",
+                    details,
+                )
+            )
+        )
     write_and_commit(root, {"queue/2025-12.jsonl": "".join(lines).encode()})
     return root
 
@@ -49,8 +66,13 @@ def listing(quick: bool) -> Result:
 
         return lambda: act
 
-    return compare(f"cleared queue list, {CARDS:,} open cards / cleared --help", process("queue", "list"),
-                   process("--help"), 1.5, 5 if quick else 15)  # fmt: skip
+    return compare(
+        f"cleared queue list, {CARDS:,} open cards / cleared --help",
+        process("queue", "list"),
+        process("--help"),
+        1.5,
+        5 if quick else 15,
+    )
 
 
 def book_month(cards: int) -> Path:
@@ -81,8 +103,9 @@ def decision(quick: bool) -> Result:
         return lambda: write_and_commit(plain, {p: data + number for p, data in next_files.items()})
 
     numbers = iter([b"%d\n" % n for n in range(1_000)])
-    return compare("a decision in an open session / git add + git commit of its files", ours, theirs, 1.5,
-                   5 if quick else 25)  # fmt: skip
+    return compare(
+        "a decision in an open session / git add + git commit of its files", ours, theirs, 1.5, 5 if quick else 25
+    )
 
 
 def batch(quick: bool) -> Result:

@@ -20,9 +20,9 @@ from bench.measure import Result, cpu_seconds, seconds
 from bench.service import only
 from bench.startup import CLEARED
 from bench.workspaces import host
-from cleared.app import open_workspace
 from cleared.cli.machine_errors import as_refusal
-from cleared.proposals.setting_changes import set_setting
+from cleared.gate.proposals.setting_changes import set_setting
+from cleared.service.app import open_workspace
 from cleared.web.page_server import PageServer, serve_in_background
 from cleared.web.webhook_secrets import add_webhook
 
@@ -46,10 +46,14 @@ def webhooks(quick: bool) -> Result:
     cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / count
     base = _append_durably(root / ".git" / "bench", min(count, 500))
     return Result(
-        f"a webhook is accepted durably, {SENDERS} senders at once / an append with fsync", seconds(took),
-        seconds(base), took / base, "≥ 200 a second", took <= 1 / 200,
+        f"a webhook is accepted durably, {SENDERS} senders at once / an append with fsync",
+        seconds(took),
+        seconds(base),
+        took / base,
+        "≥ 200 a second",
+        took <= 1 / 200,
         f"{1 / took:.0f} a second; {seconds(cpu)} of processor each",
-    )  # fmt: skip
+    )
 
 
 def send_from_all(port: int, secret: bytes, count: int) -> float:
@@ -65,8 +69,12 @@ def _send_calls(port: int, secret: bytes, sender: int, count: int) -> None:
     for n in range(count):
         body, stamp, name = json.dumps({"n": n}).encode(), str(int(time.time())), f"{sender}-{n}"
         digest = hmac.new(secret, f"{name}.{stamp}.".encode() + body, hashlib.sha256).digest()
-        headers = {"Host": f"localhost:{port}", "webhook-id": name, "webhook-timestamp": stamp,
-                   "webhook-signature": f"v1,{base64.b64encode(digest).decode()}"}  # fmt: skip
+        headers = {
+            "Host": f"localhost:{port}",
+            "webhook-id": name,
+            "webhook-timestamp": stamp,
+            "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
+        }
         wire.request("POST", "/hooks/hook", body, headers)
         answer = wire.getresponse()
         answer.read()
@@ -90,9 +98,14 @@ def idle_server(quick: bool) -> Result:
     alone, _ = _measure_idle(root, span)
     both, share = _measure_idle(root, span, "--server", "--port", "0")
     return Result(
-        "memory of an idle cleared up --server / of cleared up alone", f"{both / 1e6:.1f} MB", f"{alone / 1e6:.1f} MB",
-        both / alone, "≤ 1.6×", both <= 1.6 * alone and share <= 0.005, f"{share:.2%} CPU over {span:g} s",
-    )  # fmt: skip
+        "memory of an idle cleared up --server / of cleared up alone",
+        f"{both / 1e6:.1f} MB",
+        f"{alone / 1e6:.1f} MB",
+        both / alone,
+        "≤ 1.6×",
+        both <= 1.6 * alone and share <= 0.005,
+        f"{share:.2%} CPU over {span:g} s",
+    )
 
 
 def _measure_idle(root: Path, span: float, *options: str) -> tuple[float, float]:

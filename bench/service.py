@@ -18,10 +18,10 @@ from bench.calls import LIMITS
 from bench.measure import Result, Side, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
-from cleared.approvals.approval_record import WORKSPACE
-from cleared.proposals.setting_changes import set_setting
+from cleared.gate.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
+from cleared.trust.approval_record import WORKSPACE
 
 SETTLE = 0.2
 AGENTS = 10_000
@@ -51,9 +51,13 @@ def files(quick: bool) -> Result:
     return Result(
         f"a file is complete → first primitive, p50 of {len(took) - 1}, less the settle time of {SETTLE:g} s"
         " / bare sandbox → first call",
-        seconds(median), seconds(base), median / base, "≤ 30 ms", median <= 0.03,
+        seconds(median),
+        seconds(base),
+        median / base,
+        "≤ 30 ms",
+        median <= 0.03,
         f"p90 {seconds(sorted(took[1:])[math.ceil(0.9 * (len(took) - 1)) - 1])}",
-    )  # fmt: skip
+    )
 
 
 def cron(quick: bool) -> Result:
@@ -67,8 +71,10 @@ def cron(quick: bool) -> Result:
         _bare(sandbox)
         begin = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=20)
         times = [begin + timedelta(seconds=n) for n in range(count)]
-        _commit(root, {f"due{n:03d}": _scheduled(f"due{n:03d}", f"{at:%-M %-H} * * * {at:%-S}")
-                       for n, at in enumerate(times)})  # fmt: skip
+        _commit(
+            root,
+            {f"due{n:03d}": _scheduled(f"due{n:03d}", f"{at:%-M %-H} * * * {at:%-S}") for n, at in enumerate(times)},
+        )
         for n, at in enumerate(times):
             up.hears(f"due{n:03d}: first")
             late.append((datetime.now(UTC) - at).total_seconds())
@@ -79,9 +85,13 @@ def cron(quick: bool) -> Result:
     p99, base = (sorted(side)[math.ceil(0.99 * count) - 1] for side in (late, bare))
     return Result(
         f"a schedule is due → first primitive, p99 of {count}, {AGENTS:,} scheduled agents / sleep + bare sandbox",
-        seconds(p99), seconds(base), p99 / base, "≤ 100 ms", p99 <= 0.1,
+        seconds(p99),
+        seconds(base),
+        p99 / base,
+        "≤ 100 ms",
+        p99 <= 0.1,
         f"p50 {seconds(statistics.median(late))} / {seconds(statistics.median(bare))}",
-    )  # fmt: skip
+    )
 
 
 def load(quick: bool) -> Result:
@@ -100,9 +110,13 @@ def load(quick: bool) -> Result:
     took = [(start(many), start(none)) for _ in range(1 if quick else 5)]
     more, base = (statistics.median(side) for side in zip(*took, strict=True))
     return Result(
-        f"start of the service → it acts, {AGENTS:,} scheduled agents / none", seconds(more), seconds(base),
-        more / base, "3 s more", more - base <= 3,
-    )  # fmt: skip
+        f"start of the service → it acts, {AGENTS:,} scheduled agents / none",
+        seconds(more),
+        seconds(base),
+        more / base,
+        "3 s more",
+        more - base <= 3,
+    )
 
 
 def idle(quick: bool) -> Result:
@@ -118,9 +132,13 @@ def idle(quick: bool) -> Result:
         time.sleep(span)
         share = (up.cpu_seconds() - before) / span
     return Result(
-        f"an idle service over {span:g} s, {AGENTS:,} scheduled agents, one watched folder", f"{share:.2%} CPU", "—",
-        None, "≤ 0.5%", share <= 0.005,
-    )  # fmt: skip
+        f"an idle service over {span:g} s, {AGENTS:,} scheduled agents, one watched folder",
+        f"{share:.2%} CPU",
+        "—",
+        None,
+        "≤ 0.5%",
+        share <= 0.005,
+    )
 
 
 def status(quick: bool) -> Result:
@@ -133,9 +151,13 @@ def status(quick: bool) -> Result:
     process("status")()()
     took, base = interleave(process("status"), process("--help"), 3 if quick else 15)
     return Result(
-        f"cleared status, {AGENTS:,} scheduled agents / cleared --help", seconds(took), seconds(base), took / base,
-        "≤ 300 ms", took <= 0.3,
-    )  # fmt: skip
+        f"cleared status, {AGENTS:,} scheduled agents / cleared --help",
+        seconds(took),
+        seconds(base),
+        took / base,
+        "≤ 300 ms",
+        took <= 0.3,
+    )
 
 
 class Up:
@@ -196,9 +218,10 @@ def _scheduled(name: str, cron: str) -> str:
 def _fleet(count: int) -> Path:
     """So many scheduled agents, none of them due in the coming months, and one watched folder."""
     day = datetime.now(UTC) + timedelta(days=150)
-    return only({"drop": DROP} | {
-        f"beat{n:05d}": _scheduled(f"beat{n:05d}", f"{n % 60} {n // 60 % 24} {day:%-d %-m} *") for n in range(count)
-    })  # fmt: skip
+    return only(
+        {"drop": DROP}
+        | {f"beat{n:05d}": _scheduled(f"beat{n:05d}", f"{n % 60} {n // 60 % 24} {day:%-d %-m} *") for n in range(count)}
+    )
 
 
 def only(agents: dict[str, str]) -> Path:

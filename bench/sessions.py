@@ -10,8 +10,8 @@ from typing import Any
 
 from bench.measure import Result, interleave, seconds
 from bench.workspaces import place
-from cleared.clock import FixedClock
-from cleared.errors import ClearedError
+from cleared.base.clock import FixedClock
+from cleared.base.errors import ClearedError
 from cleared.meta.context_window import Limits
 from cleared.meta.session_history import read_history
 from cleared.meta.session_loop import LoopLimits, SessionLoop
@@ -137,6 +137,11 @@ def session_turn(quick: bool) -> Result:
     own = (whole - baseline) / TURNS
     ratio = whole / baseline
     return Result(
-        "session_turn", seconds(whole / TURNS), seconds(baseline / TURNS), ratio, "≤ 1.5×", ratio <= 1.5,
+        "session_turn",
+        seconds(whole / TURNS),
+        seconds(baseline / TURNS),
+        ratio,
+        "≤ 1.5×",
+        ratio <= 1.5,
         f"a turn at {2 * STEPS} messages; of it the loop's own {seconds(max(own, 0.0))} (5 ms allowed)",
-    )  # fmt: skip
+    )

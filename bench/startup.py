@@ -33,9 +33,11 @@ def help_(quick: bool) -> Result:
     """``cleared --help`` as installed."""
     return compare(
         "cleared --help / import typer",
-        _process(CLEARED, "--help", cwd=_nowhere), _process(sys.executable, "-c", "import typer", cwd=_nowhere),
-        1.2, 5 if quick else 25,
-    )  # fmt: skip
+        _process(CLEARED, "--help", cwd=_nowhere),
+        _process(sys.executable, "-c", "import typer", cwd=_nowhere),
+        1.2,
+        5 if quick else 25,
+    )
 
 
 def cold_run(quick: bool) -> Result:
@@ -46,8 +48,9 @@ def cold_run(quick: bool) -> Result:
         "cleared agent run ingest, 6 rows, cold / import typer, pydantic_monty, git",
         _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)),
         _process(sys.executable, "-c", imports, cwd=_nowhere),
-        1.3, 5 if quick else 21,
-    )  # fmt: skip
+        1.3,
+        5 if quick else 21,
+    )
 
 
 def cold_floor(quick: bool) -> Result:
@@ -69,16 +72,22 @@ def cold_floor(quick: bool) -> Result:
 
     return compare(
         "cleared agent run ingest, 6 rows, cold / import pydantic_monty + git add + git commit",
-        _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)), floor, 1.5, 5 if quick else 21,
-    )  # fmt: skip
+        _process(CLEARED, "agent", "run", "ingest", cwd=lambda: copy(template)),
+        floor,
+        1.5,
+        5 if quick else 21,
+    )
 
 
 def bridge_start(quick: bool) -> Result:
     """From the start of ``cleared bridge`` to the result of a first script."""
     return compare(
-        "cleared bridge, start to first result / import pydantic_monty", lambda: _bridge_once,
-        _process(sys.executable, "-c", "import pydantic_monty", cwd=_nowhere), 2, 5 if quick else 25,
-    )  # fmt: skip
+        "cleared bridge, start to first result / import pydantic_monty",
+        lambda: _bridge_once,
+        _process(sys.executable, "-c", "import pydantic_monty", cwd=_nowhere),
+        2,
+        5 if quick else 25,
+    )
 
 
 def _bridge_once() -> None:
@@ -112,9 +121,11 @@ def mcp_start(quick: bool) -> Result:
     root = workspace()
     return compare(
         "cleared mcp, start to first answer / import mcp",
-        lambda: lambda: _ask_mcp(root), _process(sys.executable, "-c", "import mcp", cwd=_nowhere), 1.5,
+        lambda: lambda: _ask_mcp(root),
+        _process(sys.executable, "-c", "import mcp", cwd=_nowhere),
+        1.5,
         5 if quick else 15,
-    )  # fmt: skip
+    )
 
 
 def _ask_mcp(root: Path) -> None:

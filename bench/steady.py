@@ -16,10 +16,10 @@ from bench.calls import LIMITS
 from bench.measure import Result, compare
 from bench.service import only
 from bench.workspaces import NOW, host
-from cleared.app import open_workspace
 from cleared.cli import GC_THRESHOLD
-from cleared.proposals.setting_changes import set_setting
+from cleared.gate.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
+from cleared.service.app import open_workspace
 from cleared.service.driver import ServiceDriver
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
@@ -114,9 +114,13 @@ def _grows(what: str, script: str, runs: int) -> Result:
     done = subprocess.run(child, check=True, capture_output=True, text=True)
     before, after = (int(n) for n in done.stdout.split())
     return Result(
-        f"memory of the service after {runs:,} {what} / after {early:,}", f"{after / 1e6:.1f} MB",
-        f"{before / 1e6:.1f} MB", after / before, "≤ 1.1×", after <= before * 1.1,
-    )  # fmt: skip
+        f"memory of the service after {runs:,} {what} / after {early:,}",
+        f"{after / 1e6:.1f} MB",
+        f"{before / 1e6:.1f} MB",
+        after / before,
+        "≤ 1.1×",
+        after <= before * 1.1,
+    )
 
 
 def soak() -> None:

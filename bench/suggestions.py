@@ -9,8 +9,8 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from bench.measure import Result, seconds
-from cleared.ledger.categoriser import Categoriser, learn_examples
-from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.books.ledger.categoriser import Categoriser, learn_examples
+from cleared.books.ledger.entry import ZERO, Entry, Leg
 
 ENTRIES = 10_000
 WRONG = 0.065

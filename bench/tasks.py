@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench.measure import Result, interleave, seconds
-from cleared.clock import SystemClock
-from cleared.tasks.task_ledger import LEDGER, TaskLedger
+from cleared.base.clock import SystemClock
+from cleared.jobs.tasks.task_ledger import LEDGER, TaskLedger
 
 BYTES = 1 << 30
 MOST_SECONDS = 0.1
@@ -26,9 +26,13 @@ def task_ledger(quick: bool) -> Result:
     finally:
         shutil.rmtree(folder)
     return Result(
-        "a task's newest line in a ledger of 1 GB / of 100 lines", seconds(took), seconds(base), took / base,
-        "≤ 100 ms", took <= MOST_SECONDS,
-    )  # fmt: skip
+        "a task's newest line in a ledger of 1 GB / of 100 lines",
+        seconds(took),
+        seconds(base),
+        took / base,
+        "≤ 100 ms",
+        took <= MOST_SECONDS,
+    )
 
 
 def _make_ledger(root: Path, size: int) -> TaskLedger:

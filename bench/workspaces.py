@@ -10,14 +10,14 @@ import tempfile
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-from cleared.app import open_workspace
-from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
-from cleared.approvals.keys import own_key
-from cleared.approvals.workspace_pin import identify_workspace, new_workspace_id, pin_clone
+from cleared.base.clock import FixedClock, format_iso
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
-from cleared.clock import FixedClock, format_iso
 from cleared.primitives import primitive_registry
+from cleared.service.app import open_workspace
+from cleared.trust.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
+from cleared.trust.keys import own_key
+from cleared.trust.workspace_pin import identify_workspace, new_workspace_id, pin_clone
 from cleared.workspace import starters
 
 NOW = datetime(2025, 12, 31, 12, tzinfo=UTC)
@@ -101,9 +101,12 @@ def host(root: Path) -> Host:
 def git(root: Path, *args: str) -> None:
     """Plain git, as a person would call it."""
     subprocess.run(
-        ["git", "-c", "user.name=Bench", "-c", "user.email=bench@localhost", *args], cwd=root, check=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        ["git", "-c", "user.name=Bench", "-c", "user.email=bench@localhost", *args],
+        cwd=root,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def write_and_commit(root: Path, files: dict[str, bytes]) -> None:

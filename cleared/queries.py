@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from cleared.base.errors import UsageError, WorkspaceError
 from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.vcs import Repository, Snapshot
+from cleared.git import Repository, Snapshot
 
 if TYPE_CHECKING:
-    from cleared.approvals.verification import Approvals
-    from cleared.books_index.current_books import AccountRow, BusinessFacts
-    from cleared.books_index.journal_index import JournalIndex
-    from cleared.books_index.surroundings import Surroundings
+    from cleared.books.index.current_books import AccountRow, BusinessFacts
+    from cleared.books.index.journal_index import JournalIndex
+    from cleared.books.index.surroundings import Surroundings
+    from cleared.books.ledger.chart import Chart
+    from cleared.books.ledger.staged_bank_lines import BankBook
+    from cleared.books.ledger.staged_journal import Books
+    from cleared.books.reports.report_books import ReportBooks
     from cleared.cards.card import Card
-    from cleared.ledger.chart import Chart
-    from cleared.ledger.staged_bank_lines import BankBook
-    from cleared.ledger.staged_journal import Books
-    from cleared.ledger.violations import Violation
-    from cleared.reports.report_books import ReportBooks
+    from cleared.domains.violations import Violation
 
 
 @contextmanager
@@ -41,151 +39,10 @@ def open_last_commit(host: Host) -> Iterator[tuple[Repository, Snapshot]]:
 @contextmanager
 def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
-    from cleared.changes.session import open_books
+    from cleared.books.opened_books import open_books
 
     with open_last_commit(host) as (repo, snapshot):
-        yield (repo, snapshot, *open_books(host, CommittedSource(snapshot)))
-
-
-def read_agents(host: Host) -> list[dict[str, Any]]:
-    """Every agent: its header, whether it is approved, and whether its working copy is another.
-
-    ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
-    """
-    from cleared.runs.approved_scripts import Scripts
-
-    with open_last_commit(host) as (_, snapshot):
-        names = {p for p in snapshot.list_entries(host.layout.agents_dir) if p.endswith(".py") and p.count("/") == 1}
-        folder = host.root / host.layout.agents_dir
-        if folder.is_dir():
-            names |= {f"{host.layout.agents_dir}/{p.name}" for p in folder.glob("*.py") if not p.name.startswith(".")}
-        approvals = Scripts(host, snapshot).approvals
-        return [_agent_data(host, snapshot, approvals, path) for path in sorted(names)]
-
-
-def read_agent(host: Host, name: str) -> dict[str, Any]:
-    """One agent, with its source and what is wrong with it. Raises ``UsageError`` where there is none."""
-    from cleared.runs.approved_scripts import Scripts
-
-    path = host.layout.agent_path(name)
-    with open_last_commit(host) as (_, snapshot):
-        agent = _agent_data(host, snapshot, Scripts(host, snapshot).approvals, path)
-        if agent["state"] == "missing":
-            names = [a["name"] for a in read_agents(host)]
-            raise UsageError(f"there is no agent {name!r}", remedy=f"Known: {', '.join(names) or 'none yet'}.")
-        return agent
-
-
-_STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted", "elsewhere": "other books"}
-
-
-def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
-    from cleared.sandbox.construct_lint import lint_script
-    from cleared.sandbox.header import parse_header
-
-    head = snapshot.read_file(path)
-    full = host.root / path
-    work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
-    approval = None
-    if head is None:
-        state = "missing" if work is None else "not committed"
-    else:
-        standing = approvals.verify_agent(path, head)
-        approval = standing.reason
-        state = _STATE_NAMES.get(standing.state, standing.state)
-    source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
-    header, findings = parse_header(source, path, kind="agent")
-    findings = [*findings, *lint_script(source, path)] if source else []
-    return {
-        "name": path.rsplit("/", 1)[1].removesuffix(".py"),
-        "title": header.name if header else None,
-        "description": header.description if header else None,
-        "trigger": list(header.triggers) if header else [],
-        "schedule": header.schedule if header else None,
-        "watch": list(header.watch) if header else [],
-        "event": list(header.event) if header else [],
-        "file": path,
-        "state": state,
-        "edited": head is not None and work != head,
-        "approval": approval,
-        "findings": [
-            {"rule": f.rule, "message": f.message, "place": str(f.place), "remedy": f.remedy} for f in findings
-        ],
-        "source": source,
-    }
-
-
-def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
-    """The newest runs first; where the traces are gone, what the commits still say of them."""
-    from cleared.changes.trace import TraceStore
-
-    runs = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
-    if len(runs) < limit or any(r["status"] == "killed" for r in runs):
-        in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
-        runs = [_with_commit_outcome(r, in_commits.pop(r["run_id"], None)) for r in runs]
-        runs += [r for r in in_commits.values() if agent in (None, r["agent"])]
-    # Several may have begun in one second: those stay in the order they came in, newest first.
-    return sorted(runs, key=lambda r: str(r["started_at"]), reverse=True)[:limit]
-
-
-def _with_commit_outcome(run: dict[str, Any], commit: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The run; where it was killed after its commit was made, that is how it ended."""
-    if commit is None or run["status"] != "killed":
-        return run
-    return {**run, **{key: commit[key] for key in ("status", "commits", "message", "error")}}
-
-
-def _run_summary(run: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "run_id": run["id"], "agent": run["agent"], "status": run["status"], "started_at": run["started_at"],
-        "duration_ms": run["duration_ms"], "message": run["message"], "commits": run["commits"] or [],
-        "entries": len(run["entries"] or []), "cards": len(run["cards"] or []),
-        "error": (run["error"] or {}).get("message"),
-    }  # fmt: skip
-
-
-def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
-    from cleared.vcs import history
-
-    with host.open_for_reading():
-        pass
-    return [
-        {
-            "run_id": c.trailers["Run"], "agent": c.trailers.get("Agent", ""),
-            "status": "failed" if "Attempt" in c.trailers else "succeeded",
-            "started_at": c.trailers.get("Clock", format_iso(c.when)), "duration_ms": None, "message": c.subject,
-            "commits": [c.id], "entries": None, "cards": None,
-            "error": c.subject if "Attempt" in c.trailers else None,
-        }
-        for c in history.read_log(host.root, limit * 3, grep="Run: ")
-        if "Run" in c.trailers
-    ]  # fmt: skip
-
-
-def read_run(host: Host, run_id: str) -> dict[str, Any]:
-    """One run with its calls, by its id, or a beginning or the last part of it that no other run has.
-
-    Raises ``UsageError`` where there is none, or several.
-    """
-    from cleared.changes.trace import TraceStore
-
-    traces = TraceStore(host.layout.state_dir)
-    briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
-    committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]
-    run_ids = sorted({*traces.find_run_ids(run_id), *committed_ids})
-    if len(run_ids) > 1 and run_id not in run_ids:
-        raise UsageError(
-            f"{run_id!r} fits {len(run_ids)} runs: {', '.join(run_ids[:3])}{' …' if len(run_ids) > 3 else ''}",
-            remedy="Give more of the id.",
-        )
-    for identity in [run_id] if run_id in run_ids else run_ids:
-        run = traces.find_run(identity)
-        if run is not None:
-            del run["id"], run["pid"]
-            return _with_commit_outcome({"run_id": identity, **run}, briefs.get(identity))
-        note = "the trace of this run is not on this machine; its commit is"
-        return {**briefs[identity], "calls": [], "more_calls": [], "note": note}
-    raise UsageError(f"there is no run {run_id!r}", remedy="cleared run list shows the newest.")
+        yield (repo, snapshot, *open_books(host.layout, CommittedSource(snapshot)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,10 +69,10 @@ def read_queue(host: Host, status: str = "open") -> QueueState:
 
 def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
     """The queue of a commit that is open."""
-    from cleared.books_index.entry_lookup import EntryLookup
-    from cleared.books_index.journal_index import open_index
+    from cleared.books.entry_facts import show_entry_facts
+    from cleared.books.index.entry_lookup import EntryLookup
+    from cleared.books.index.journal_index import open_index
     from cleared.cards.age import overdue_cards
-    from cleared.cards.entry_facts import show_entry_facts
     from cleared.runs.question_tickets import Questions
 
     cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
@@ -234,10 +91,10 @@ def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
 
 def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
-    from cleared.books_index.journal_index import open_index
+    from cleared.books.entry_facts import show_entry_facts
+    from cleared.books.index.journal_index import open_index
     from cleared.cards.age import overdue_cards
     from cleared.cards.card_json import card_to_json
-    from cleared.cards.entry_facts import show_entry_facts
     from cleared.runs.question_tickets import Questions
 
     with open_last_commit(host) as (repo, snapshot):
@@ -252,20 +109,30 @@ def read_card(host: Host, text: str) -> dict[str, Any]:
 
 
 def iter_journal(
-    host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
-    text: str | None = None, limit: int | None = None,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+    host: Host,
+    *,
+    month: str | None = None,
+    status: str | None = None,
+    account: int | None = None,
+    text: str | None = None,
+    limit: int | None = None,
+) -> Iterator[dict[str, Any]]:
     """Entries in the order of their ids, read as they are taken. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
-    from cleared.books_index.entry_selection import select_entries
+    from cleared.books.index.entry_selection import select_entries
 
     with open_journal_index(host) as (index, _):
         yield from select_entries(index, month, status, account, text, limit)
 
 
 def read_journal(
-    host: Host, *, month: str | None = None, status: str | None = None, account: int | None = None,
-    text: str | None = None, limit: int | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+    host: Host,
+    *,
+    month: str | None = None,
+    status: str | None = None,
+    account: int | None = None,
+    text: str | None = None,
+    limit: int | None = None,
+) -> list[dict[str, Any]]:
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
     return list(iter_journal(host, month=month, status=status, account=account, text=text, limit=limit))
 
@@ -276,8 +143,8 @@ def read_balances(
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
     from datetime import date
 
-    from cleared.books_index.balances import list_balances
-    from cleared.schema.days import parse_day, parse_month
+    from cleared.base.days import parse_day, parse_month
+    from cleared.books.index.balances import list_balances
 
     day = parse_day(as_of) if as_of else None
     year, number = parse_month(month) if month else (None, None)
@@ -300,9 +167,9 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
 
     What it knows at the end is kept for the next command, which then need not open the workspace.
     """
-    from cleared.books_index.current_books import remember_current_books
-    from cleared.books_index.journal_index import open_index
-    from cleared.books_index.surroundings import read_surroundings
+    from cleared.books.index.current_books import remember_current_books
+    from cleared.books.index.journal_index import open_index
+    from cleared.books.index.surroundings import read_surroundings
 
     surroundings = None if host.stays_open else read_surroundings(host.root)
     with open_committed_books(host) as (repo, snapshot, books, _bank):
@@ -318,7 +185,8 @@ def can_be_kept(host: Host, repo: Repository, snapshot: Snapshot, surroundings: 
     """Whether what was read of this commit is all that the next command would say, while the surroundings hold."""
     from cleared.changes.lost_rows import find_lost_rows
 
-    if surroundings.checkout.commit != snapshot.commit or host.is_outdated:
+    waits = host.policy is not None and bool(host.policy.unapproved or host.policy.problem)  # each command says it
+    if surroundings.checkout.commit != snapshot.commit or host.is_outdated or waits:
         return False
     with suppress(WorkspaceError):
         return find_lost_rows(host.layout, repo, snapshot) is None
@@ -326,7 +194,7 @@ def can_be_kept(host: Host, repo: Repository, snapshot: Snapshot, surroundings: 
 
 
 def _account_rows(chart: Chart) -> list[AccountRow]:
-    from cleared.books_index.current_books import AccountRow
+    from cleared.books.index.current_books import AccountRow
 
     return [
         AccountRow(a.account_id, a.account_name, a.account_type, a.parent_id, a.tax_line)
@@ -335,7 +203,7 @@ def _account_rows(chart: Chart) -> list[AccountRow]:
 
 
 def _business_facts(host: Host) -> BusinessFacts:
-    from cleared.books_index.current_books import BankRow, BusinessFacts
+    from cleared.books.index.current_books import BankRow, BusinessFacts
 
     business = host.config.business
     banks = [BankRow(a.id, a.name or a.id, a.ledger_account, a.type) for a in host.config.bank_accounts]
@@ -351,7 +219,7 @@ def open_report_books(host: Host) -> Iterator[ReportBooks]:
 
 def make_report_books(host: Host, index: JournalIndex, books: Books) -> ReportBooks:
     """What reports are made of, from books that are open."""
-    from cleared.reports.report_books import ReportBooks
+    from cleared.books.reports.report_books import ReportBooks
 
     assert isinstance(books.source, CommittedSource)
     return ReportBooks(index, _account_rows(books.chart), _business_facts(host), books.source.snapshot.commit or "")
@@ -359,7 +227,7 @@ def make_report_books(host: Host, index: JournalIndex, books: Books) -> ReportBo
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:
     """The chart of accounts."""
-    from cleared.primitives.accounts import describe_account
+    from cleared.books.primitives.accounts import describe_account
 
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [dict(describe_account(a)) for a in books.chart.accounts.values()]
@@ -371,29 +239,39 @@ def read_periods(host: Host) -> list[dict[str, Any]]:
 
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [
-            {"through": None if m.through == date.min else m.through.isoformat(), "state": m.state, "by": m.by,
-             "at": m.at, "reason": m.reason, "digest": m.digest}
+            {
+                "through": None if m.through == date.min else m.through.isoformat(),
+                "state": m.state,
+                "by": m.by,
+                "at": m.at,
+                "reason": m.reason,
+                "digest": m.digest,
+            }
             for m in books.periods.marks
-        ]  # fmt: skip
+        ]
 
 
 def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
     from cleared.primitives import primitive_registry
-    from cleared.registry.projections import describe_primitive
+    from cleared.primitives.registry.projections import describe_primitive
 
     return [describe_primitive(p) for p in (host.registry if host else primitive_registry()).values()]
 
 
 def read_violations(host: Host) -> list[dict[str, Any]]:
     """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
-    from cleared.audit.book_violations import find_violations
+    from cleared.changes.audit.book_violations import find_violations
 
     return [_violation_data(v) for v in find_violations(host)]
 
 
 def _violation_data(v: Violation) -> dict[str, Any]:
     return {
-        "check": v.check, "message": v.message, "remedy": v.remedy, "place": str(v.place) if v.place else None,
-        "entry_id": v.entry_id, "account_id": v.account_id,
-    }  # fmt: skip
+        "check": v.check,
+        "message": v.message,
+        "remedy": v.remedy,
+        "place": str(v.place) if v.place else None,
+        "entry_id": v.entry_id,
+        "account_id": v.account_id,
+    }

@@ -27,7 +27,37 @@ def pages() -> dict[str, str]:
         "rules.md": rules(),
         "jobs.md": jobs(),
         "session-events.md": session_events(),
+        "state.md": state(),
     }
+
+
+# -- what lies beside git ----------------------------------------------------------------------------------------------
+
+
+def state() -> str:
+    """Every file that is written beside git's history."""
+    from cleared.workspace.stores import STORES, StorePlace
+
+    places: dict[StorePlace, str] = {
+        "home": "In your own folder, `$CLEARED_HOME` (else `~/.config/cleared`)",
+        "git": "In the clone's git directory",
+        "state": "In `.cleared/`",
+    }
+    out = [
+        "# What lies beside git",
+        "",
+        NOTE,
+        "",
+        "Books, decisions and approvals are in git. This is what is not, and whether [a backup](../howto/backup.md)",
+        "carries it. `MARK` is the mark of the clone, `ID` the id of the books, `*` any text. A backup has besides",
+        "every file of the workspace, ignored ones too.",
+        "",
+    ]
+    for place, title in places.items():
+        out += [f"## {title}", "", "| file | what | in a backup |", "|---|---|---|"]
+        out += [f"| `{s.pattern}` | {s.about} | {'yes' if s.is_carried else ''} |" for s in STORES if s.place == place]
+        out.append("")
+    return "\n".join(out).rstrip() + "\n"
 
 
 # -- the command line -----------------------------------------------------------------------------------------------
@@ -38,13 +68,24 @@ def cli() -> str:
     from cleared.cli.commands import build_tree
 
     out = [
-        "# Commands", "", NOTE, "",
+        "# Commands",
+        "",
+        NOTE,
+        "",
         "Results go to stdout, everything else to stderr. `--json` prints one JSON value and nothing else; where the",
         'command is refused, that is `{"error": {type, message, place, remedy, exit_code}}`. A command that works in a',
         "workspace looks for `config.yaml` in the current directory and above it, as git does; `-C DIR`, before or",
         "after the command, names another place. `CLEARED_CLOCK`, an ISO 8601 time with an offset, fixes the clock.",
-        "", "## Exit codes", "", *_exit_codes(), "", "## Overview", "", "| command | what it does |", "|---|---|",
-    ]  # fmt: skip
+        "",
+        "## Exit codes",
+        "",
+        *_exit_codes(),
+        "",
+        "## Overview",
+        "",
+        "| command | what it does |",
+        "|---|---|",
+    ]
     found = list(_commands(build_tree(), "cleared"))
     for name, command in found:
         out.append(f"| [`{name}`](#{name.replace(' ', '-')}) | {_doc(command).splitlines()[0]} |")
@@ -62,7 +103,7 @@ def cli() -> str:
 
 
 def _exit_codes() -> list[str]:
-    from cleared.errors import ExitCode
+    from cleared.base.errors import ExitCode
 
     meaning = {
         ExitCode.DONE: "done",
@@ -73,7 +114,7 @@ def _exit_codes() -> list[str]:
         ExitCode.BUSY: "another command is writing and did not end in time, or another program has what it takes",
         ExitCode.ALL_DONE: "`cleared task next` and `run`: every task is completed",
         ExitCode.BLOCKED: "`cleared task next` and `run`: no task is ready, and some are left",
-        ExitCode.INTERRUPTED: "Ctrl-C; nothing was changed",
+        ExitCode.INTERRUPTED: "Ctrl-C; a commit that was made before is named, and stands",
     }
     return ["| code | meaning |", "|---|---|", *(f"| {int(code)} | {meaning[code]} |" for code in ExitCode)]
 
@@ -162,27 +203,31 @@ def _choices(kind: Any) -> list[str]:
 def primitives() -> str:
     """What ``cleared primitives --markdown`` prints."""
     from cleared.primitives import primitive_registry
-    from cleared.registry import projections
+    from cleared.primitives.registry import projections
 
     return projections.render_markdown(primitive_registry())
 
 
 def config() -> str:
     """Every key of ``config.yaml``."""
-    from cleared.config.reference import list_settings
+    from cleared.workspace.settings.reference import list_settings
 
     out = [
-        "# Configuration", "", NOTE, "",
+        "# Configuration",
+        "",
+        NOTE,
+        "",
         "The keys of `config.yaml`. Every key is optional but those marked *required*, which the entry they belong to",
         "must have. The file is checked whole whenever a command starts: an unknown key is refused with the nearest",
         "known one, and every problem is listed with its line. `bank_accounts[]` is an entry of that list, `<name>` a",
         "name of your choice. `cleared config get KEY` prints a value, `cleared config set KEY VALUE` changes one and",
-        "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.", "",
-        "Keys marked **protected** decide what scripts may do: they take effect when a person has approved them, all",
-        "others at once. [Change a setting](../howto/settings.md) says how. Keys marked *reserved* are accepted and",
-        "checked, and nothing in the program reads them yet; your scripts may, with `config_get`, so some are",
-        "protected too.", "",
-    ]  # fmt: skip
+        "keeps the comments. Scripts read the same keys with `config_get`, but no secrets.",
+        "",
+        "A change takes effect when a person has approved it, but for the keys marked **at once**. [Change a",
+        "setting](../howto/settings.md) says how. Keys marked *reserved* are accepted and checked, and nothing in the",
+        "program reads them yet; your scripts may, with `config_get`.",
+        "",
+    ]
     section = ""
     for info in list_settings():
         head = info.key.partition(".")[0].removesuffix("[]")
@@ -191,7 +236,7 @@ def config() -> str:
             out += ["" if out[-1] else None, f"## {section}", "", "| key | value | default | |", "|---|---|---|---|"]  # type: ignore[list-item]
         default = "*required*" if info.default == "required" else f"`{info.default}`" if info.default else ""
         text = info.doc.replace("``", "`").replace("|", "\\|")
-        marks = ("**protected**" if info.is_protected else "", "*reserved*" if info.reserved else "", text)
+        marks = ("" if info.is_protected else "**at once**", "*reserved*" if info.reserved else "", text)
         doc = " · ".join(filter(None, marks))
         out.append(f"| `{info.key}` | {info.type} | {default} | {doc} |")
     return "\n".join(line for line in out if line is not None).rstrip() + "\n"
@@ -219,13 +264,17 @@ def rules() -> str:
     from cleared.gate.lint_rules import CHECKS, RULES
 
     out = [
-        "# Rules for scripts", "", NOTE, "",
+        "# Rules for scripts",
+        "",
+        NOTE,
+        "",
         "What `cleared agent check` checks, one check after the other. The first three read the text only (`lint`,",
         "`traps`, `types`) and all run; the others run the script, and only one that passed these. A finding names the",
         "rule, the file, the line and the column, what is wrong there and what to do.",
         "[Errors, checks and rules](errors.md)",
-        "shows an example of each rule of the lint.", "",
-    ]  # fmt: skip
+        "shows an example of each rule of the lint.",
+        "",
+    ]
     stages = {
         **CHECKS,
         **{rule.stage: "what a proposal may hold" for rule in RULES.values() if rule.stage not in CHECKS},
@@ -288,36 +337,57 @@ HEADER_SAMPLES: Final = {
     "header-watch": "name: A\ntrigger: file_watch\nwatch: ../elsewhere",
     "header-number": "name: A\nmax_calls: many",
     "header-args": "name: A\nargs: [a, a]",
-    "header-value": "name: A\ntrigger: event\nevent: two words",
+    "header-value": "name: A\ntrigger: event\nevent: a.b c.d",
 }
 
 
 def errors() -> str:
     """Exit codes, error classes, checks of the books, rules for scripts, kinds of cards."""
     from cleared.cards.kinds import INTRODUCTION, KINDS
-    from cleared.ledger.violations import CHECKS
+    from cleared.domains.violations import CHECKS
     from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
 
     out = [
-        "# Errors, checks and rules", "", NOTE, "",
+        "# Errors, checks and rules",
+        "",
+        NOTE,
+        "",
         "A refusal is one paragraph: the place, the cause, the remedy. It leaves everything as it was.",
-        "", "## Exit codes", "", *_exit_codes(), "", "## Error classes", "",
-        "The `type` of an error in `--json` is the class's name.", "",
-        "| class | is a | exit code | |", "|---|---|---|---|",
-    ]  # fmt: skip
+        "",
+        "## Exit codes",
+        "",
+        *_exit_codes(),
+        "",
+        "## Error classes",
+        "",
+        "The `type` of an error in `--json` is the class's name.",
+        "",
+        "| class | is a | exit code | |",
+        "|---|---|---|---|",
+    ]
     for kind in error_classes():
         doc = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].replace("``", "`").split())
         out.append(f"| `{kind.__name__}` | `{kind.__mro__[1].__name__}` | {int(kind.exit_code)} | {doc} |")
     out += [
-        "", "## Checks of the books", "",
+        "",
+        "## Checks of the books",
+        "",
         "1 to 8 are checked before each commit, over the very bytes that are to be committed, and all violations are",
-        "named together. `cleared journal check` checks all of them over all books.", "",
-        "| check | what holds |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in CHECKS.items()),
-        "", "## Rules for scripts", "",
+        "named together. `cleared journal check` checks all of them over all books.",
+        "",
+        "| check | what holds |",
+        "|---|---|",
+        *(f"| `{name}` | {text} |" for name, text in CHECKS.items()),
+        "",
+        "## Rules for scripts",
+        "",
         "Checked before a script is run; it is refused (exit code 3) with every finding. Each rule with a script that",
-        "breaks it:", "", "| rule | such as | what is said | remedy |", "|---|---|---|---|",
-    ]  # fmt: skip
+        "breaks it:",
+        "",
+        "| rule | such as | what is said | remedy |",
+        "|---|---|---|---|",
+    ]
     for rule, sample in SAMPLES.items():
         finding = next(f for f in lint_script(sample, "agents/a.py") if f.rule == rule)
         out.append(f"| `{rule}` | {_sample(sample)} | {_cell(finding.message)} | {_cell(finding.remedy)} |")
@@ -340,17 +410,10 @@ def error_classes() -> list[type[Any]]:
     """Every class a user can meet, parents first."""
     import importlib
 
-    from cleared.errors import ClearedError
+    from cleared.base.errors import ClearedError
 
-    for module in (
-        "config.loading",
-        "dispatch",
-        "importers.base",
-        "ledger.violations",
-        "sandbox.script_failure",
-        "vcs",
-    ):
-        importlib.import_module(f"cleared.{module}")
+    for module in sorted(_SHOWN):
+        importlib.import_module(module)
     found: list[type[Any]] = []
 
     def walk(kind: type[Any]) -> None:
@@ -364,10 +427,16 @@ def error_classes() -> list[type[Any]]:
 
 
 _SHOWN: Final = {
-    "cleared.errors", "cleared.config.loading", "cleared.dispatch", "cleared.importers.base",
-    "cleared.ledger.violations",
-    "cleared.sandbox.script_failure", "cleared.vcs.refs", "cleared.vcs.commit", "cleared.vcs.git_process",
-}  # fmt: skip
+    "cleared.base.errors",
+    "cleared.workspace.settings.loading",
+    "cleared.primitives.dispatch",
+    "cleared.books.bank_files.base",
+    "cleared.domains.violations",
+    "cleared.sandbox.script_failure",
+    "cleared.git.refs",
+    "cleared.git.commit",
+    "cleared.git.git_process",
+}
 
 
 def _sample(text: str) -> str:

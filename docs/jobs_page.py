@@ -7,25 +7,38 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, get_args
 
 _TIME, _JOB = "UTC, ISO 8601", "a job's id"
-_WORDS: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false",
-                 "null": "null", "array": "list", "object": "object"}  # fmt: skip
+_WORDS: Final = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "list",
+    "object": "object",
+}
 _ELSEWHERE: Final = {("tree", "state"): "as `single_agent_state.json`"}
 
 
 def jobs(note: str) -> str:
     """Every built-in job type, and every field of the loop's files."""
-    from cleared.config.model import Config
     from cleared.jobs import file_schemas
     from cleared.jobs.job_types import load_built_in
+    from cleared.workspace.settings.model import Config
 
     turn = Config().loop.rotation
     out = [
-        "# Jobs", "", note, "",
+        "# Jobs",
+        "",
+        note,
+        "",
         "[Run jobs](../howto/run-jobs.md) says how they are used, [add a job type](../howto/add-a-job-kind.md) how",
         "to have more of them. Paths are below the workspace; what is forbidden to jobs is in none of them.",
-        "", "## Job types", "", "| job type | what it does | target | reads | writes | limit | output | turn |",
+        "",
+        "## Job types",
+        "",
+        "| job type | what it does | target | reads | writes | limit | output | turn |",
         "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     for kind in load_built_in().values():
         reads = [*kind.reads, *([f"loop.{kind.reads_setting}"] if kind.reads_setting else [])]
         place = f"{turn.index(kind.name) + 1}" if kind.name in turn else "" if kind.rotates else "never"
@@ -34,13 +47,16 @@ def jobs(note: str) -> str:
             f"{_paths(kind.writes)} | {kind.timeout:g} s | {kind.max_output // 1024} kB | {place} |"
         )
     out += [
-        "", "*turn*: the place in the rotation as shipped; where there is none, `loop.rotation` may name it. `.` is",
+        "",
+        "*turn*: the place in the rotation as shipped; where there is none, `loop.rotation` may name it. `.` is",
         "the workspace. Every job may also write a folder of its own for temporary files. `ai_cycle` has no fence",
         "but that of its [engine](../howto/ai-cycles.md); its limit is `loop.ai.cycle_timeout_seconds` and 900 s.",
-        "", "## Files", "",
+        "",
+        "## Files",
+        "",
         "JSON, checked against these schemas (draft 7, `cleared/jobs/schemas/`) whenever the loop writes or reads one.",
         "No file has a field that is not listed. Lists are oldest first.",
-    ]  # fmt: skip
+    ]
     for name in get_args(file_schemas.SchemaName):
         found = file_schemas.load_schema(name)
         file, _, about = found["description"].partition(": ")

@@ -17,9 +17,15 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "screenshots"
 CLOCK = "2025-02-03T08:30:00Z"
 PAGES = {
-    "today": "/", "queue": "/queue", "agents": "/agents", "agent": "/agents/ingest", "runs": "/runs", "books": "/books",
-    "report": "/reports/monthly", "entry": "/books/entries/2025-01-001",
-}  # fmt: skip
+    "today": "/",
+    "queue": "/queue",
+    "agents": "/agents",
+    "agent": "/agents/ingest",
+    "runs": "/runs",
+    "books": "/books",
+    "report": "/reports/monthly",
+    "entry": "/books/entries/2025-01-001",
+}
 LOOKS = {
     "light": {"viewport": {"width": 1100, "height": 800}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1100, "height": 800}, "color_scheme": "dark"},
@@ -40,9 +46,12 @@ def take_pictures(folder: Path) -> None:
         command = [str(Path(sys.executable).with_name("cleared"))]
         subprocess.run([*command, "demo", str(books)], check=True, env=environment, capture_output=True)
         server = subprocess.Popen(
-            [*command, "server", "--json", "--port", "0"], cwd=books, env=environment,
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [*command, "server", "--json", "--port", "0"],
+            cwd=books,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         try:
             assert server.stdout is not None
             place = json.loads(server.stdout.readline())

@@ -14,14 +14,20 @@ def session_events(note: str) -> str:
     schema = read_event_schema()
     first = schema["oneOf"][0]["properties"]
     out = [
-        "# Events of a session", "", note, "",
+        "# Events of a session",
+        "",
+        note,
+        "",
         "What a session does is told in events, one JSON object a line, in the order in which it happens: on stdout",
         "with `--jsonl`, and (but for `message.delta`) in `.cleared/sessions/SESSION/events.jsonl`.",
         f"`cleared/meta/{SCHEMA_FILE.name}` is their JSON Schema. A session that is resumed begins with another",
-        "`session.started`; the last event of each start is `session.ended`.", "",
-        "Every event has `type` and", "",
-        *(f"- `{name}`: {first[name]['description']}" for name in COMMON[1:]), "",
-    ]  # fmt: skip
+        "`session.started`; the last event of each start is `session.ended`.",
+        "",
+        "Every event has `type` and",
+        "",
+        *(f"- `{name}`: {first[name]['description']}" for name in COMMON[1:]),
+        "",
+    ]
     for event in schema["oneOf"]:
         out += [f"## {event['title']}", "", event["description"], "", "| field | type | what |", "|---|---|---|"]
         for name, rules in event["properties"].items():

@@ -46,6 +46,7 @@ _SHAPES = (
     (re.compile(r"^(duration_sec\s+)\d+\.\d+$"), r"\1MS"),
     (re.compile(r"\s\d+\.\d\d$"), " MS"),
     (re.compile(r"process \d+"), "process N"),
+    (re.compile(r"\b\d+ kB\b"), "N kB"),
     (re.compile(r"(?<=\s)[A-Za-z0-9+/]{16}(?=\s+\d{4}-\d\d-\d\d)"), "KEY"),
     (re.compile(r"\bin \d+\.\d+ s\b"), "in MS s"),
     # The card of a question is named after its run.
@@ -95,11 +96,18 @@ class Terminal:
         )
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CLEARED_", "PYTHON", "LC_", "XDG_"))}
         self.environment = kept | {
-            "HOME": str(self.home), "USER": "ana", "LOGNAME": "ana", "TERM": "xterm", "LANG": "C.UTF-8", "TZ": "UTC",
+            "HOME": str(self.home),
+            "USER": "ana",
+            "LOGNAME": "ana",
+            "TERM": "xterm",
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
             "PATH": f"{tools}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-            "GIT_CONFIG_GLOBAL": str(self.home / ".gitconfig"), "GIT_CONFIG_NOSYSTEM": "1", "GIT_PAGER": "cat",
+            "GIT_CONFIG_GLOBAL": str(self.home / ".gitconfig"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_PAGER": "cat",
             "CHECKOUT": str(Path(__file__).resolve().parent.parent),
-        }  # fmt: skip
+        }
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
             self.environment.pop(name, None)
 
@@ -110,15 +118,22 @@ class Terminal:
         now = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
         self.now += timedelta(minutes=1)
         environment = self.environment | {
-            "HERE": str(self.here), "AFTER": str(after), "CLEARED_CLOCK": now, "GIT_AUTHOR_DATE": now,
+            "HERE": str(self.here),
+            "AFTER": str(after),
+            "CLEARED_CLOCK": now,
+            "GIT_AUTHOR_DATE": now,
             "GIT_COMMITTER_DATE": now,
-        }  # fmt: skip
+        }
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
         process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc", "-c", script], env=environment, stdin=subprocess.DEVNULL, stdout=theirs,
-            stderr=theirs, start_new_session=True,
-        )  # fmt: skip
+            ["bash", "--noprofile", "--norc", "-c", script],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
         os.close(theirs)
         shown = b""
         try:
@@ -152,9 +167,7 @@ def start_of(page: str) -> str | None:
     return found[1] if found else None
 
 
-def rehearse(
-    page: str, folder: Path, tools: Path = Path(sys.executable).parent
-) -> Iterator[tuple[Block, str]]:  # fmt: skip
+def rehearse(page: str, folder: Path, tools: Path = Path(sys.executable).parent) -> Iterator[tuple[Block, str]]:
     """Type the page's commands in order; each block with what it printed."""
     terminal = Terminal(folder, tools)
     start = start_of(page)

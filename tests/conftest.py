@@ -51,6 +51,7 @@ def starting_point(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         for key, value in environment(root.parent).items():
             patch.setenv(key, value)
+        patch.setenv("CLEARED_HOME", str(root.parent / "cleared"))
         done = here("init", str(root), "--name", "Acme")
     assert done.code == 0, done
     return root

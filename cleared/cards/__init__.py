@@ -1,1 +1,4 @@
-"""Cards: decisions asked of a human, as values, and the append-only files under ``queue/`` that hold them."""
+"""Cards: decisions asked of a person, as values, and the append-only files under ``queue/`` that hold them.
+
+It imports ``domains`` and below. Begin with ``card`` and ``kinds``.
+"""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from cleared.cards.kinds import QUESTION
-from cleared.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Card:
     skipped_at: str | None = None
     """When a person last put it behind all others."""
     agreed: tuple[Mapping[str, Any], ...] = ()
-    """What the first of two has decided, where it takes two; ``approvals.reviewers`` reads it."""
+    """What the first of two has decided, where it takes two; ``trust.reviewers`` reads it."""
     settlings: tuple[Mapping[str, Any], ...] = ()
     """Of a question: the lines of the queue that settle it. ``runs.question_tickets`` says which of them count."""
     gone_on: str | None = None

@@ -7,11 +7,9 @@ kind is one more ``CardKind`` here, and the code that makes its cards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
-
-from cleared.light_dataclass import dataclass
 
 INTRODUCTION: Final = "A card is a question that waits for a person."
 """Said once wherever cards are shown."""
@@ -41,108 +39,188 @@ class CardKind:
 
 
 ENTRY: Final = CardKind(
-    "entry", "Entry to confirm", "", "An entry to confirm or correct.",
+    "entry",
+    "Entry to confirm",
+    "",
+    "An entry to confirm or correct.",
     "Confirming, correcting, rejecting or voiding the entry.",
-    actions={"confirm": "Confirm as it is", "correct": "Correct the account", "reject": "Reject"}, person_only=True,
-)  # fmt: skip
+    actions={"confirm": "Confirm as it is", "correct": "Correct the account", "reject": "Reject"},
+    person_only=True,
+)
 LINE: Final = CardKind(
-    "line", "Bank line on hold", "on hold", "A bank line that is held, not posted.", "Posting the line.",
-    answers={"ignore": "The line is set aside for good."}, actions={"correct": "Post it to an account"},
+    "line",
+    "Bank line on hold",
+    "on hold",
+    "A bank line that is held, not posted: its day is closed, its currency is another, or a script was not sure.",
+    "Posting the line.",
+    answers={"ignore": "The line is set aside for good."},
+    actions={"correct": "Post it to an account"},
     person_only=True,
-)  # fmt: skip
+)
 ADJUSTMENT: Final = CardKind(
-    "adjustment", "Adjusting entry", "adjusting", "An entry that somebody proposes, such as your accountant.",
-    "Approving or rejecting it.", actions={"confirm": "Post it as it is", "reject": "Reject: nothing is posted"},
+    "adjustment",
+    "Adjusting entry",
+    "adjusting",
+    "An entry that somebody proposes, such as your accountant.",
+    "Approving or rejecting it.",
+    actions={"confirm": "Post it as it is", "reject": "Reject: nothing is posted"},
     person_only=True,
-)  # fmt: skip
+)
 PROPOSAL: Final = CardKind(
-    "proposal", "Proposal", "proposal", "A change of scripts, settings or tests, to approve or reject.",
-    "Approving or rejecting the proposal.", actions={"approve": "Approve: it becomes live", "decline": "Reject"},
-)  # fmt: skip
+    "proposal",
+    "Proposal",
+    "proposal",
+    "A change of scripts, settings or tests, to approve or reject.",
+    "Approving or rejecting the proposal.",
+    actions={"approve": "Approve: it becomes live", "decline": "Reject"},
+)
 QUESTION: Final = CardKind(
-    "question", "Question", "question", "A script asks, and waits for the answer.",
-    "One of its choices, a rejection, or what the script said for when nobody answers in time.", person_only=True,
-)  # fmt: skip
+    "question",
+    "Question",
+    "question",
+    "A script asks, and waits for the answer.",
+    "One of its choices, a rejection, or what the script said for when nobody answers in time.",
+    person_only=True,
+)
 FAILED_RUN: Final = CardKind(
-    "failed_run", "Failed run", "failed run", "A run failed; nothing of it was done.",
+    "failed_run",
+    "Failed run",
+    "failed run",
+    "A run failed; nothing of it was done.",
     "A later run that succeeds, for the same event or with the same files.",
     answers={"seen": "Seen; it is not tried again."},
     actions={"retry": "Run it again now"},
-)  # fmt: skip
+)
 BAD_FILE: Final = CardKind(
-    "bad_file", "Unreadable file", "bad file", "A file in import/ could not be read; it stays where it is.",
-    "A later import of the file, or a refusal of it for another reason.",
+    "bad_file",
+    "File that was not taken",
+    "bad file",
+    "A file that was handed in cannot be read, or git brought it; it stays where it is.",
+    "A later run that takes the file, or a refusal of it for another reason.",
     answers={"seen": "Seen; the file stays where it is."},
-)  # fmt: skip
+)
 DUPLICATE_FILE: Final = CardKind(
-    "duplicate_file", "Rows that came before", "came before", "A file, or rows of it, came before.",
-    "", answers=_SEEN,
-)  # fmt: skip
+    "duplicate_file",
+    "Rows that came before",
+    "came before",
+    "A file, or rows of it, came before.",
+    "",
+    answers=_SEEN,
+)
 GROWN_FILE: Final = CardKind(
-    "grown_file", "File written to after its import", "grew",
-    "A file was written to after it was imported; all of it lies in import/ again.", "", answers=_SEEN,
-)  # fmt: skip
+    "grown_file",
+    "File written to after its import",
+    "grew",
+    "A file was written to after it was imported; all of it lies in import/ again.",
+    "",
+    answers=_SEEN,
+)
 SET_ASIDE: Final = CardKind(
-    "set_aside", "File set aside", "set aside",
-    "A file made its agent fail again and again; it lies in import/failed/.", "A later import of the file.",
+    "set_aside",
+    "File set aside",
+    "set aside",
+    "A file made its agent fail again and again; it lies in import/failed/.",
+    "A later import of the file.",
     answers={"seen": "Seen; the file stays in import/failed/."},
-)  # fmt: skip
+)
 EVENT_CYCLE: Final = CardKind(
-    "event_cycle", "Agents starting one another", "event cycle",
-    "Agents start one another by events; the chain was stopped.", "", answers=_SEEN,
-)  # fmt: skip
+    "event_cycle",
+    "Agents starting one another",
+    "event cycle",
+    "Agents start one another by events; the chain was stopped.",
+    "",
+    answers=_SEEN,
+)
 NEAR_MATCH: Final = CardKind(
-    "near_match", "Look-alike rows", "look-alikes", "A row looks like one that came before under another text.",
-    "", answers={"different": "Both rows are right.", "seen": "Seen."},
-)  # fmt: skip
+    "near_match",
+    "Look-alike rows",
+    "look-alikes",
+    "A row looks like one that came before under another text.",
+    "",
+    answers={"different": "Both rows are right.", "seen": "Seen."},
+)
 REVISION: Final = CardKind(
-    "revision", "Amount changed by the bank", "revision", "The bank changed the amount of a line it had reported.",
-    "", answers=_SEEN,
-)  # fmt: skip
+    "revision",
+    "Amount changed by the bank",
+    "revision",
+    "The bank changed the amount of a line it had reported.",
+    "",
+    answers=_SEEN,
+)
 BALANCE_GAP: Final = CardKind(
-    "balance_gap", "Gap in the balance", "gap", "The running balance jumps: rows are missing.",
-    "An import of the rows that were missing.", answers=_SEEN,
-)  # fmt: skip
+    "balance_gap",
+    "Gap in the balance",
+    "gap",
+    "The running balance jumps: rows are missing.",
+    "An import of the rows that were missing.",
+    answers=_SEEN,
+)
 RECURRING: Final = CardKind(
-    "recurring", "Odd monthly charge", "monthly",
-    "A charge that comes every month did not come, came twice, or costs a fifth more.", "",
+    "recurring",
+    "Odd monthly charge",
+    "monthly",
+    "A charge that comes every month did not come, came twice, or costs a fifth more.",
+    "",
     answers={"seen": "Seen.", "stop": "Seen; say nothing of this payee's charges any more."},
-)  # fmt: skip
+)
 TRANSFER: Final = CardKind(
-    "transfer", "Perhaps a transfer", "transfer",
+    "transfer",
+    "Perhaps a transfer",
+    "transfer",
     "Two entries on two of your own accounts that look like both sides of one transfer.",
     "Decisions about both entries.",
     answers={"pair": "It is: both go through the clearing account.", "different": "They are two different things."},
-)  # fmt: skip
+)
 RECEIPT: Final = CardKind(
-    "receipt", "Receipt of an entry", "receipt", "A receipt that seems to belong to an entry, by amount and day.",
+    "receipt",
+    "Receipt of an entry",
+    "receipt",
+    "A receipt that seems to belong to an entry, by amount and day.",
     "Linking the receipt, or removing it.",
     answers={"link": "It is the receipt of this entry.", "different": "It belongs to something else."},
-)  # fmt: skip
+)
 DAMAGE: Final = CardKind(
-    "damage", "Damage found by a check", "damage", "A check found something wrong with the books.",
-    "The next `cleared journal check --card` that finds it gone.", answers={"seen": "Seen; it is not asked again."},
-)  # fmt: skip
+    "damage",
+    "Damage found by a check",
+    "damage",
+    "A check found something wrong with the books.",
+    "The next `cleared journal check --card` that finds it gone.",
+    answers={"seen": "Seen; it is not asked again."},
+)
 TASK: Final = CardKind(
-    "task", "Proposed task", "task", "A script proposes a task, with a command that this machine would run.",
-    "`cleared task add --card CARD`.", answers={"decline": "No task is made of it."}, person_only=True,
-)  # fmt: skip
+    "task",
+    "Proposed task",
+    "task",
+    "A script proposes a task, with a command that this machine would run.",
+    "`cleared task add --card CARD`.",
+    answers={"decline": "No task is made of it."},
+    person_only=True,
+)
 AGREEMENT: Final = CardKind(
-    "agreement", "Takes two reviewers", "takes two",
+    "agreement",
+    "Takes two reviewers",
+    "takes two",
     "Somebody has decided something that takes two; the other does the same, or it is withdrawn.",
-    "The same decision by a second reviewer.", answers={"withdraw": "Nothing comes of it."},
-)  # fmt: skip
+    "The same decision by a second reviewer.",
+    answers={"withdraw": "Nothing comes of it."},
+)
 
 BRANCH: Final = CardKind(
-    "branch", "Files on a branch", "branch",
+    "branch",
+    "Files on a branch",
+    "branch",
     "A program changed files that no agent uses, but that you may run (a Makefile). They wait on a branch.",
     "Nothing else.",
     answers={"merge": "The files become part of the workspace.", "drop": "Nothing is taken over; the branch stays."},
-)  # fmt: skip
+)
 CYCLE_NOTE: Final = CardKind(
-    "cycle_note", "Left by an AI cycle", "AI cycle", "What an AI cycle did that was not taken over, and why.",
-    "Nothing else.", answers={"seen": "Seen."},
-)  # fmt: skip
+    "cycle_note",
+    "Left by an AI cycle",
+    "AI cycle",
+    "What an AI cycle did that was not taken over, and why.",
+    "Nothing else.",
+    answers={"seen": "Seen."},
+)
 
 KINDS: Final[Mapping[str, CardKind]] = MappingProxyType(
     {kind.name: kind for kind in list(vars().values()) if isinstance(kind, CardKind)}

@@ -4,6 +4,7 @@
     {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}      a question's: "key" and "signature", too
     {"event": "went_on", "id": …, "at": …, "by": …, "resolution": …, "run": …}
     {"event": "skip", "id": …, "at": …, "by": …}
+    {"event": "unskip", "id": …, "at": …, "by": …, "of": …}    of: the time of the skip that is taken back
     {"event": "agree", "id": …, "at": …, "by": …, "decision": …, …}
     {"event": "disagree", "id": …, "at": …, "by": …, "decision": …}
 
@@ -17,12 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
-from cleared.errors import Place, UsageError, WorkspaceError
 
 if TYPE_CHECKING:
-    from cleared.ledger.source import Source
+    from cleared.base.file_source import FileSource
 
 SUFFIX: Final = ".jsonl"
 _OPTIONAL: Final = ("run_id", "entry_id", "agent")
@@ -35,8 +36,12 @@ def shard_path(queue: str, at: str) -> str:
 
 def render_open(card: Card) -> str:
     data: dict[str, Any] = {
-        "event": "open", "id": card.id, "kind": card.kind, "title": card.title, "created_at": card.created_at
-    }  # fmt: skip
+        "event": "open",
+        "id": card.id,
+        "kind": card.kind,
+        "title": card.title,
+        "created_at": card.created_at,
+    }
     data.update({k: getattr(card, k) for k in _OPTIONAL if getattr(card, k) is not None})
     if card.details:
         data["details"] = dict(card.details)
@@ -68,11 +73,15 @@ def render_skip(card_id: str, at: str, by: str) -> str:
     return _json_line({"event": "skip", "id": card_id, "at": at, "by": by})
 
 
+def render_unskip(card_id: str, at: str, by: str, of: str) -> str:
+    return _json_line({"event": "unskip", "id": card_id, "at": at, "by": by, "of": of})
+
+
 def _json_line(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
-def load_cards(source: Source, queue: str) -> dict[str, Card]:
+def load_cards(source: FileSource, queue: str) -> dict[str, Card]:
     """All cards by id, oldest first; those that were skipped behind all that were not.
 
     Raises ``WorkspaceError`` for a damaged line.
@@ -82,7 +91,8 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
     went_on: dict[str, Mapping[str, Any]] = {}
     agreed: dict[str, dict[str, Mapping[str, Any]]] = {}
     withdrawn: set[tuple[str, str]] = set()
-    skipped: dict[str, str] = {}
+    skipped: dict[str, set[str]] = {}
+    taken_back: dict[str, set[str]] = {}
     for path in source.list_paths(queue):
         if not path.endswith(SUFFIX) or "/" in path[len(queue) + 1 :]:
             continue
@@ -97,7 +107,9 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
                 elif data["event"] == "disagree":
                     withdrawn.add((data["id"], str(data["decision"])))
                 elif data["event"] == "skip":
-                    skipped[data["id"]] = max(skipped.get(data["id"], ""), str(data["at"]))
+                    skipped.setdefault(data["id"], set()).add(str(data["at"]))
+                elif data["event"] == "unskip":
+                    taken_back.setdefault(data["id"], set()).add(str(data["of"]))
                 else:
                     settling = {name: data[name] for name in ("at", "by", "resolution")}
                     if data["event"] == "went_on":
@@ -123,7 +135,8 @@ def load_cards(source: Source, queue: str) -> dict[str, Card]:
             card = replace(opened[card_id], gone_on=line["run"])
             opened[card_id] = card if card.status == "resolved" else _settled_by(card, line)
     for card_id in skipped.keys() & opened.keys():
-        opened[card_id] = replace(opened[card_id], skipped_at=skipped[card_id])
+        last = max(skipped[card_id] - taken_back.get(card_id, set()), default=None)
+        opened[card_id] = replace(opened[card_id], skipped_at=last)
     return dict(sorted(opened.items(), key=lambda item: (item[1].skipped_at or "", item[1].created_at)))
 
 
@@ -138,7 +151,7 @@ def _settle_card(card: Card, lines: list[Mapping[str, Any]]) -> Card:
 def _settled_by(card: Card, line: Mapping[str, Any]) -> Card:
     return replace(
         card, status="resolved", resolved_at=line["at"], resolved_by=line["by"], resolution=line["resolution"]
-    )  # fmt: skip
+    )
 
 
 def _parse_together(lines: list[bytes]) -> list[Any] | None:
@@ -155,9 +168,15 @@ def _parse_together(lines: list[bytes]) -> list[Any] | None:
 
 def _card_from(data: dict[str, Any]) -> Card:
     return Card(
-        str(data["id"]), str(data["kind"]), str(data["title"]), str(data["created_at"]),
-        data.get("run_id"), data.get("entry_id"), data.get("agent"), data.get("details") or {},
-    )  # fmt: skip
+        str(data["id"]),
+        str(data["kind"]),
+        str(data["title"]),
+        str(data["created_at"]),
+        data.get("run_id"),
+        data.get("entry_id"),
+        data.get("agent"),
+        data.get("details") or {},
+    )
 
 
 def _agreement_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -167,7 +186,7 @@ def _agreement_data(data: Mapping[str, Any]) -> Mapping[str, Any]:
 class CardDraft:
     """The committed cards, and what a run or decision changes about them. ``changed_files`` gives the new files."""
 
-    def __init__(self, source: Source, queue: str, clean: Callable[[str], str] = str) -> None:
+    def __init__(self, source: FileSource, queue: str, clean: Callable[[str], str] = str) -> None:
         """``clean`` takes secrets out of each line that is written; it leaves JSON JSON."""
         self.source = source
         self.queue = queue
@@ -178,6 +197,7 @@ class CardDraft:
         self.withdrawn: list[tuple[str, str, str, str]] = []
         """Card, time, by whom, the decision that agreed to it."""
         self.skipped: dict[str, tuple[str, str]] = {}
+        self.brought_forward: dict[str, tuple[str, str, str]] = {}
         """Card → time, by whom it is put behind all others."""
         self.went_on: dict[str, tuple[str, str, str]] = {}
         """Question → time, agent, the run that goes on with it."""
@@ -202,6 +222,10 @@ class CardDraft:
         """Stage that an open card is put behind all others."""
         self.skipped[card_id] = (at, by)
 
+    def bring_forward(self, card_id: str, at: str, by: str, of: str) -> None:
+        """Stage that a skip is taken back; ``of``: when it was made."""
+        self.brought_forward[card_id] = (at, by, of)
+
     def resolve_card(self, card_id: str, at: str, by: str, resolution: str) -> None:
         """Stage that a card is settled. One that was only staged is dropped; one that is not open stays as it is."""
         if self.added.pop(card_id, None) is None:
@@ -225,6 +249,10 @@ class CardDraft:
         committed = [c for c in self.committed_cards.values() if c.status == "open" and c.id not in self.resolved]
         return [*committed, *self.added.values()]
 
+    def list_about(self, kind: str, entry_id: str) -> list[str]:
+        """The open cards of a kind about an entry: one that came back has another card than its first."""
+        return [card.id for card in self.open_cards() if card.kind == kind and card.entry_id == entry_id]
+
     def changed_files(self) -> dict[str, bytes]:
         out: dict[str, bytes] = {}
         lines: dict[str, list[str]] = {}
@@ -242,6 +270,8 @@ class CardDraft:
             lines.setdefault(shard_path(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
         for card_id, (at, by) in self.skipped.items():
             lines.setdefault(shard_path(self.queue, at), []).append(render_skip(card_id, at, by))
+        for card_id, (at, by, of) in self.brought_forward.items():
+            lines.setdefault(shard_path(self.queue, at), []).append(render_unskip(card_id, at, by, of))
         for path, new in lines.items():
             out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
         return out

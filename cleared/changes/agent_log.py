@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from cleared.clock import format_iso
-from cleared.ledger.csv_text import format_record
-from cleared.safe_files import write_atomic
-from cleared.vcs import LocalMove
+from cleared.base.clock import format_iso
+from cleared.base.csv_text import format_record
+from cleared.base.safe_files import write_atomic
+from cleared.git import LocalMove
 from cleared.workspace.lock import ensure_state_dir
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Cards about bank files that later files answer: a file that could not be read and was imported since, a gap in the
+"""Cards about files that later runs answer: a file that was refused and was imported or taken since, a gap in the
 balance that was filled. A card is answered only where that is certain; all others wait for a person."""
 
 from __future__ import annotations
@@ -8,38 +8,42 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
-from cleared.importing.file_cards import hash_lines
+from cleared.cards.refused_files import hash_lines, list_card_files
+from cleared.sandbox.trigger_kinds import FILE_WATCH
 
 if TYPE_CHECKING:
+    from cleared.books.ledger.bank_lines import BankLine
     from cleared.cards.card import Card
     from cleared.changes.host import Host
-    from cleared.ledger.bank_lines import BankLine
     from cleared.primitives.context import Context
 
 
 def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
     """Open cards that are answered by what this run imports or refuses, each with the answer."""
     added = [card for card in context.cards.added.values() if card.kind == BAD_FILE.name]
-    refused = {path: card.id for card in added for path in _card_files(card)}
-    imported = context.imports.list_moves()
+    refused = {path: card.id for card in added for path in list_card_files(card)}
+    imported, handled = books_of(context).imports.list_moves(), _list_handled_files(host, context)
     for card in context.cards.open_cards():
-        if card.id in context.cards.added or not (imported or refused):
+        if card.id in context.cards.added or not (imported or refused or handled):
             continue
-        if card.kind == BAD_FILE.name:
-            outcomes = [_describe_outcome(host, card, path, context, refused) for path in _card_files(card)]
+        if card.kind == BAD_FILE.name and handled.issuperset(list_card_files(card)):
+            yield card, f"it was taken by {context.run_id}"
+        elif card.kind == BAD_FILE.name:
+            outcomes = [_describe_outcome(host, card, path, context, refused) for path in list_card_files(card)]
             if outcomes and all(outcomes):
                 yield card, "; ".join(dict.fromkeys(outcomes))[:300]
         elif card.kind == BALANCE_GAP.name and _is_gap_filled(card, context):
             yield card, f"the missing rows were imported by {context.run_id}"
 
 
-def _card_files(card: Card) -> list[str]:
-    """The paths of the files that a card is about; empty where it does not name them all."""
-    files, count = card.details.get("files"), card.details.get("count")
-    if isinstance(files, list):
-        return [str(path) for path in files] if len(files) == count else []
-    return [str(card.details["file"])] if card.details.get("file") else []
+def _list_handled_files(host: Host, context: Context) -> frozenset[str]:
+    """The files outside of the drop folder that the run is for."""
+    if context.event["kind"] != FILE_WATCH.name:
+        return frozenset()
+    files = (str(path) for path in context.event["payload"]["files"])
+    return frozenset(path for path in files if not path.startswith(f"{host.layout.import_dir}/"))
 
 
 def _describe_outcome(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
@@ -53,7 +57,7 @@ def _describe_outcome(host: Host, card: Card, path: str, context: Context, refus
     identity = card.details.get("_known_by")
     identity = identity if isinstance(identity, Mapping) else {}
     folder = f"{host.layout.import_dir}/"
-    for record in context.bank.imports:
+    for record in books_of(context).bank.imports:
         if record.run[:16] < (card.run_id or "")[:16]:  # run ids begin with their time
             continue
         if f"{folder}{record.name}" == path or record.file_sha256 == identity.get("sha256"):
@@ -62,7 +66,7 @@ def _describe_outcome(host: Host, card: Card, path: str, context: Context, refus
     if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
         return ""
     marks_before = {str(mark) for number, mark in enumerate(marks, 1) if number != identity.get("line")}
-    for name, file in context.imports.list_moves().items():
+    for name, file in books_of(context).imports.list_moves().items():
         if marks_before <= set(hash_lines(file.data)):
             return f"it is gone, and all its other lines were imported from {name} by {context.run_id}"
     return ""
@@ -73,7 +77,7 @@ def _is_gap_filled(card: Card, context: Context) -> bool:
     account, gaps = str(card.details.get("account", "")), card.details.get("gaps")
     if not isinstance(gaps, list) or not gaps:
         return False
-    records = [r for r in context.bank.imports if r.account == account]
+    records = [r for r in books_of(context).bank.imports if r.account == account]
     last = max((i for i, r in enumerate(records) if r.run == card.run_id), default=len(records))
     later = {r.file_sha256 for r in records[last + 1 :]}
     lines = [line for line in _account_lines(context, account) if line.file_sha256 in later and line.state == "posted"]
@@ -81,8 +85,8 @@ def _is_gap_filled(card: Card, context: Context) -> bool:
 
 
 def _account_lines(context: Context, account: str) -> Iterator[BankLine]:
-    yield from context.bank.iter_account_lines(account)
-    yield from (line for owner, line in context.bank.new_lines.values() if owner == account)
+    yield from books_of(context).bank.iter_account_lines(account)
+    yield from (line for owner, line in books_of(context).bank.new_lines.values() if owner == account)
 
 
 def _sums_to_gap(lines: list[BankLine], gap: Mapping[str, Any]) -> bool:

@@ -12,27 +12,31 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.approvals.keys import run_key, run_public_key, verify_signature
-from cleared.approvals.verification import Approvals
+from cleared.base.clock import format_iso
+from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
 from cleared.changes.host import Host, current_user
-from cleared.clock import format_iso
-from cleared.errors import WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.vcs.clone_mark import find_clone_id
+from cleared.git.clone_mark import find_clone_id
+from cleared.trust.keys import run_key, run_public_key, verify_signature
+from cleared.trust.verification import Approvals
+from cleared.workspace.location import Layout
 
 if TYPE_CHECKING:
-    from cleared.cards.card import Card
-    from cleared.ledger.bank_lines import ImportRecord
-    from cleared.primitives.context import Context
-    from cleared.vcs import Snapshot
-    from cleared.workspace.location import Layout
+    from datetime import datetime
+    from pathlib import Path
 
+    from cleared.cards.card import Card
+    from cleared.git import Snapshot
+    from cleared.primitives.context import Context
+
+ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
+"""The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
 _NAME: Final = "attestations-"
 _DOMAIN: Final = b"cleared attestation 1\n"
 """Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
@@ -51,7 +55,7 @@ class Attestation:
     trailers: Mapping[str, str]
     statement: Mapping[str, Any]
     """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere,
-    ``changes`` (missing in older ones) those of what the commit changes."""
+    ``changes`` those of what the commit changes."""
 
 
 def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
@@ -103,13 +107,23 @@ def parse_attestation(line: bytes) -> Attestation | None:
         data = json.loads(line)
         statement, key, signature = data["says"], data["key"], data["signature"]
         attestation = Attestation(
-            key, statement["workspace"], statement["by"], statement["at"], statement["subject"], statement["trailers"],
+            key,
+            statement["workspace"],
+            statement["by"],
+            statement["at"],
+            statement["subject"],
+            statement["trailers"],
             statement,
-        )  # fmt: skip
+        )
         texts = (
-            attestation.workspace, attestation.made_by, attestation.at, attestation.subject, signature, key,
+            attestation.workspace,
+            attestation.made_by,
+            attestation.at,
+            attestation.subject,
+            signature,
+            key,
             *attestation.trailers.values(),
-        )  # fmt: skip
+        )
         if not all(isinstance(text, str) for text in texts) or not verify_signature(
             key, signature, _signed_payload(statement)
         ):
@@ -171,30 +185,30 @@ def _load_approvals(host: Host, snapshot: Snapshot) -> Approvals:
 
 
 def attest_commit(
-    host: Host, snapshot: Snapshot, context: Context, subject: str, trailers: Sequence[tuple[str, str]],
-    changes: Mapping[str, bytes | None], events: Sequence[str], before: Sequence[Sequence[str]] | None,
-) -> dict[str, bytes]:  # fmt: skip
+    host: Host,
+    snapshot: Snapshot,
+    context: Context,
+    subject: str,
+    trailers: Sequence[tuple[str, str]],
+    changes: Mapping[str, bytes | None],
+    events: Sequence[str],
+) -> dict[str, bytes]:
     """The attestation of a commit that is to be made, as the file that it is added to: path → content.
 
     ``changes``: all else that the commit changes, path → content. ``events``: the lines that it adds to
-    ``logs/events.jsonl``. ``before``: the events that were consumed before there were attestations.
+    ``logs/events.jsonl``.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """
-    key = run_key(host.root, create=True)
-    if key is None:
-        raise WorkspaceError("this machine has no key for its runs")
-    by = next((value for name, value in trailers if name in ("Run", "Decision", "Proposed")), context.run_id)
-    statement: dict[str, Any] = {
-        "workspace": _workspace_to_name(host, snapshot), "by": by, "at": format_iso(context.now), "subject": subject,
-        "trailers": dict(trailers), "user": current_user(),
-    }  # fmt: skip
-    blobs = list_blob_changes(snapshot, changes)
-    statement["changes"] = {"blobs": digest_blobs(blobs), "rows": digest_rows(snapshot, changes, blobs)}
     cards = context.cards
     digests: dict[str, Any] = {
         "emits": [digest_data(line) for line in events],
-        "imports": digest_data(import_data(context.bank.new_imports)) if context.bank.new_imports else None,
+        **{
+            name: digest_data(value)
+            for part in context.parts.values()
+            for name, value in part.statements().items()
+            if value
+        },
         "opens": {
             card.id: digest_data(cards.clean(queue_files.render_open(card)))
             for card in cards.added.values()
@@ -204,13 +218,55 @@ def attest_commit(
             card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))
             for card, how in cards.resolved.items()
         },
-        "before": before,
     }
-    statement |= {name: value for name, value in digests.items() if value}
+    said = {name: value for name, value in digests.items() if value}
+    return _attest_changes(
+        host.root, _workspace_to_name(host, snapshot), snapshot, changes, subject, trailers, context.now, said
+    )
+
+
+def attest_first_commit(
+    root: Path,
+    workspace: str,
+    before: Snapshot,
+    files: Mapping[str, bytes],
+    subject: str,
+    trailers: Sequence[tuple[str, str]],
+    now: datetime,
+) -> dict[str, bytes]:
+    """The attestation of the commit that makes a workspace of these ``files``: path → content. So no commit of the
+    books is older than what vouches for them. Raises ``WorkspaceError`` as ``attest_commit`` does."""
+    return _attest_changes(root, workspace, before, files, subject, trailers, now, {})
+
+
+def _attest_changes(
+    root: Path,
+    workspace: str,
+    before: Snapshot,
+    changes: Mapping[str, bytes | None],
+    subject: str,
+    trailers: Sequence[tuple[str, str]],
+    now: datetime,
+    said: Mapping[str, Any],
+) -> dict[str, bytes]:
+    key = run_key(root, create=True)
+    if key is None:
+        raise WorkspaceError("this machine has no key for its runs")
+    blobs = list_blob_changes(before, changes)
+    statement = {
+        "workspace": workspace,
+        "by": next((value for name, value in trailers if name in ORIGIN_TRAILERS), ""),
+        "at": format_iso(now),
+        "subject": subject,
+        "trailers": dict(trailers),
+        "user": current_user(),
+        "changes": {"blobs": digest_blobs(blobs), "rows": digest_rows(before, changes, blobs)},
+        **said,
+    }
     line = {"says": statement, "key": key.public, "signature": key.sign(_signed_payload(statement))}
-    path = f"{host.layout.logs_dir}/{_NAME}{format_iso(context.now)[:7]}.jsonl"
+    path = f"{Layout.logs_dir}/{_NAME}{format_iso(now)[:7]}.jsonl"
     text = json.dumps(line, separators=(",", ":")) + "\n"
-    return {path: (snapshot.read_file(path) or b"") + text.encode("ascii")}
+    return {path: (before.read_file(path) or b"") + text.encode("ascii")}
 
 
 def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:
@@ -226,11 +282,6 @@ def settlement_digest(by: str, resolution: str) -> str:
 def _digest_settlement(line: str) -> str:
     data = json.loads(line)
     return settlement_digest(data["by"], data["resolution"])
-
-
-def import_data(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
-    """Imported files, as an event describes them."""
-    return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]
 
 
 def digest_data(data: object) -> str:

@@ -6,18 +6,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
+from cleared.base.clock import format_iso
 from cleared.cards.kinds import FAILED_RUN, SET_ASIDE
 from cleared.changes.answered_cards import find_answered_cards
 from cleared.changes.consumed_events import is_only_failure
-from cleared.clock import format_iso
+from cleared.primitives.context import taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.workspace.drop_names import FAILED_FOLDER
 
 if TYPE_CHECKING:
     from cleared.cards.card import Card
     from cleared.changes.host import Host
+    from cleared.git import Repository, Snapshot
     from cleared.primitives.context import Context
-    from cleared.vcs import Repository, Snapshot
 
 RESOLVED_BY = "cleared"
 MAX_CARD_FILES: Final = 100
@@ -42,7 +43,7 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
                 )
     for card, answer in list(find_answered_cards(host, context)):
         context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, answer)
-    imported = {file.sha256 for file in context.imports.list_moves().values()}
+    imported = {file.sha256 for file in taken_files(context).values()}
     is_plain_run = event["kind"] == ON_DEMAND.name and event["payload"] is None
     for card in context.cards.open_cards():
         if card.kind == FAILED_RUN.name and card.agent == context.agent and _is_done_now(card, imported, is_plain_run):
@@ -77,6 +78,6 @@ def find_restored_files(host: Host, snapshot: Snapshot, context: Context) -> lis
     folder = f"{host.layout.import_dir}/{FAILED_FOLDER}"
     if snapshot.find_entry(folder) is None:
         return []
-    imported = {file.data for file in context.imports.list_moves().values()}
+    imported = {file.data for file in taken_files(context).values()}
     missing = [path for path in snapshot.list_entries(folder) if not (host.root / path).exists()]
     return [path for path in missing if snapshot.read_file(path) in imported]

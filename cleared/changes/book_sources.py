@@ -1,10 +1,10 @@
-"""Where the books are read from: a commit, or the working tree. Each class is a ``ledger.Source``."""
+"""Where the books are read from: a commit, or the working tree. Each class is a ``FileSource``."""
 
 from __future__ import annotations
 
+from cleared.base.errors import Place, WorkspaceError
 from cleared.changes.host import Host
-from cleared.errors import Place, WorkspaceError
-from cleared.vcs import Snapshot
+from cleared.git import Snapshot
 
 
 class CommittedSource:

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from cleared.vcs.object_writer import blob_id
+from cleared.git.object_writer import blob_id
 
 if TYPE_CHECKING:
-    from cleared.vcs import Snapshot
+    from cleared.git import Snapshot
 
 BlobChange = tuple[str, str, str]
-"""Path, and the blob ids before and after; empty where there is no regular file."""
+"""Path, and the blob ids before and after; empty where there is nothing."""
 
-_ATTESTATIONS: Final = re.compile(r"(?:.*/)?attestations-[0-9]{4}-[0-9]{2}\.jsonl")
+_ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}\.jsonl")
 
 
 def list_blob_changes(before: Snapshot, changes: Mapping[str, bytes | None]) -> list[BlobChange]:
@@ -36,8 +36,13 @@ def digest_blobs(changes: Iterable[BlobChange]) -> str:
 
 def _select_changes(changes: Iterable[BlobChange]) -> Iterator[BlobChange]:
     for path, old, new in changes:
-        if old != new and not _ATTESTATIONS.fullmatch(path):
+        if old != new and not is_attestation(path):
             yield path, old, new
+
+
+def is_attestation(path: str) -> bool:
+    """Whether a file is one of those that hold attestations."""
+    return _ATTESTATIONS.fullmatch(path) is not None
 
 
 def digest_rows(before: Snapshot, after: Mapping[str, bytes | None], changes: Iterable[BlobChange]) -> str:

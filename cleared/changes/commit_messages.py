@@ -11,15 +11,28 @@ from datetime import date
 from decimal import Decimal
 from typing import Final, NewType
 
-from cleared.terminal import count_noun
+from cleared.base.terminal import count_noun
 
 CommitSubject = NewType("CommitSubject", str)
 """A commit's first line. Only this module makes one."""
 
 KINDS: Final = (
-    "agent", "agree", "bootstrap", "close", "config", "confirm", "correct", "event", "init", "log", "post", "recover",
-    "task", "test", "void",
-)  # fmt: skip
+    "agent",
+    "agree",
+    "bootstrap",
+    "close",
+    "config",
+    "confirm",
+    "correct",
+    "event",
+    "init",
+    "log",
+    "post",
+    "recover",
+    "task",
+    "test",
+    "void",
+)
 """What a subject can begin with, before the colon."""
 MAX_SUBJECT: Final = 200
 """Characters of a subject that is built from somebody's text."""
@@ -86,8 +99,11 @@ def opening_balances_posted(count: int) -> CommitSubject:
 
 def books_moved_in(entries: int, openings: int, file: str) -> CommitSubject:
     """Books of another program."""
-    counts = [count_noun(n, what, many) for n, what, many in ((openings, "opening balance", ""),
-              (entries, "entry", "entries")) if n]  # fmt: skip
+    counts = [
+        count_noun(n, what, many)
+        for n, what, many in ((openings, "opening balance", ""), (entries, "entry", "entries"))
+        if n
+    ]
     return _subject("bootstrap", f"{' and '.join(counts)} from {_one_line(file)}")
 
 

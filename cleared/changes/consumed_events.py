@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
-from cleared.errors import PolicyError
-from cleared.sandbox.trigger_kinds import EVENT, ON_DEMAND, SCHEDULE
-from cleared.vcs import Repository, Snapshot, history, read_recent_commits
+from cleared.git import Repository, Snapshot
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
 
 ASKS: Final = "asks"
@@ -23,8 +23,10 @@ FAILED: Final = "failed"
 """``Outcome:`` of an attempt without a commit of its own: it waits for an answer, or it failed."""
 WENT_ON: Final = "Went-On"
 """The trailer of a run's commit with the questions that the run continued from, or asked again. Each is used once."""
+KEY_TRAILER: Final = "Key"
+"""The trailer of a decision that is made once: the key that whoever asked for it has given."""
 INDEX: Final = "consumed.db"
-_VERSION: Final = 3
+_VERSION: Final = 4
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS acts (
@@ -36,8 +38,6 @@ CREATE TABLE IF NOT EXISTS cards (
   signer TEXT, workspace TEXT, card TEXT, what TEXT, digest TEXT,
   PRIMARY KEY (card, what, digest, signer, workspace)) WITHOUT ROWID;
 """
-_MESSAGES: Final = ""
-"""The signer given to what commit messages say, which counts only as long as there are no attestations."""
 _DONE: Final = """(a.outcome='' OR (a.outcome='asks' AND NOT EXISTS (
   SELECT 1 FROM counted f WHERE f.run=a.run AND f.agent=a.agent AND f.key=a.key AND f.outcome='failed')))"""
 """A run succeeded, or waits for an answer. The order of lines does not matter: a merge of two clones may change it."""
@@ -47,9 +47,7 @@ class AlreadyRun(PolicyError):
     """The event's key is consumed: a run of this agent for it has made its commit, or waits for an answer."""
 
 
-def is_consumed(
-    host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str, *, asking: bool = True
-) -> bool:  # fmt: skip
+def is_consumed(host: Host, repo: Repository, snapshot: Snapshot, agent: str, key: str, *, asking: bool = True) -> bool:
     """Whether ``agent`` has had its run for this event, as of the snapshot's commit.
 
     ``asking``: a run that waits for an answer counts too.
@@ -58,6 +56,13 @@ def is_consumed(
     with _open_index(host, repo, snapshot) as db:
         row = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {condition}", (agent, key)).fetchone()
     return row is not None
+
+
+def find_keyed_decision(host: Host, repo: Repository, snapshot: Snapshot, key: str) -> str | None:
+    """The id of the decision that was made with this key; ``None`` where none was."""
+    with _open_index(host, repo, snapshot) as db:
+        row = db.execute("SELECT run FROM counted WHERE agent='' AND kind=? AND key=?", (KEY_TRAILER, key)).fetchone()
+    return str(row[0]) if row is not None else None
 
 
 def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
@@ -110,35 +115,16 @@ def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> 
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
-    """Resolved cards whose answer no run or decision attests.
-
-    Questions are left out, and cards that are older than the first attestation.
-    """
+    """Resolved cards whose answer no run or decision attests; questions are left out."""
     with _open_index(host, repo, snapshot) as db:
-        first = db.execute("SELECT min(at) FROM counted WHERE signer<>''").fetchone()[0]
-        if first is None:
-            return []
         counted = set(db.execute("SELECT card, digest FROM counted_cards WHERE what='settles'"))
     return [
-        card for card in cards.values()
-        if card.status == "resolved" and card.kind != QUESTION.name and card.created_at >= first
+        card
+        for card in cards.values()
+        if card.status == "resolved"
+        and card.kind != QUESTION.name
         and (card.id, attestation.settlement_digest(card.resolved_by or "", card.resolution or "")) not in counted
-    ]  # fmt: skip
-
-
-def read_unattested_events(host: Host, repo: Repository, snapshot: Snapshot) -> list[list[str]] | None:
-    """The events that the first attestation is to list, because only commit messages tell of them: run, agent, kind,
-    key and outcome of each. None where there are attestations."""
-    with _open_index(host, repo, snapshot) as db:
-        if db.execute("SELECT 1 FROM counted WHERE signer<>'' LIMIT 1").fetchone() is not None:
-            return None
-        rows = db.execute(
-            "SELECT run, agent, kind, key, outcome FROM counted WHERE kind=:event OR outcome='asks'"
-            " OR (kind=:schedule AND key=(SELECT max(key) FROM counted l WHERE l.agent=counted.agent"
-            " AND l.kind=:schedule))",
-            {"event": EVENT.name, "schedule": SCHEDULE.name},
-        )
-        return [list(row) for row in rows]
+    ]
 
 
 @contextmanager
@@ -158,12 +144,9 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
                 _add_attestations(db, host, before, snapshot)
-                if not _create_views(db, signers, books):
-                    _add_commit_messages(db, repo, commit)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?)", (commit,))
-        else:
-            _create_views(db, signers, books)
+        _create_views(db, signers, books)
         yield db
     finally:
         db.close()
@@ -182,57 +165,42 @@ def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | Non
         if signed is None:
             continue
         _add_record(db, signed.key, signed.workspace, signed.trailers, signed.at)
-        for row in signed.statement.get("before") or ():
-            run, agent, kind, key, outcome = map(str, row)
-            db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,0,?)",
-                       (signed.key, signed.workspace, run, agent, kind, key, outcome, signed.at))  # fmt: skip
         for what in ("opens", "settles"):
-            rows = [(signed.key, signed.workspace, card, what, str(digest))
-                    for card, digest in (signed.statement.get(what) or {}).items()]  # fmt: skip
+            rows = [
+                (signed.key, signed.workspace, card, what, str(digest))
+                for card, digest in (signed.statement.get(what) or {}).items()
+            ]
             db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,?,?)", rows)
-
-
-def _add_commit_messages(db: sqlite3.Connection, repo: Repository, commit: str) -> None:
-    """Add what commit messages say, for books in which nothing is attested by a trusted key."""
-    if not commit:
-        return
-    commits = read_recent_commits(repo, commit, None) or history.read_log(repo.root, None, grep="Agent: ", rev=commit)
-    for each in commits:
-        if "Agent" in each.trailers:
-            _add_record(db, _MESSAGES, _MESSAGES, each.trailers, "")
 
 
 def _add_record(db: sqlite3.Connection, signer: str, workspace: str, trailers: Mapping[str, str], at: str) -> None:
     event, agent = trailers.get("Event") or trailers.get("Attempt"), trailers.get("Agent")
     if agent is None or event is None:
-        kind, key, outcome = "", "", "decision"
+        key = trailers.get(KEY_TRAILER, "")
+        kind, outcome = KEY_TRAILER if key else "", "decision"
     else:
         kind, _, key = event.partition(" ")
         outcome = "" if "Event" in trailers else ASKS if trailers.get("Outcome") == ASKS else FAILED
     run, depth = trailers.get("Run") or trailers.get("Decision") or "", trailer_number(trailers, DEPTH)
-    db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,?,?)",
-               (signer, workspace, run, agent or "", kind, key, outcome, depth, at))  # fmt: skip
-    db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,'went_on','')",
-                   ((signer, workspace, card) for card in trailers.get(WENT_ON, "").split()))  # fmt: skip
+    db.execute(
+        "INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,?,?)",
+        (signer, workspace, run, agent or "", kind, key, outcome, depth, at),
+    )
+    db.executemany(
+        "INSERT OR IGNORE INTO cards VALUES (?,?,?,'went_on','')",
+        ((signer, workspace, card) for card in trailers.get(WENT_ON, "").split()),
+    )
 
 
-def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> bool:
-    """Create the views of what counts: what ``signers`` attested for ``books``; else what commit messages say.
-
-    Returns whether anything is attested.
-    """
+def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> None:
+    """Create the views of what counts: what ``signers`` attested for ``books``."""
     db.execute("CREATE TEMP TABLE counts (signer TEXT PRIMARY KEY)")
     db.execute("INSERT INTO counts SELECT value FROM json_each(?)", (json.dumps(sorted(signers)),))
     db.execute("CREATE TEMP TABLE here (workspace TEXT PRIMARY KEY)")
     db.execute("INSERT INTO here SELECT value FROM json_each(?)", (json.dumps(sorted(books)),))
     counts = "signer IN (SELECT signer FROM counts) AND workspace IN (SELECT workspace FROM here)"
-    attested = db.execute(f"SELECT 1 FROM acts WHERE {counts} LIMIT 1").fetchone() is not None
-    if not attested:
-        db.execute("INSERT INTO counts VALUES (?)", (_MESSAGES,))
-        db.execute("INSERT INTO here VALUES (?)", (_MESSAGES,))
     db.execute(f"CREATE TEMP VIEW counted AS SELECT * FROM acts WHERE {counts}")
     db.execute(f"CREATE TEMP VIEW counted_cards AS SELECT * FROM cards WHERE {counts}")
-    return attested
 
 
 def trailer_number(trailers: Mapping[str, str], key: str) -> int:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
 from cleared.changes.auto_resolve import find_restored_files
 from cleared.changes.commit_messages import CommitSubject
-from cleared.changes.consumed_events import read_unattested_events
 from cleared.changes.host import Host
-from cleared.changes.session import check_books
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
-from cleared.primitives.context import Context
-from cleared.vcs import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
+from cleared.changes.met_balances import stage_met_balances
+from cleared.changes.session import check_draft
+from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
+from cleared.primitives.context import Context, taken_files
 
 SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
 
@@ -34,11 +34,11 @@ class Draft:
 def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     """All that the run or decision staged, as files."""
     changes: dict[str, bytes | None] = {}
-    changes.update(context.books.render_files())
-    changes.update(context.bank.render_files(context.run_id))
+    for part in context.parts.values():
+        changes.update(part.render_files(context.run_id))
     changes.update(context.cards.changed_files())
     moves: list[LocalMove] = []
-    for path, file in context.imports.list_moves().items():
+    for path, file in taken_files(context).items():
         target = file.processed_as or ""
         if host.config.import_.keep == "git":
             changes[target] = file.data
@@ -56,6 +56,11 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
     return Draft(changes, tuple(moves), events)
 
 
+def _verify_files(context: Context) -> None:
+    for part in context.parts.values():
+        part.verify_files()
+
+
 def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | None]:
     """A ``.gitignore`` for imported files that stay on this machine, so that git status and git add pass them over."""
     path = f"{host.layout.processed_dir}/.gitignore"
@@ -65,19 +70,28 @@ def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | No
 
 
 def commit_draft(
-    host: Host, repo: Repository, snapshot: Snapshot, context: Context, message: CommitSubject,
-    trailers: Sequence[tuple[str, str]], files: Mapping[str, bytes | None] | None = None,
-    local: Sequence[LocalMove] = (), sign: SignChanges | None = None, edited: Collection[str] = (),
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    context: Context,
+    message: CommitSubject,
+    trailers: Sequence[tuple[str, str]],
+    files: Mapping[str, bytes | None] | None = None,
+    local: Sequence[LocalMove] = (),
+    sign: SignChanges | None = None,
+    edited: Collection[str] = (),
     merges: str | None = None,
-) -> str:  # fmt: skip
+    command_key: str = "",
+) -> str:
     """Check the draft and commit it, with further ``files`` and ``local`` moves. Returns the commit's id.
 
     ``sign`` makes the trailers that show whose commit it is, from all that it changes, its message and its trailers.
-    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges``: as for
-    ``commit_changes``.
+    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges`` and ``command_key``: as
+    for ``commit_changes``.
     Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
-    check_books(context.books, context.bank)
+    check_draft(context)
+    stage_met_balances(host, snapshot, context)
     host.report_step("checked")
     draft = render_draft(host, snapshot, context)
     draft.changes.update(files or {})
@@ -97,20 +111,28 @@ def commit_draft(
     # The key of an event stays as it is: by it the event is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
-    unattested = read_unattested_events(host, repo, snapshot)
-    for path, data in attest_commit(
-        host, snapshot, context, subject, marks, draft.changes, draft.events, unattested
-    ).items():  # fmt: skip
+    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events).items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += sign(draft.changes, subject, marks) if sign is not None else []
     try:
         commit = commit_changes(
-            repo, snapshot.commit, draft.changes, subject, marks,
-            host.author, context.now, verify=context.imports.verify_unchanged, on_step=host.on_step,
-            state_dir=host.layout.state_dir, moves=moves, edited=edited, wait_seconds=host.config.lock.wait_seconds,
+            repo,
+            snapshot.commit,
+            draft.changes,
+            subject,
+            marks,
+            host.author,
+            context.now,
+            verify=lambda: _verify_files(context),
+            on_step=host.on_step,
+            state_dir=host.layout.state_dir,
+            moves=moves,
+            edited=edited,
+            wait_seconds=host.config.lock.wait_seconds,
             merges=merges,
-        )  # fmt: skip
+            command_key=command_key,
+        )
     except Unfinished:
         raise  # the commit is made
     except BaseException:

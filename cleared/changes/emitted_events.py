@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.clock import format_iso
-from cleared.ledger.csv_text import format_record
+from cleared.base.clock import format_iso
+from cleared.base.csv_text import format_record
+from cleared.git import Repository, find_clone_id
+from cleared.primitives.context import taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
-from cleared.vcs import Repository, find_clone_id
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -68,7 +69,7 @@ def commit_trailers(repo: Repository, context: Context) -> list[tuple[str, str]]
     """The trailers with which a commit tells what is in it."""
     counts = (
         (EMITS, len(context.events)),
-        (IMPORTS, len(context.imports.list_moves())),
+        (IMPORTS, len(taken_files(context))),
         (RESOLVES, len(context.cards.resolved)),
         (DEPTH, context.event.get("depth", 0)),
     )

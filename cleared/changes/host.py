@@ -5,29 +5,30 @@ from __future__ import annotations
 import getpass
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleared.approvals.policy_in_force import SettingsInForce, settings_stamp
-from cleared.bounds import MAX_ITEMS
-from cleared.clock import Clock
-from cleared.config.model import Config
-from cleared.config.secrets import Redactor, list_config_secrets, redactor_of_secrets
-from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base import money
+from cleared.base.bounds import MAX_ITEMS
+from cleared.base.clock import Clock
+from cleared.base.errors import BusyError, Place, WorkspaceError
+from cleared.git import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.llm.api_keys import list_environment_keys
-from cleared.schema import money
-from cleared.vcs import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
+from cleared.trust.checkpoint import read_checkpoint
+from cleared.trust.policy_in_force import SettingsInForce, settings_stamp
+from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.location import Layout
-from cleared.workspace.lock import LockHolder, writer_lock
+from cleared.workspace.lock import LockHolder, is_held_here, writer_lock
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.secrets import Redactor, list_config_secrets, redactor_of_secrets
 
 if TYPE_CHECKING:
+    from cleared.changes.lost_rows import LostRows
     from cleared.changes.trace import TraceStore
-    from cleared.ledger.staged_journal import Bounds
-    from cleared.registry.primitive import Registry
-    from cleared.registry.vocabulary import DecodingContext
+    from cleared.primitives.registry.primitive import Registry
+    from cleared.primitives.registry.vocabulary import DecodingContext
     from cleared.sandbox.executor import Executor
 
 ShowMessage = Callable[[str], None]
@@ -61,6 +62,8 @@ class Host:
     """Starts the sandbox that the configuration names; set by ``app.open_workspace``."""
     kept_executor: Executor | None = field(default=None, repr=False, compare=False)
     """The sandbox that ``keep_executor`` holds."""
+    command_key: str = ""
+    """Of a command that would do it once more if it were said again: what tells one such command from others."""
     stays_open: bool = False
     """Whether repository and traces stay open between runs, so that a service does not start git for each."""
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
@@ -97,8 +100,16 @@ class Host:
         self._derive_settings()
 
     def refuse_invalid_policy(self) -> None:
-        """Raises ``PolicyError`` where nothing may run under the settings in force."""
+        """Raises ``PolicyError`` where nothing may run under the settings in force; ``WorkspaceError`` where there is
+        no history that could be trusted."""
         if self.policy is not None and self.policy.problem is not None:
+            with Repository.open(self.root, for_writing=False) as repo:
+                repo.read_head()
+            raise self.policy.problem
+
+    def refuse_unapproved_settings(self) -> None:
+        """Raises ``PolicyError`` where no settings are known on this machine that anybody approved."""
+        if self.policy is not None and self.policy.problem is not None and self.policy.approved is None:
             raise self.policy.problem
 
     @property
@@ -110,26 +121,14 @@ class Host:
 
     @property
     def env(self) -> DecodingContext:
-        from cleared.registry.vocabulary import DecodingContext
+        from cleared.primitives.registry.vocabulary import DecodingContext
 
         most = max(MAX_ITEMS, self.config.import_.max_rows)
         return DecodingContext(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
 
     @property
-    def bounds(self) -> Bounds:
-        from cleared.ledger.staged_journal import Bounds
-
-        limits = self.config.limits
-        return Bounds(self.decimal_places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
-
-    @property
     def author(self) -> Author:
         return Author(self.config.git.author_name, self.config.git.author_email)
-
-    @property
-    def ledger_accounts(self) -> dict[str, int]:
-        """Id of a bank account → its account in the chart of accounts."""
-        return {a.id: a.ledger_account for a in self.config.bank_accounts}
 
     def report_step(self, name: str) -> None:
         if self.on_step is not None:
@@ -155,26 +154,42 @@ class Host:
     @contextmanager
     def open_for_reading(self) -> Iterator[Repository]:
         """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
-        self._repair_interrupted_commit()
+        self.repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
             _refuse_tracked_state(repo, self.layout.state)
             self._report_lost_rows(repo)
             yield repo
 
     @contextmanager
-    def open_unchanging(self, what: str) -> Iterator[Repository]:
+    def open_unchanging(self, what: str, wait_seconds: float | None = None) -> Iterator[Repository]:
         """The repository for reading under the writer lock, so that commit and files are of one moment.
 
-        ``what`` is shown to others that wait. A user who may not write takes no lock. Raises ``BusyError``.
+        ``what`` is shown to others that wait; None: as long as is set. A user who may not write takes no lock. Raises
+        ``BusyError``.
         """
-        self._repair_interrupted_commit()
         state = self.layout.state_dir
         can_write = os.access(state if state.exists() else self.root, os.W_OK)
-        with (
-            self._writer_lock(what) if can_write else nullcontext(),
-            Repository.open(self.root, for_writing=False) as repo,
-        ):
-            yield repo
+        with self._writer_lock(what, wait_seconds) if can_write else nullcontext():
+            if can_write:
+                _finish_interrupted_commit(self.root, self.show_message)
+            with Repository.open(self.root, for_writing=False) as repo:
+                yield repo
+
+    def find_lost_rows(
+        self, repo: Repository, snapshot: Snapshot, wait_seconds: float | None = None
+    ) -> LostRows | None:
+        """What the branch has lost of what was committed.
+
+        Beside a commit, what is compared is not of one moment: nothing is called lost before it was looked at again
+        under the writer lock. Raises ``BusyError`` where that is not free in time; whoever holds it looks, too.
+        """
+        from cleared.changes import lost_rows
+
+        lost = lost_rows.find_lost_rows(self.layout, repo, snapshot)
+        if lost is None or is_held_here(self.layout.state_dir):
+            return lost
+        with self.open_unchanging("look for lost rows", wait_seconds) as still:
+            return lost_rows.find_lost_rows(self.layout, still, Snapshot(still, still.find_head()))
 
     @contextmanager
     def open_for_writing(self, what: str) -> Iterator[Repository]:
@@ -184,7 +199,7 @@ class Host:
         """
         with self._writer_lock(what):
             repo, self._open = self._open, None
-            repo = repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
+            repo = self._open_writable(repo)
             with nullcontext() if self.stays_open else repo:
                 _refuse_tracked_state(repo, self.layout.state)
                 wait_for_index(repo, self.config.lock.wait_seconds, self.show_message)
@@ -194,6 +209,20 @@ class Host:
                 self.refresh_settings()  # whoever had the lock may have changed them
                 yield repo
             self._open = repo if self.stays_open else None
+
+    def _open_writable(self, repo: Repository | None) -> Repository:
+        """``repo``, which was kept open, or the repository anew. Raises ``WorkspaceError`` where nothing can be
+        committed."""
+        from cleared.changes.unfinished_merge import explain_unfinished
+
+        try:
+            return repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
+        except WorkspaceError as error:
+            if repo is not None:
+                repo.close()
+            with Repository.open(self.root, for_writing=False) as opened:
+                unfinished = explain_unfinished(opened, self.layout)
+            raise unfinished or error from None
 
     @property
     def traces(self) -> TraceStore:
@@ -215,52 +244,87 @@ class Host:
         if traces is not None:
             traces.close()
 
-    def _writer_lock(self, what: str) -> AbstractContextManager[None]:
-        wait = self.config.lock.wait_seconds
+    def _writer_lock(self, what: str, wait_seconds: float | None = None) -> AbstractContextManager[None]:
+        wait = self.config.lock.wait_seconds if wait_seconds is None else wait_seconds
         return writer_lock(self.layout.state_dir, wait, what, clock=self.clock, on_wait=self._report_waiting)
 
     def _report_lost_rows(self, repo: Repository) -> None:
-        """Show, once for each commit, that the branch has lost rows."""
+        """Show, once for each commit, that the branch has lost rows; else it is seen as it is now."""
         head = repo.find_head()
         key = (str(self.root), head)
-        if key in _reported_losses or head is None or repo.branch.read_remembered_commit() in (None, head):
+        if key in _reported_losses or head is None or self._is_seen(repo, head):
             return
         from cleared.changes import lost_rows
 
-        lost = lost_rows.find_lost_rows(self.layout, repo, Snapshot(repo, head))
+        snapshot = Snapshot(repo, head)
+        try:
+            lost = self.find_lost_rows(repo, snapshot, 0.0)
+        except BusyError:
+            return
         if lost is not None:
             _reported_losses.add(key)
-            self.show_message(f"{lost}. {lost_rows.REMEDY}")
+            self.show_message(f"{lost}. {lost.remedy}")
+            return
+        with suppress(WorkspaceError):  # the next command will
+            lost_rows.remember_seen(self.layout, repo, snapshot)
+
+    def _is_seen(self, repo: Repository, head: str) -> bool:
+        """Whether nothing has come since this machine saw the books last; without reading any of them."""
+        try:
+            checkpoint = read_checkpoint(self.root)
+        except WorkspaceError:
+            return False
+        seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
+        is_same = (
+            seen is None
+            if checkpoint is None
+            else (seen is not None and (seen.commit, seen.books) == (head, self.config.paths.books))
+        )
+        return is_same and repo.branch.read_remembered_commit() in (None, head)
 
     def _report_waiting(self, holder: LockHolder | None) -> None:
         self.show_message(f"waiting for {holder}" if holder else "waiting for another command")
 
-    def _repair_interrupted_commit(self) -> None:
-        """Finish a commit that was killed. One that is under way holds the lock: it is left alone."""
-        if not (self.layout.state_dir / "seal.json").exists() and not (self.root / ".git/index.lock").exists():
-            return
-        try:
-            with (
-                writer_lock(self.layout.state_dir, 0.0, "repair", clock=self.clock),
-                Repository.open(self.root, for_writing=True) as repo,
-            ):
-                report = recover_interrupted_commit(repo, self.layout.state_dir)
-                if report:
-                    self.show_message(report)
-        except (BusyError, WorkspaceError):
-            return
+    def repair_interrupted_commit(self) -> None:
+        """Finish a commit that was killed, where there is one: see ``repair_interrupted_commit``."""
+        repair_interrupted_commit(self.root, self.clock, self.show_message)
+
+
+def repair_interrupted_commit(root: Path, clock: Clock, say: ShowMessage) -> None:
+    """Finish a commit that was killed, so that the files are those of the last commit. One that is under way holds the
+    lock: it is left alone."""
+    if _has_interrupted_commit(root):
+        with suppress(BusyError, WorkspaceError), writer_lock(root / Layout.state, 0.0, "repair", clock=clock):
+            _finish_interrupted_commit(root, say)
+
+
+def _finish_interrupted_commit(root: Path, say: ShowMessage) -> None:
+    """The same under the writer lock, as far as can be."""
+    if _has_interrupted_commit(root):
+        with suppress(BusyError, WorkspaceError), Repository.open(root, for_writing=True) as repo:
+            _refuse_tracked_state(repo, Layout.state)  # a note that was pushed would move files as whoever did wishes
+            report = recover_interrupted_commit(repo, root / Layout.state)
+            if report:
+                say(report)
+
+
+def _has_interrupted_commit(root: Path) -> bool:
+    folders = find_git_folders(root)
+    is_locked = folders is not None and (folders[0] / "index.lock").exists()
+    return is_locked or (root / Layout.state / "seal.json").exists()
 
 
 def _refuse_tracked_state(repo: Repository, folder: str) -> None:
     """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
     head = repo.find_head()
-    if head is not None and Snapshot(repo, head).find_entry(folder) is not None:
-        raise WorkspaceError(
-            f"the last commit holds files in {folder}/, this machine's own state: somebody may have planted them",
-            place=Place(folder),
-            remedy=f"Remove them, and what came with them: git rm -r -f {folder} && rm -rf {folder}, and commit that. "
-            "It is made again.",
-        )
+    for name in Snapshot(repo, head).list_folder("") if head is not None else ():
+        if name.lower() == folder:  # some disks take the one for the other
+            raise WorkspaceError(
+                f"the last commit holds files in {name}/, this machine's own state: somebody may have planted them",
+                place=Place(name),
+                remedy=f"Remove them, and what came with them: git rm -r -f {name} && rm -rf {name}, and commit that. "
+                "It is made again.",
+            )
 
 
 def current_user() -> str:

@@ -2,8 +2,8 @@
 
 Whether a file is complete can only be guessed: its writer may pause for longer than ``import.settle_seconds``. A writer
 that still has the file open goes on writing, whatever the file's name is then. So the file itself, not a copy, is held
-under ``.cleared/taken/``, with the size and digest of what was imported. ``decisions.grown_files`` imports what came
-later. Where there are no hard links, the file is renamed to a hidden name beside its old one instead of removed.
+under ``.cleared/taken/``, with the size and digest of what was imported. ``changes.decisions.grown_files`` imports what
+came later. Where there are no hard links, the file is renamed to a hidden name beside its old one instead of removed.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
+from cleared.base.safe_files import sweep_temporaries, write_atomic
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import sweep_temporaries, write_atomic
-from cleared.vcs import LocalMove
+from cleared.git import LocalMove
 
 FOLDER: Final = "taken"
 """In the state directory."""

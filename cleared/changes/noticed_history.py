@@ -1,4 +1,4 @@
-"""What the history says was withdrawn: an agent was disabled, a passkey removed.
+"""What the history says was withdrawn: an agent was disabled, a passkey removed, a starter replaced or removed.
 
 Whoever can push can bring the records back as they were, and a clone may get both commits at once. So each commit since
 the last look counts, and what was withdrawn is kept outside of the repository.
@@ -9,26 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cleared.approvals import trust_store
-from cleared.approvals.approval_record import FOLDER, switch_path, try_parse_record
-from cleared.approvals.passkey_records import FOLDER as PASSKEYS
-from cleared.approvals.passkey_records import read_passkey
-from cleared.approvals.verification import Approvals
-from cleared.books_index.sealed_files import SealedFiles
+from cleared.base.clock import format_iso
+from cleared.base.errors import WorkspaceError
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import WorkspaceError
-from cleared.vcs import Repository, Snapshot
-from cleared.vcs.recent_commits import read_recent_commits
+from cleared.git import Repository, Snapshot
+from cleared.git.object_reader import is_oid
+from cleared.git.recent_commits import read_recent_commits
+from cleared.trust import trust_store
+from cleared.trust.approval_record import FOLDER, try_parse_record
+from cleared.trust.passkey_records import FOLDER as PASSKEYS
+from cleared.trust.passkey_records import read_passkey
+from cleared.trust.verification import Approvals
+from cleared.workspace.sealed_files import SealedFiles
+from cleared.workspace.starters import was_path_shipped
 
 if TYPE_CHECKING:
-    from cleared.vcs.history import CommitInfo
+    from cleared.git.history import CommitInfo
 
 _NAME: Final = "noticed"
-_VERSION: Final = b"1"
+_VERSION: Final = b"2"
+_FOLDERS: Final = ("agents", "scripts")
+"""Where scripts lie, and below the first of them the records."""
 RecordChange = tuple[str, bytes | None, bytes | None]
-"""Path of a record, and its content before and after."""
+"""Path of a record or of a script, and its content before and after."""
 
 
 def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None:
@@ -43,15 +47,21 @@ def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None
         return
     trust, now = trust_store.load_trust(approvals.workspace), format_iso(host.clock.now())
     withdrawn, barred = set(trust.withdrawn), dict(trust.barred)
-    for path, before, after in _iter_record_changes(host, repo, head, seen):
+    left: set[str] = set()
+    for path, before, after in _iter_changes(host, repo, head, seen):
+        if not path.startswith(f"{FOLDER}/"):
+            left |= {path} if after is None and was_path_shipped(path) else set()
+            continue
         if path.startswith(f"{PASSKEYS}/"):
             old, new = try_parse_record(before), try_parse_record(after)
             if old is not None and read_passkey(old) is not None and (new is None or new.id != old.id):
                 withdrawn.add(old.id)
             continue
         for record in map(try_parse_record, (before, after)):
-            if record is None or path != switch_path(record.path):
+            if record is None or path != record.file:
                 continue
+            if record.kind in ("script", "quarantine") and was_path_shipped(record.path):
+                left.add(record.path)
             key = trust_store.disabled_key(record.path)
             if record.kind == "disabled":
                 barred[key] = max(barred.get(key, ""), min(record.at, now))
@@ -60,36 +70,43 @@ def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None
     if (withdrawn, barred) != (trust.withdrawn, trust.barred):
         trust.withdrawn, trust.barred = withdrawn, barred
         trust.save()
+    trust_store.leave_starters(approvals.workspace, left, now)
     files.write(_NAME, head.encode("ascii"))
 
 
-def _iter_record_changes(host: Host, repo: Repository, head: str, seen: str) -> Iterator[RecordChange]:
-    """The records of approval that each commit after ``seen`` (empty: each at all) changes, oldest first."""
+def _iter_changes(host: Host, repo: Repository, head: str, seen: str) -> Iterator[RecordChange]:
+    """The records of approval that each commit after ``seen`` (empty: each at all) changes, and the scripts that it
+    removes, oldest first."""
     recent = read_recent_commits(repo, head, seen or None)
     if recent is None:
         for commit in reversed(_read_older(host, seen)):
-            for path, blobs in (commit.changes or {}).items():
-                if path.startswith(f"{FOLDER}/"):
-                    before, after = (repo.objects.read_object(blob)[1] if blob else None for blob in blobs)
+            for path, (old, new) in (commit.changes or {}).items():
+                if _is_looked_at(path, is_gone=not new):
+                    before, after = (repo.objects.read_object(blob)[1] if is_oid(blob) else None for blob in (old, new))
                     yield path, before, after
         return
     older = Snapshot(repo, seen or None)
     for commit_id in [each.id for each in reversed(recent)]:
         newer = Snapshot(repo, commit_id)
-        if older.find_entry(FOLDER) != newer.find_entry(FOLDER):
-            old, new = older.list_entries(FOLDER), newer.list_entries(FOLDER)
-            for path in sorted(old.keys() | new.keys()):
-                if old.get(path) != new.get(path):
-                    yield path, older.read_file(path), newer.read_file(path)
+        for folder in _FOLDERS:
+            if older.find_entry(folder) != newer.find_entry(folder):
+                was, now = older.list_entries(folder), newer.list_entries(folder)
+                for path in sorted(was.keys() | now.keys()):
+                    if was.get(path) != now.get(path) and _is_looked_at(path, is_gone=path not in now):
+                        yield path, older.read_file(path), newer.read_file(path)
         older = newer
 
 
+def _is_looked_at(path: str, *, is_gone: bool) -> bool:
+    return path.startswith(f"{FOLDER}/") or (is_gone and path.startswith(_FOLDERS))
+
+
 def _read_older(host: Host, seen: str) -> list[CommitInfo]:
-    from cleared.vcs import history  # on demand: importing GitPython takes longer than a whole run
+    from cleared.git import history  # on demand: importing GitPython takes longer than a whole run
 
     if seen:
         try:
-            return history.commits_touching(host.root, [FOLDER], since=seen)
+            return history.commits_touching(host.root, _FOLDERS, since=seen)
         except WorkspaceError:  # that commit is gone: the history was rewritten
             pass
-    return history.commits_touching(host.root, [FOLDER])
+    return history.commits_touching(host.root, _FOLDERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -9,31 +10,30 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from cleared.approvals.approval_record import CASES, CONFIG, WORKSPACE, record_folder
-from cleared.approvals.device_signing import make_token
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, WorkspaceError
+from cleared.base.safe_files import is_temporary
+from cleared.base.short_text import list_first
+from cleared.base.terminal import count_noun
 from cleared.cards.queue_files import CardDraft
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import Place, WorkspaceError
-from cleared.importing.drop_folder import ImportSession
-from cleared.ledger.checks import check_draft
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
-from cleared.ledger.violations import BooksViolated
+from cleared.domains.domain import Opening
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.violations import BooksViolated
+from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
-from cleared.vcs import Difference, Repository, Snapshot, find_differences, history
+from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, record_folder
+from cleared.trust.device_signing import make_token
+
+_reported_temporaries: set[tuple[str, str]] = set()
+"""Workspaces and committed temporary files that this process has told of."""
 
 
 def new_run_id(now: datetime) -> str:
     """``20250201T060000Z-1f3a9c``: sortable, unique."""
     return f"{now:%Y%m%dT%H%M%SZ}-{make_token(3)}"
-
-
-def open_books(host: Host, source: Any) -> tuple[Books, BankBook]:
-    """The books and the bank lines in any source."""
-    return Books(source, host.layout, host.bounds), BankBook(source, host.layout)
 
 
 def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = None) -> None:
@@ -65,7 +65,7 @@ def compare_with_commit(host: Host, what: str) -> Iterator[tuple[Repository, Sna
 def refuse_differences(differences: Sequence[Difference]) -> None:
     """Raises ``WorkspaceError`` where there are any such differences."""
     if differences:
-        shown = ", ".join(f"{d.path} ({d.kind})" for d in differences[:5]) + (" …" if len(differences) > 5 else "")
+        shown = list_first([f"{d.path} ({d.kind})" for d in differences], 5)
         raise WorkspaceError(
             f"files that only runs and decisions may change differ from the last commit: {shown}",
             place=Place(differences[0].path),
@@ -80,10 +80,32 @@ def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None
     prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
     if agent is not None:
         prefixes.remove(host.layout.approvals_dir)
-        prefixes += [CONFIG, CASES, WORKSPACE, record_folder(host.layout.scripts_dir),
-                     record_folder(host.layout.agent_path(agent))]  # fmt: skip
+        prefixes += [
+            CONFIG,
+            CASES,
+            WORKSPACE,
+            record_folder(host.layout.scripts_dir),
+            record_folder(host.layout.agent_path(agent)),
+        ]
     differences = find_differences(snapshot, host.root, prefixes)
-    return [d for d in differences if d.kind != "untracked" or host.layout.is_managed_file(d.path)]
+    _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
+    return [
+        d
+        for d in differences
+        if not is_temporary(d.path) and (d.kind != "untracked" or host.layout.is_managed_file(d.path))
+    ]
+
+
+def _report_committed_temporaries(host: Host, paths: list[str]) -> None:
+    """Say, once in a process, which temporary files somebody has committed: nothing reads them, and nothing waits."""
+    new = [path for path in paths if (str(host.root), path) not in _reported_temporaries]
+    if new:
+        _reported_temporaries.update((str(host.root), path) for path in new)
+        names = list_first([shlex.quote(path) for path in new], 10, " ")
+        host.show_message(
+            f"the last commit holds {count_noun(len(new), 'temporary file')} of a command; nothing reads them. To take "
+            f"them out: git rm -q -f {names} && git commit -m 'Remove temporary files' -- {names}"
+        )
 
 
 def make_context(
@@ -101,51 +123,46 @@ def make_context(
     drop_folder: Path | None = None,
     only: frozenset[str] | None = None,
 ) -> Context:
-    """A new context with nothing staged, which reads the books from ``snapshot`` and bank files from ``drop_folder``
+    """A new context with nothing staged, which reads records from ``snapshot`` and bank files from ``drop_folder``
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
-    books, bank = open_books(host, source)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
-    imports = ImportSession(
-        host.layout,
-        host.config,
-        bank,
-        host.decimal_places,
-        snapshot.has_file,
-        drop_folder,
-        only,
-        today,
-    )
     context = Context(
-        run_id=run_id, agent=agent, config=host.config, env=host.env, books=books, bank=bank, imports=imports,
-        cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text), now=now,
-        today=today, dry_run=dry_run, event=event,
-        ledger_accounts=host.ledger_accounts, loop=WorkspaceLoop(host.root, host.config),
-        host=HostCalls(
-            on_log, lambda limit: recent_commits(host, limit), run_script, _check_once(books, bank)
-        ),
-    )  # fmt: skip
-    imports.card = context.stage_card
+        run_id=run_id,
+        agent=agent,
+        config=host.config,
+        env=host.env,
+        source=source,
+        cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text),
+        now=now,
+        today=today,
+        dry_run=dry_run,
+        event=event,
+        loop=WorkspaceLoop(host.root, host.config),
+        host=HostCalls(on_log, lambda limit: recent_commits(host, limit), run_script, lambda: None),
+    )
+    context.host.check_draft = _check_once(context)
+    opening = Opening(host.layout, source, snapshot.has_file, today, context.stage_card, drop_folder, only)
+    context.parts.update((domain.name, domain.open(opening)) for domain in load_domains())
     return context
 
 
-def _check_once(books: Books, bank: BankBook) -> Callable[[], None]:
-    """``check_books`` as a function that does nothing where nothing was staged since it passed."""
+def _check_once(context: Context) -> Callable[[], None]:
+    """``check_draft`` as a function that does nothing where nothing was staged since it passed."""
     passed: list[object] = []
 
     def checked() -> None:
-        key = (books.draft_key(), len(bank.new_matches), tuple(bank.new_outcomes.items()), len(bank.new_lines),
-               len(bank.new_imports), len(bank.processed_line_ids))  # fmt: skip
+        key = [part.draft_key() for part in context.parts.values()]
         if passed != [key]:
-            check_books(books, bank)
+            check_draft(context)
             passed[:] = [key]
 
     return checked
 
 
-def check_books(books: Books, bank: BankBook) -> None:
-    """Raises ``BooksViolated`` with every violation of the books with the draft."""
-    violations = check_draft(books, bank)
+def check_draft(context: Context) -> None:
+    """Raises ``BooksViolated`` with every violation of what the draft makes of the domains' records."""
+    violations = [violation for part in context.parts.values() for violation in part.find_violations()]
     if violations:
         raise BooksViolated(violations)
 

@@ -15,14 +15,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
-from cleared.config.secrets import Redactor
-from cleared.registry.json_values import to_json
+from cleared.base.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
+from cleared.base.json_values import to_json
+from cleared.base.short_text import shorten_text
 from cleared.workspace.database import can_write, connect_to_read, connect_to_write, set_database_aside
+from cleared.workspace.settings.secrets import Redactor
 
 if TYPE_CHECKING:
     from cleared.changes.traced_calls import CallSum
-    from cleared.dispatch import Call
+    from cleared.primitives.dispatch import Call
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -103,16 +104,27 @@ class TraceStore:
                 "INSERT OR REPLACE INTO runs (id, agent, status, dry_run, started_at, event, script, head, pid)"
                 " VALUES (?,?,?,?,?,?,?,?,?)",
                 (
-                    run["id"], run["agent"], "running", int(run["dry_run"]), run["started_at"],
-                    self._dump_json(run["event"]), run["script"], run["head"], os.getpid(),
+                    run["id"],
+                    run["agent"],
+                    "running",
+                    int(run["dry_run"]),
+                    run["started_at"],
+                    self._dump_json(run["event"]),
+                    run["script"],
+                    run["head"],
+                    os.getpid(),
                 ),
-            )  # fmt: skip
+            )
         self._of_run = db
 
     def end_run(
-        self, run_id: str, outcome: Mapping[str, Any], calls: Iterable[Call], origin: float,
+        self,
+        run_id: str,
+        outcome: Mapping[str, Any],
+        calls: Iterable[Call],
+        origin: float,
         sums: Iterable[CallSum] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Record how a run ended, with its calls, and the sums of those that are not kept. ``origin``: the instant of
         the calls' clock at which it began."""
         db = self._connection_for_run()
@@ -121,12 +133,16 @@ class TraceStore:
                 "UPDATE runs SET status=?, duration_ms=?, result=?, error=?, message=?, commits=?, entries=?, cards=?,"
                 " log=? WHERE id=?",
                 (
-                    outcome["status"], outcome["duration_ms"], self._dump_json(outcome["result"]),
-                    self._dump_json(outcome["error"]), outcome["message"] and self._clean(outcome["message"]),
+                    outcome["status"],
+                    outcome["duration_ms"],
+                    self._dump_json(outcome["result"]),
+                    self._dump_json(outcome["error"]),
+                    outcome["message"] and self._clean(outcome["message"]),
                     *(self._dump_json(outcome[key]) for key in ("commits", "entries", "cards")),
-                    self._dump_json(_limit_rows(outcome["log"], _MAX_LOG)), run_id,
+                    self._dump_json(_limit_rows(outcome["log"], _MAX_LOG)),
+                    run_id,
                 ),
-            )  # fmt: skip
+            )
             db.executemany(
                 "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
                 chain(_call_rows(run_id, calls, origin, self._clean), _sum_rows(run_id, sums, origin)),
@@ -198,35 +214,58 @@ def _call_rows(
     """A row for each call. Once those of a run are large together, arguments and results are left out."""
     room = MAX_TRACE_BYTES
     for c in calls:
-        arguments = _shorten(clean(_compact({"args": c.args, "kwargs": c.kwargs})))
-        result = _shorten(clean(_compact(c.result))) if c.error is None else None
+        arguments = shorten_text(clean(_compact({"args": c.args, "kwargs": c.kwargs})), MAX_VALUE)
+        result = shorten_text(clean(_compact(c.result)), MAX_VALUE) if c.error is None else None
         room -= len(arguments) + len(result or "")
         if room < 0:
             arguments, result = '"…"', '"…"' if result is not None else None
         yield (
-            run_id, c.number, c.depth, c.name, arguments, result, c.error and clean(c.error),
-            c.place.file, c.place.line, c.place.column,
-            (c.started - origin) * 1000, c.duration * 1000,
-        )  # fmt: skip
+            run_id,
+            c.number,
+            c.depth,
+            c.name,
+            arguments,
+            result,
+            c.error and clean(c.error),
+            c.place.file,
+            c.place.line,
+            c.place.column,
+            (c.started - origin) * 1000,
+            c.duration * 1000,
+        )
 
 
 def _sum_rows(run_id: str, sums: Iterable[CallSum], origin: float) -> Iterator[tuple[Any, ...]]:
     """A row for each sum, with the number of its first call and no depth."""
     for s in sums:
         yield (
-            run_id, s.first.number, _NO_DEPTH, s.first.name, _compact({"calls": s.calls, "last": s.last_number}), None,
-            None, s.first.place.file, s.first.place.line, s.first.place.column, (s.first.started - origin) * 1000,
+            run_id,
+            s.first.number,
+            _NO_DEPTH,
+            s.first.name,
+            _compact({"calls": s.calls, "last": s.last_number}),
+            None,
+            None,
+            s.first.place.file,
+            s.first.place.line,
+            s.first.place.column,
+            (s.first.started - origin) * 1000,
             s.duration * 1000,
-        )  # fmt: skip
+        )
 
 
 def _decode_sum(call: Mapping[str, Any]) -> dict[str, Any]:
     arguments = json.loads(call["arguments"])
     return {
-        "name": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
-        "calls": arguments["calls"], "first_number": call["number"], "last_number": arguments["last"],
+        "name": call["name"],
+        "file": call["file"],
+        "line": call["line"],
+        "column": call["column"],
+        "calls": arguments["calls"],
+        "first_number": call["number"],
+        "last_number": arguments["last"],
         "duration_ms": call["duration_ms"],
-    }  # fmt: skip
+    }
 
 
 def _limit_rows(rows: Iterable[list[str]], most: int) -> list[list[str]]:
@@ -289,10 +328,6 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
 
 
 def _encode_value(value: Any) -> Any:

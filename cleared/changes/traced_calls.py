@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-from cleared.bounds import MAX_FIRST_CALLS, MAX_LAST_CALLS
-from cleared.dispatch import Call
-from cleared.light_dataclass import dataclass
+from cleared.base.bounds import MAX_FIRST_CALLS, MAX_LAST_CALLS
+from cleared.primitives.dispatch import Call
 
 _MAX_PICKED: Final = 1_000
 _FIRST_OF_NAME: Final = 10

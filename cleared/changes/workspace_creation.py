@@ -6,18 +6,26 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from cleared.approvals.approval_record import WORKSPACE
-from cleared.approvals.workspace_pin import new_workspace_id, pin_clone, unpin_clone
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import describe_os_error as os_reason
 from cleared.changes import commit_messages
-from cleared.clock import Clock, format_iso
-from cleared.config.loading import load_config
-from cleared.errors import WorkspaceError
-from cleared.safe_files import describe_os_error as os_reason
-from cleared.vcs import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
+from cleared.changes.attestation import attest_first_commit
+from cleared.changes.change_digests import is_attestation
+from cleared.changes.host import current_user
+from cleared.git import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
+from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
+from cleared.trust.keys import own_key, unlock_own_key
+from cleared.trust.trust_store import remember_settings
+from cleared.trust.workspace_pin import new_workspace_id, pin_clone, unpin_clone
 from cleared.workspace.lock import writer_lock
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.protected_settings import protected_settings_of
 from cleared.workspace.template import initial_files
 
 _INTENT: Final = ".cleared/seal.json"
@@ -25,17 +33,25 @@ _INTENT: Final = ".cleared/seal.json"
 
 
 def create_workspace(
-    target: Path, *, name: str | None, entity_type: str, currency: str, clock: Clock,
-    extra: dict[str, bytes] | None = None, say: Callable[[str], None] | None = None,
+    target: Path,
+    *,
+    name: str | None,
+    entity_type: str,
+    currency: str,
+    clock: Clock,
+    extra: dict[str, bytes] | None = None,
+    say: Callable[[str], None] | None = None,
     on_step: Callable[[str], None] | None = None,
-) -> tuple[Path, str]:  # fmt: skip
+) -> tuple[Path, str]:
     """Create the workspace. Returns its root and its first commit.
 
+    Its settings are approved with this user's key: whoever makes books has chosen them.
     ``extra`` files replace those of the template or are added to them. A creation that was killed is finished or undone
     first, and ``say`` gets a line about it; where it had the same files, its workspace is the result.
 
     Raises ``UsageError`` for bad values, ``WorkspaceError`` where the directory is a workspace already, has files in
-    the way, or cannot be written; what was made is removed then.
+    the way, or cannot be written; what was made is removed then. ``PolicyError`` where the approval key has a
+    passphrase and nobody can be asked for it.
     """
     root = Path(os.path.abspath(target))  # noqa: PTH100 - resolve() would follow a link the user did not mean
     title = name if name is not None else (root.name or "My business")
@@ -43,6 +59,7 @@ def create_workspace(
     config = load_config(files["config.yaml"].decode("utf-8"))
     if not (root / _INTENT).exists():
         _refuse_occupied(root, files)
+    unlock_own_key(root)
     existed = root.is_dir()
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -55,15 +72,7 @@ def create_workspace(
             had_git = (root / ".git").exists()
             try:
                 with Repository.open(root, for_writing=True, unborn=True) if had_git else Repository.init(root) as repo:
-                    pin_clone(
-                        root, files.setdefault(WORKSPACE, f"{new_workspace_id()}\n".encode()).decode("ascii").strip()
-                    )
-                    commit = commit_changes(
-                        repo, repo.find_head(), files, commit_messages.workspace_created(title),
-                        [("Decision", "init"), ("Clock", format_iso(clock.now()))],
-                        Author(config.git.author_name, config.git.author_email), clock.now(),
-                        on_step=on_step, state_dir=root / ".cleared",
-                    )  # fmt: skip
+                    commit = _commit_files(repo, files, title, config, clock.now(), on_step)
             except BaseException:
                 unpin_clone(root)
                 _remove_created(root, existed, had_git)
@@ -71,6 +80,46 @@ def create_workspace(
     except OSError as e:
         raise WorkspaceError(f"{root} cannot be written: {os_reason(e)}", remedy="Choose another directory.") from None
     return root, commit
+
+
+def _commit_files(
+    repo: Repository,
+    files: dict[str, bytes],
+    title: str,
+    config: Config,
+    now: datetime,
+    on_step: Callable[[str], None] | None,
+) -> str:
+    """Pin the books, and make their first commit, attested as every later one is, with the approval of its settings."""
+    workspace = files.setdefault(WORKSPACE, f"{new_workspace_id()}\n".encode()).decode("ascii").strip()
+    pin_clone(repo.root, workspace)
+    files[CONFIG] = _approve_settings(repo.root, files["config.yaml"], config, workspace, format_iso(now)).render()
+    subject, trailers = commit_messages.workspace_created(title), [("Decision", "init"), ("Clock", format_iso(now))]
+    before = Snapshot(repo, repo.find_head())
+    attested = attest_first_commit(repo.root, workspace, before, files, subject, trailers, now)
+    return commit_changes(
+        repo,
+        before.commit,
+        {**files, **attested},
+        subject,
+        trailers,
+        Author(config.git.author_name, config.git.author_email),
+        now,
+        on_step=on_step,
+        state_dir=repo.root / ".cleared",
+    )
+
+
+def _approve_settings(root: Path, text: bytes, config: Config, workspace: str, at: str) -> ApprovalRecord:
+    """The record that approves the settings which the books begin with; it counts on this machine from now on."""
+    key = own_key(root, create=True)
+    assert key is not None
+    unsigned = ApprovalRecord(
+        "config", CONFIG, digest_of(text), current_user(), at, workspace, policy=protected_settings_of(config)
+    )
+    record = sign_record(unsigned, key)
+    remember_settings(record)
+    return record
 
 
 def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:
@@ -85,9 +134,8 @@ def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], 
         if head is None:
             return None
         snapshot = Snapshot(repo, head)
-        same = snapshot.list_entries().keys() == {*files, WORKSPACE} and all(
-            snapshot.read_file(path) == files[path] for path in files
-        )
+        made = {path for path in snapshot.list_entries() if not is_attestation(path)}
+        same = made == {*files, WORKSPACE, CONFIG} and all(snapshot.read_file(path) == files[path] for path in files)
         return head if same else None
 
 

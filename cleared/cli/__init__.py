@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 GC_THRESHOLD = (100_000, 20, 50)
+OPEN_FILES = 64
+"""Files that a command may have open at once: twice as many as the largest takes."""
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with a documented code (``cleared.errors.ExitCode``)."""
+    """Run the command line and exit with a documented code (``cleared.base.errors.ExitCode``)."""
     import gc
 
     # Looking for garbage while modules load, and in all that is left at the exit, is a fifth of a short command.
@@ -20,6 +22,7 @@ def main() -> NoReturn:
     _leave_current_folder_out()
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
+    _require_open_files()
     try:
         from cleared.cli.command_runner import run
     except MemoryError:
@@ -44,6 +47,26 @@ def _leave_current_folder_out() -> None:
         if sys.path[0] == current:
             del sys.path[0]
     sys.path[:] = [p for p in sys.path if os.path.isabs(p) or not os.path.isdir(p or ".")]  # noqa: PTH112, PTH117
+
+
+def _require_open_files() -> None:
+    """End here where too few files may be open: further on it could be anything that fails, in the middle of it."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    limit = resource.RLIMIT_NOFILE
+    soft, hard = resource.getrlimit(limit)
+    if resource.RLIM_INFINITY in (soft, hard) or hard >= OPEN_FILES:
+        if soft != resource.RLIM_INFINITY and soft < OPEN_FILES:
+            resource.setrlimit(limit, (OPEN_FILES, hard))
+        return
+    print(  # noqa: T201
+        f"cleared: only {hard} files may be open at once here, and {OPEN_FILES} are needed; nothing was begun. "
+        f"Raise the limit: ulimit -n {OPEN_FILES} or more, or LimitNOFILE= of the service.",
+        file=sys.stderr,
+    )
+    sys.exit(4)
 
 
 def _open_streams() -> None:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cards.kinds import BAD_FILE
 from cleared.cli import proposals
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
-from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, parse_payload
-from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
+from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once, parse_payload
+from cleared.cli.proposal_output import print_checks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,10 +60,10 @@ def run_agent(
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")
     payload = parse_payload(data) if data is not None else None
-    host = open_host(workspace)
+    host = open_host(workspace) if dry_run else open_host_once(workspace, json=json)
     result = run_command(host, name, dry_run=dry_run, data=payload, again=again, believed=yes)
     if result.messages:
-        from cleared.notify.script_messages import send_after_run
+        from cleared.service.notify.script_messages import send_after_run
 
         for line in send_after_run(host, result):
             print_message(f"cleared: {line}")
@@ -71,7 +72,7 @@ def run_agent(
 
 def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
-    from cleared.registry.json_values import to_json
+    from cleared.base.json_values import to_json
 
     dry_run = result.status == "dry_run"
     for file in result.edited:
@@ -134,7 +135,7 @@ def _print_staged_message(message: Mapping[str, Any]) -> None:
 @app.command("list")
 def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
-    from cleared.queries import read_agents
+    from cleared.runs.run_queries import read_agents
 
     agents = read_agents(open_host(workspace))
     if json:
@@ -143,19 +144,25 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
     print_table(
         ["name", "trigger", "schedule", "state", "checks", "description"],
         (
-            (a["name"], ", ".join(a["trigger"]), a["schedule"], a["state"] + (", edited" if a["edited"] else ""),
-             f"{len(a['findings'])} findings" if a["findings"] else "ok", a["description"])
+            (
+                a["name"],
+                ", ".join(a["trigger"]),
+                a["schedule"],
+                a["state"] + (", edited" if a["edited"] else ""),
+                f"{len(a['findings'])} findings" if a["findings"] else "ok",
+                a["description"],
+            )
             for a in agents
         ),
         wrap=["description", "schedule", "trigger"],
         empty="There are no agents yet: put a script into agents/.",
-    )  # fmt: skip
+    )
 
 
 @app.command("show")
 def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show an agent: its header, what the checks say, its script."""
-    from cleared.queries import read_agent
+    from cleared.runs.run_queries import read_agent
 
     agent = read_agent(open_host(workspace), name)
     if json:
@@ -186,7 +193,7 @@ def check_agent(
     """
     from cleared.gate.examination import check_agents
     from cleared.gate.lint_rules import result_to_dict
-    from cleared.queries import read_agents
+    from cleared.runs.run_queries import read_agents
 
     if (name is None) != all_:
         raise typer.BadParameter("give either NAME or --all")
@@ -208,7 +215,7 @@ def check_agent(
     else:
         for n, stages in reports.items():
             print_line(f"{n}: {'passed' if all(r.status == 'passed' for r in stages) else 'not passed'}")
-            proposals.print_checks([result_to_dict(r) for r in stages])
+            print_checks([result_to_dict(r) for r in stages])
     if failed:
         sys.stdout.flush()
         raise typer.Exit(1)
@@ -216,7 +223,7 @@ def check_agent(
 
 def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]:
     """The agents that can be looked at, and why each of the others cannot: one of them is not to hide the rest."""
-    from cleared.errors import UsageError
+    from cleared.base.errors import UsageError
 
     checkable: list[str] = []
     cannot: dict[str, str] = {}

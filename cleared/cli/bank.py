@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_message, print_table
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_message, print_table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from cleared.books.importing.bank_setup import AccountChoices, BankSetup
+    from cleared.books.ledger.bank_row import ParsedFile
     from cleared.changes.host import Host
-    from cleared.config.bank_section import CsvProfile
-    from cleared.config.model import Config
-    from cleared.importing.bank_setup import AccountChoices, BankSetup
-    from cleared.schema.bank_row import ParsedFile
+    from cleared.workspace.settings.bank_section import CsvProfile
+    from cleared.workspace.settings.model import Config
 
 app = new_group()
 
@@ -45,21 +45,31 @@ class Sign(StrEnum):
 @app.command("list")
 def list_bank_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the bank accounts of the configuration."""
-    from cleared.terminal import print_json
+    from cleared.base.terminal import print_json
 
     config = open_host(workspace).config
     rows = [
-        {"id": a.id, "name": a.name, "type": a.type, "ledger_account": a.ledger_account,
-         "format": ", ".join(a.formats) or None,
-         "currency": a.currency or config.business.currency, "number": a.match.account or a.match.iban or a.match.last4}
+        {
+            "id": a.id,
+            "name": a.name,
+            "type": a.type,
+            "ledger_account": a.ledger_account,
+            "format": ", ".join(a.formats) or None,
+            "currency": a.currency or config.business.currency,
+            "number": a.match.account or a.match.iban or a.match.last4,
+        }
         for a in config.bank_accounts
-    ]  # fmt: skip
+    ]
     if json:
         print_json(rows)
         return
     headings = ["id", "name", "type", "ledger_account", "format", "currency", "number"]
-    print_table([h.replace("_", " ") for h in headings], ([r[h] for h in headings] for r in rows), wrap=["name"],
-                empty="There are none. Add one: cleared bank add FILE")  # fmt: skip
+    print_table(
+        [h.replace("_", " ") for h in headings],
+        ([r[h] for h in headings] for r in rows),
+        wrap=["name"],
+        empty="There are none. Add one: cleared bank add FILE",
+    )
 
 
 @app.command("add")
@@ -90,6 +100,12 @@ def add_bank(
     skip_lines: Annotated[
         int | None, typer.Option("--skip-lines", metavar="N", help="How many lines stand above the column heads.")
     ] = None,
+    pending: Annotated[
+        str | None,
+        typer.Option(
+            "--pending", metavar="WORD,…", help="What the column of states says of rows not posted yet; or none."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="The rows are right as they are shown.")] = False,
     run: Annotated[bool, typer.Option("--run/--no-run", help="Import the file, too.")] = True,
     json: JsonOption = False,
@@ -99,13 +115,19 @@ def add_bank(
 
     What the file does not say is asked; without a terminal, options answer. Five rows are shown as they are understood.
     """
-    from cleared.importing.bank_setup import AccountChoices
+    from cleared.books.importing.bank_setup import AccountChoices
 
     known = {
-        "columns": _parse_columns(column or []), "date_format": date_format, "decimal": decimal, "delimiter": delimiter,
-        "sign": sign.value if sign else None, "encoding": encoding, "skip_lines": skip_lines,
-    }  # fmt: skip
-    host = open_host(workspace)
+        "columns": _parse_columns(column or []),
+        "date_format": date_format,
+        "decimal": decimal,
+        "delimiter": delimiter,
+        "sign": sign.value if sign else None,
+        "encoding": encoding,
+        "skip_lines": skip_lines,
+        "pending": None if pending is None else _parse_words(pending),
+    }
+    host = open_host_once(workspace, json=json)
     data = _read_file(host, file)
     kind = type_ or next((each.type for each in host.config.bank_accounts if each.id == account), None)
     config, profile, parsed = _understand_file(
@@ -116,16 +138,24 @@ def add_bank(
     edit = _prepare_edit(profile, setup)
     if profile is not None or setup.changes:
         _refuse_unreadable(host, file, edit)
-    _show_plan(host, file.name, parsed, setup)
+    _show_plan(file.name, parsed, profile, setup)
     if sys.stdin.isatty() and not yes and not json and not typer.confirm("Is that right?", err=True):
         print_message("Nothing was written. Correct it with options: cleared bank add --help")
         raise typer.Exit(1)
+    said_once = host.command_key
     if profile is not None or setup.account_ids:
+        host.command_key = "" if run else said_once  # it is done once its last commit is made
         _write_setup(host, edit, setup, parsed.format)
-    from cleared.cli.bank_files import import_handed_files
-    from cleared.importing.handed_files import copy_to_drop_folder, sort_files
-
     host = open_host(workspace)
+    host.command_key = said_once
+    _import_file(host, file, run=run, json=json)
+
+
+def _import_file(host: Host, file: Path, *, run: bool, json: bool) -> None:
+    """Import the file, where that is wanted, with the configuration as it is now."""
+    from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
+    from cleared.cli.bank_files import import_handed_files
+
     handed, left = sort_files([file], host.config, host.decimal_places)
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed) if run else []
     import_handed_files(host, handed if run else handed[:0], names, left, run=run, json=json, needs_files=run)
@@ -141,8 +171,14 @@ def _parse_columns(pairs: list[str]) -> dict[str, str]:
     return columns
 
 
+def _parse_words(text: str) -> tuple[str, ...]:
+    """Words between commas; none for ``none``."""
+    words = tuple(word for each in text.split(",") if (word := each.strip()))
+    return () if words == ("none",) else words
+
+
 def _read_file(host: Host, file: Path) -> bytes:
-    from cleared.safe_files import read_stable
+    from cleared.base.safe_files import read_stable
 
     data, _ = read_stable(file.resolve(), host.config.import_.max_bytes, shown=str(file))
     return data
@@ -152,8 +188,8 @@ def _profile_name(host: Host, id_: str | None, file: Path) -> str:
     """A name for a new profile: the account's, else the file's."""
     import re
 
-    from cleared.importers.csv_presets import load_presets
-    from cleared.importers.plugins import BUILT_IN
+    from cleared.books.bank_files.csv_presets import load_presets
+    from cleared.books.bank_files.plugins import BUILT_IN
 
     base = id_ or re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")[:30] or "bank"
     taken = {*BUILT_IN, *load_presets(), *host.config.import_.profiles, *host.config.import_.plugins}
@@ -166,10 +202,10 @@ def _understand_file(
     """The file by a known format; else by a new profile. Raises ``UsageError`` for what nobody has answered."""
     from dataclasses import replace
 
-    from cleared.importers import ImportFileError, detect_format, read_file
-    from cleared.importers.csv_guess import guess_profile
+    from cleared.books.bank_files import ImportFileError, detect_format, read_file
+    from cleared.books.bank_files.csv_guess import guess_profile
 
-    is_described = any(known.values())
+    is_described = any(known.values()) or known["pending"] is not None
     if not is_described:
         try:
             detect_format(file.name, data, host.config)
@@ -193,7 +229,7 @@ def _understand_file(
 
 def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
     """Ask a person; without one, refuse."""
-    from cleared.errors import UsageError
+    from cleared.base.errors import UsageError
 
     if not sys.stdin.isatty():
         raise UsageError(
@@ -203,39 +239,64 @@ def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
         answer = typer.prompt(question, err=True).strip()
         if option == "--column":
             known["columns"] |= _parse_columns([answer])
+        elif option == "--pending":
+            known["pending"] = _parse_words(answer.removeprefix(option))
         else:
             known[option.removeprefix("--").replace("-", "_")] = answer.removeprefix(option).strip()
 
 
 def _plan_accounts(host: Host, name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> BankSetup:
-    from cleared.errors import UsageError
-    from cleared.importing.bank_setup import plan_accounts
+    from cleared.base.errors import UsageError
+    from cleared.books.importing.bank_setup import BankSetup, plan_accounts
     from cleared.queries import read_accounts
 
     ids = {account.id for account in config.bank_accounts}
     if choices.existing is not None and choices.existing not in ids:
         raise UsageError(f"there is no bank account {choices.existing!r}", remedy=f"Known: {', '.join(sorted(ids))}.")
     if choices.id is not None and choices.id in ids:
+        if _is_set_up(name, parsed, config, choices):  # the command was killed before the import
+            return BankSetup()
         raise UsageError(f"there is a bank account {choices.id!r} already", remedy="Is it that one? --account ID.")
     root = host.root / host.layout.books_dir / "bank"
     chart = {row["account_id"] for row in read_accounts(host)}
     return plan_accounts(name, parsed, config, choices, lambda account_id: (root / account_id).is_dir(), chart)
 
 
-def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> None:
+def _is_set_up(name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> bool:
+    """Whether the file goes to the account that these choices describe, as things are."""
+    from cleared.books.bank_files import ImportFileError, resolve_account
+
+    try:
+        accounts = [resolve_account(name, parsed, config, statement) for statement in parsed.statements]
+    except ImportFileError:
+        return False
+    return bool(accounts) and all(
+        (each.id, choices.name or each.name, choices.type or each.type, choices.ledger_account or each.ledger_account)
+        == (choices.id, each.name, each.type, each.ledger_account)
+        for each in accounts
+    )
+
+
+def _show_plan(name: str, parsed: ParsedFile, profile: CsvProfile | None, setup: BankSetup) -> None:
     """Five rows of each statement, and what will be written; on stderr, as a question is."""
-    from cleared.importers.preview import describe_file
+    from cleared.books.bank_files.preview import describe_file
 
     shown = describe_file(parsed)
+    for note in [*(_describe_states(profile) if profile is not None else ()), *shown["notes"]]:
+        print_message(f"{name}: {note}")
     for statement in shown["statements"]:
         number = f", account {statement['account']}" if statement["account"] else ""
         print_message(f"{name}: {shown['format']}{number}, {len(statement['rows'])} rows; as understood:")
-        rows = statement["rows"][:5]
+        rows = _choose_rows(statement["rows"])
+        keys = ["date", "amount", "description", "bank_id"]
+        keys += ["state"] if any(row["state"] != "posted" for row in rows) else []
         print_table(
-            ["date", "amount", "description", "bank id"],
-            ([r["date"], r["amount"], r["description"], r["bank_id"]] for r in rows),
-            wrap=["description"], empty="It has no rows.", file=sys.stderr,
-        )  # fmt: skip
+            [key.replace("_", " ") for key in keys],
+            ([row[key] for key in keys] for row in rows),
+            wrap=["description"],
+            empty="It has no rows.",
+            file=sys.stderr,
+        )
     for entry in setup.new:
         told = {**entry, **{f"match {key}": value for key, value in entry.get("match", {}).items()}}
         told.pop("match", None)
@@ -244,10 +305,28 @@ def _show_plan(host: Host, name: str, parsed: ParsedFile, setup: BankSetup) -> N
         print_message(f"{key}: {value}")
 
 
+def _choose_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Five of them, one that is pending among them if there is any."""
+    first = rows[:5]
+    pending = next((row for row in rows if row["state"] == "pending"), None)
+    return first if pending is None or pending in first else [*first[:4], pending]
+
+
+def _describe_states(profile: CsvProfile) -> Iterator[str]:
+    """What a new profile takes the column of states to mean; nothing where it has none."""
+    from cleared.workspace.settings.bank_section import PENDING_WORDS
+
+    if (column := profile.columns.get("state")) is not None:
+        posted = " or ".join(profile.posted) or "anything else"
+        usual = profile.pending == PENDING_WORDS
+        pending = "a word such as Pending or Vorgemerkt" if usual else " or ".join(profile.pending) or "nothing"
+        yield f"the column {column} says whether a row counts: {posted} is posted, {pending} is not yet"
+
+
 def _prepare_edit(profile: CsvProfile | None, setup: BankSetup) -> Callable[[str], str]:
     """What writes profile and accounts into the text of config.yaml."""
-    from cleared.config.editing import set_value
-    from cleared.config.entry_editing import add_bank_account, add_profile
+    from cleared.workspace.settings.editing import set_value
+    from cleared.workspace.settings.entry_editing import add_bank_account, add_profile
 
     def edit(text: str) -> str:
         if profile is not None:
@@ -264,9 +343,9 @@ def _prepare_edit(profile: CsvProfile | None, setup: BankSetup) -> Callable[[str
 def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> None:
     """Raises ``UsageError`` where the file could not be imported with what would be written, such as a second
     description of the same columns."""
-    from cleared.config.loading import load_config
-    from cleared.errors import UsageError
-    from cleared.importing.handed_files import sort_files
+    from cleared.base.errors import UsageError
+    from cleared.books.importing.handed_files import sort_files
+    from cleared.workspace.settings.loading import load_config
 
     text = (host.root / host.layout.config_file).read_text(encoding="utf-8-sig")
     config = load_config(edit(text))
@@ -281,10 +360,10 @@ def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> No
 
 def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
     """Write config.yaml, and accounts of the books that are missing into the chart."""
+    from cleared.books.importing.bank_setup import LIABILITIES
     from cleared.changes import commit_messages
-    from cleared.decisions.account_changes import add_account
-    from cleared.importing.bank_setup import LIABILITIES
-    from cleared.proposals.setting_changes import add_settings
+    from cleared.changes.decisions.account_changes import add_account
+    from cleared.gate.proposals.setting_changes import add_settings
     from cleared.queries import read_accounts
 
     numbers = {row["account_id"] for row in read_accounts(host)}
@@ -292,8 +371,9 @@ def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, forma
         number = int(entry["ledger_account"])
         if number not in numbers:
             title = str(entry.get("name") or entry["id"]).replace("_", " ")
-            add_account(host, number, title[:1].upper() + title[1:],
-                        "liability" if entry["type"] in LIABILITIES else "asset")  # fmt: skip
+            add_account(
+                host, number, title[:1].upper() + title[1:], "liability" if entry["type"] in LIABILITIES else "asset"
+            )
 
     outcome = add_settings(host, edit, commit_messages.bank_added(setup.account_ids or [format], format))
     where = f" ({outcome.commit[:10]})" if outcome.commit and not outcome.is_uncommitted else "; not committed"

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.errors import Interrupted
+from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import DefaultingGroup
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.errors import Interrupted
-from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cleared.books.importing.handed_files import HandedFile, LeftFile
+    from cleared.books.ledger.bank_row import ParsedFile
     from cleared.changes.host import Host
-    from cleared.importing.handed_files import HandedFile, LeftFile
-    from cleared.schema.bank_row import ParsedFile
 
 
 class ImportGroup(DefaultingGroup):
@@ -44,15 +44,16 @@ def import_bank_files(
     The word files may be left out: cleared import FILE….
 
     What is no bank file, or of no known account, stays where it is, and is named. --preview --json prints
-    {format, statements: [{account, bank, currency, opening, closing, rows}]}; it exits with 1 for a refused file.
+    {format, notes, statements: [{account, bank, currency, opening, closing, rows}]}; it exits with 1 for a refused
+    file.
     """
-    host = open_host(workspace)
+    host = open_host(workspace) if preview else open_host_once(workspace, json=json)
     if preview:
         if len(files) != 1:
             raise typer.BadParameter("--preview takes one file")
         preview_bank_file(host, files[0], json=json)
         return
-    from cleared.importing.handed_files import copy_to_drop_folder, sort_files
+    from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
 
     handed, left = sort_files(files, host.config, host.decimal_places)
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
@@ -61,9 +62,9 @@ def import_bank_files(
 
 def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
     """Print what is understood of a file. Raises ``ImportFileError`` where it is refused."""
-    from cleared.importers import read_file
-    from cleared.importers.preview import describe_file
-    from cleared.safe_files import read_stable
+    from cleared.base.safe_files import read_stable
+    from cleared.books.bank_files import read_file
+    from cleared.books.bank_files.preview import describe_file
 
     data, _ = read_stable(path.resolve(), host.config.import_.max_bytes, shown=str(path))
     parsed = read_file(path.name, data, host.config, host.decimal_places)
@@ -75,26 +76,38 @@ def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
 
 def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None = None) -> None:
     """Each statement and its rows (``most`` of them), and which bank account it goes to."""
-    from cleared.errors import PrimitiveError
-    from cleared.importers import ImportFileError, resolve_account
-    from cleared.importers.preview import describe_file
-    from cleared.importing.bank_file import check_currency
+    from cleared.base.errors import PrimitiveError
+    from cleared.books.bank_files import ImportFileError, resolve_account
+    from cleared.books.bank_files.preview import describe_statement, list_notes
+    from cleared.books.importing.bank_file import check_currency
+    from cleared.books.importing.held_rows import mark_foreign_rows
 
-    for statement, shown in zip(parsed.statements, describe_file(parsed)["statements"], strict=True):
+    for note in list_notes(parsed):
+        print_message(f"cleared: {name}: {note}")
+    base = host.config.business.currency
+    for each in parsed.statements:
+        statement = each
         try:
             account = resolve_account(name, parsed, host.config, statement)
             target = f"{account.id} ({account.ledger_account})"
-            check_currency(name, [statement], account, host.config.business.currency)
+            check_currency(name, [statement], account, base)
+            (statement,) = mark_foreign_rows([statement], account.currency or base)
         except ImportFileError as error:
             target = f"none yet: {error.message}"
         except PrimitiveError as error:
             target += f", which does not take it: {error.message}"
+        shown = describe_statement(statement)
         rows: list[dict[str, Any]] = shown["rows"]
         fields = {
-            "format": parsed.format, "account": shown["account"], "bank": shown["bank"] or None,
-            "currency": shown["currency"], "opening": shown["opening"], "closing": shown["closing"],
-            "rows": len(rows), "goes to": target,
-        }  # fmt: skip
+            "format": parsed.format,
+            "account": shown["account"],
+            "bank": shown["bank"] or None,
+            "currency": shown["currency"],
+            "opening": shown["opening"],
+            "closing": shown["closing"],
+            "rows": len(rows),
+            "goes to": target,
+        }
         print_fields((key, value) for key, value in fields.items() if value is not None)
         print_table(
             ["date", "amount", "description", "bank id", "state"],
@@ -126,19 +139,27 @@ def import_handed_files(
     if not json:
         for path, copied in zip(paths, handed, strict=True):
             print_line(f"{path}  {copied.parsed.format} → {', '.join(copied.accounts)}")
+    for handed_file in handed:
+        for note in handed_file.parsed.notes:
+            print_message(f"cleared: {handed_file.name}: {note}")
     _name_known_files(host, handed)
     try:
         runs = _run_watching_agents(host, paths) if run and paths else []
     except (Interrupted, KeyboardInterrupt):
-        print_message(f"cleared: the next import takes these, unless you delete them: {', '.join(paths)}")
+        if left_over := [path for path in paths if (host.root / path).exists()]:
+            print_message(f"cleared: the next import takes these, unless you delete them: {', '.join(left_over)}")
         raise
     if json:
-        print_json({
-            "files": [{"file": path, "format": f.parsed.format, "accounts": list(f.accounts)}
-                      for path, f in zip(paths, handed, strict=True)],
-            "left": [{"file": str(f.source), "reason": str(f.error)} for f in left],
-            "runs": [each.to_json_object() for each in runs],
-        })  # fmt: skip
+        print_json(
+            {
+                "files": [
+                    {"file": path, "format": f.parsed.format, "accounts": list(f.accounts)}
+                    for path, f in zip(paths, handed, strict=True)
+                ],
+                "left": [{"file": str(f.source), "reason": str(f.error)} for f in left],
+                "runs": [each.to_json_object() for each in runs],
+            }
+        )
     elif paths and not run:
         print_message("Next: cleared agent run NAME")
     failed = False
@@ -171,8 +192,8 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
 
 def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     """Run each approved agent that watches for one of the files; where cleared up is at work, it does so."""
-    from cleared.importing.handed_files import find_readers
-    from cleared.queries import read_agents
+    from cleared.books.importing.handed_files import find_readers
+    from cleared.runs.run_queries import read_agents
     from cleared.service.process_lock import find_running_service
     from cleared.triggers.manual_runs import run_command
 
@@ -213,7 +234,7 @@ def undo_bank_import(
     """
     from dataclasses import asdict
 
-    from cleared.decisions.import_undoing import undo_import
+    from cleared.changes.decisions.import_undoing import undo_import
 
     done = undo_import(open_host(workspace), name, reason=reason, despite=despite)
     if json:

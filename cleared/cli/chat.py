@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cleared.base.terminal import print_line, print_message
 from cleared.cli.meta import CostOption, print_outcome, read_cost_limit, show_progress
 from cleared.cli.options import WorkspaceOption, open_host
-from cleared.terminal import print_line, print_message
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -38,8 +38,8 @@ def chat(
     Ctrl-C ends what the model is doing and keeps the session. Without a terminal, each line of standard input is one
     message.
     """
-    from cleared.approvals.keys import warning_of_open_key
     from cleared.meta.model_session import SessionOptions, require_model, resume_session
+    from cleared.trust.keys import warning_of_open_key
 
     host = open_host(workspace)
     options = SessionOptions(read_cost_limit(max_cost), show_progress)
@@ -90,7 +90,7 @@ class _Conversation:
             self._ask(text)
 
     def _ask(self, text: str) -> None:
-        from cleared.errors import UsageError
+        from cleared.base.errors import UsageError
         from cleared.meta.model_session import start_session
 
         try:

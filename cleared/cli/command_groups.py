@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
-
-from cleared.terminal import print_message
-
-RENAMED: Final[dict[str, dict[str, str]]] = {"loop": {"kinds": "job-types"}}
-"""Group ("" is the top level) → command's name of the version before → its name now. They go with the next version."""
 
 
 def new_group(*, bare: bool = False) -> typer.Typer:
@@ -40,16 +35,6 @@ class CommandGroup(TyperGroup):
         """Command → what it does, in one sentence."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         return {name: first_sentence(c.help or "") for name, c in commands if c is not None and not c.hidden}
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of this name; None where there is none. An old name is told on stderr."""
-        new = RENAMED.get("" if ctx.parent is None else ctx.info_name or "", {}).get(cmd_name)
-        if new is not None:
-            if not ctx.resilient_parsing:
-                path = ctx.command_path
-                print_message(f"cleared: `{path} {cmd_name}` is called `{path} {new}` now; the old name goes soon.")
-            cmd_name = new
-        return super().get_command(ctx, cmd_name)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands and options that begin so."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
+from cleared.base.errors import ClearedError, ExitCode, Interrupted
 from cleared.cli.machine_errors import DEBUG, as_refusal
-from cleared.errors import ClearedError, ExitCode
+
+_MOST_NAMED: Final = 5
 
 
 def run(argv: Sequence[str]) -> int:
@@ -20,12 +21,19 @@ def run(argv: Sequence[str]) -> int:
         if hasattr(stream, "reconfigure"):
             # A terminal that cannot show a character gets it escaped.
             stream.reconfigure(errors="backslashreplace")
+    refusal: ClearedError | None
+    _forget_commits()
     try:
         # Whoever starts a bridge waits for it, and typer takes longer to import than the bridge.
-        return _run_bridge() if list(argv) == ["bridge"] else _run_command(argv)
+        code = _run_bridge() if list(argv) == ["bridge"] else _run_command(argv)
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _discard_output()
+        _forget_commits(told=True)
+        return code
     except KeyboardInterrupt:  # while modules load, too
-        print("cleared: interrupted", file=sys.stderr)  # noqa: T201
-        return ExitCode.INTERRUPTED
+        refusal = Interrupted("interrupted")
     except BaseException as error:
         refusal = as_refusal(error)
         if refusal is None:
@@ -33,11 +41,11 @@ def run(argv: Sequence[str]) -> int:
         if DEBUG in os.environ:
             traceback.print_exc()
         del error  # and with it what its frames hold of the memory
-        return _print_refusal(refusal, "--json" in argv)
+    return _print_refusal(_name_made_commits(refusal), "--json" in argv)
 
 
 def _run_bridge() -> int:
-    from cleared.bridge.server import serve_bridge
+    from cleared.sandbox.bridge.server import serve_bridge
 
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
     return ExitCode.DONE
@@ -54,7 +62,6 @@ def _run_command(argv: Sequence[str]) -> int:
     try:
         # Without standalone mode typer gives back the code of an Exit instead of raising it.
         code = command(argv)(list(argv), prog_name="cleared", standalone_mode=False)
-        sys.stdout.flush()
         return code if isinstance(code, int) else ExitCode.DONE
     except typer.Exit as e:
         return int(e.exit_code)
@@ -63,8 +70,7 @@ def _run_command(argv: Sequence[str]) -> int:
         e.show(sys.stderr)
         return ExitCode.USAGE
     except typer.Abort:
-        print("cleared: interrupted", file=sys.stderr)  # noqa: T201
-        return ExitCode.INTERRUPTED
+        raise KeyboardInterrupt from None
     except BrokenPipeError:
         return _discard_output()
     except SystemExit as e:
@@ -83,25 +89,53 @@ def _plain_usage(message: str, parameter: str) -> str:
 
 
 def _discard_output() -> int:
-    """Whoever read our output has gone (| head): point stdout away, so that the exit says nothing of it."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Whoever read our output has gone (| head)."""
+    from cleared.base.terminal import discard_stream
+
+    discard_stream(sys.stdout)
     return ExitCode.DONE
+
+
+def _name_made_commits(error: ClearedError) -> ClearedError:
+    """The refusal; where the command had made commits by then, it says that they stand, and not to begin anew."""
+    commits = [commit[:10] for commit in _made_commits()]
+    if commits and not any(commit in str(error) for commit in commits):
+        message = error.message.replace("nothing was changed", "nothing else was changed").rstrip(".")
+        error.message = f"{message}, after the commit {', '.join(commits[-_MOST_NAMED:])} was made, which stands"
+    if commits and "run the command again" in (error.remedy or "").lower():
+        error.remedy = f"See what was done: git show {commits[-1]}."
+    return error
+
+
+def _made_commits() -> Sequence[str]:
+    made = sys.modules.get("cleared.git.made_commits")  # where it was never loaded, there are none
+    return made.list_made_commits() if made is not None else ()
+
+
+def _forget_commits(*, told: bool = False) -> None:
+    made = sys.modules.get("cleared.git.made_commits")
+    if made is not None:
+        made.forget_commits(told=told)
 
 
 def _print_refusal(error: ClearedError, as_json: bool) -> int:
     try:
-        from cleared.terminal import escape_lines
+        from cleared.base.terminal import escape_lines, write_if_open
     except (ImportError, MemoryError, SystemError):  # the refusal is that there is no memory
-
-        def escape_lines(text: str) -> str:
-            return ascii(text)[1:-1]
-
+        print(f"cleared: {ascii(str(error))[1:-1]}", file=sys.stderr)  # noqa: T201
+        return int(error.exit_code)
+    told = write_if_open(sys.stderr, f"cleared: {escape_lines(str(error))}\n")
     if as_json:
         data = {
-            "type": type(error).__name__, "message": error.message, "place": str(error.place) if error.place else None,
-            "remedy": error.remedy, "exit_code": int(error.exit_code),
-        }  # fmt: skip
-        sys.stdout.write(json.dumps({"error": data}, ensure_ascii=True) + "\n")
-    print(f"cleared: {escape_lines(str(error))}", file=sys.stderr)  # noqa: T201
+            "type": type(error).__name__,
+            "message": error.message,
+            "place": str(error.place) if error.place else None,
+            "remedy": error.remedy,
+            "exit_code": int(error.exit_code),
+            "commits": list(_made_commits()),
+        }
+        told |= write_if_open(sys.stdout, json.dumps({"error": data}, ensure_ascii=True) + "\n")
+    else:
+        write_if_open(sys.stdout, "")  # what was printed before; the exit is not to stumble over it
+    _forget_commits(told=told)
     return int(error.exit_code)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import typer
 
+from cleared.base.errors import Interrupted
 from cleared.cli.command_groups import CommandGroup, completion_items
 from cleared.cli.light_values import skip_pydantic
-from cleared.cli.options import remember_workspace
-from cleared.light_dataclass import dataclass
+from cleared.cli.options import remember_command_line, remember_workspace
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
 
@@ -93,6 +94,8 @@ SECTIONS: Final = {
         Entry("key", "key", "app", "Give the approval key a passphrase"),
         Entry("passkey", "passkey", "app", "Let a phone or a security key sign in and decide"),
         Entry("doctor", "doctor", "run_doctor", "Check this machine and workspace, with remedies"),
+        Entry("backup", "backup", "backup_workspace", "Write all of the workspace to one sealed file"),
+        Entry("restore", "backup", "restore_workspace", "Make a workspace of such a file, on a new machine too"),
         Entry("recover", "recover", "recover_rows", "Bring back what git took from the branch"),
         Entry("mcp", "mcp", "serve_mcp", "Serve the workspace to MCP clients (Claude, Cursor …)"),
         Entry("token", "token", "app", "Let programs read, and run agents, over HTTP"),
@@ -131,6 +134,13 @@ class RootGroup(CommandGroup):
             self.commands[cmd_name] = _load_command(entry, self.argv[1:2] if self.argv[:1] == [cmd_name] else ())
         return self.commands[cmd_name]
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named. Raises ``Interrupted`` on Ctrl-C, which typer ends in silence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
+
     def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands that begin so; none is loaded for that."""
         return completion_items(name for name in ENTRIES if name.startswith(incomplete))
@@ -160,7 +170,7 @@ def _load_command(entry: Entry, named: Sequence[str]) -> Any:
 def _print_version(value: bool) -> None:
     if value:
         from cleared import __version__
-        from cleared.terminal import print_line
+        from cleared.base.terminal import print_line
 
         print_line(f"cleared {__version__}")
         raise typer.Exit
@@ -179,10 +189,15 @@ def read_root_options(
 
 def _new_root() -> typer.Typer:
     return typer.Typer(
-        cls=RootGroup, callback=read_root_options, help=HELP, no_args_is_help=True, rich_markup_mode=None,
-        pretty_exceptions_enable=False, add_completion=True,
+        cls=RootGroup,
+        callback=read_root_options,
+        help=HELP,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=True,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )  # fmt: skip
+    )
 
 
 def build_tree() -> typer.Typer:
@@ -199,6 +214,7 @@ def build_tree() -> typer.Typer:
 
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind the command line ``argv``."""
+    remember_command_line(argv)
     skip_pydantic()
     root = typer.main.get_command(_new_root())
     assert isinstance(root, RootGroup)

@@ -40,7 +40,7 @@ def _find_root(ctx: typer.Context) -> Path:
 
 
 class FolderSource:
-    """The files of a folder as a ``ledger.source.Source``."""
+    """The files of a folder as a ``books.ledger.book_paths.Source``."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,13 +83,13 @@ def _read_runs(root: Path) -> list[str]:
 
 
 def _read_settings(root: Path) -> list[str]:
-    from cleared.config.reference import list_settings
+    from cleared.workspace.settings.reference import list_settings
 
     return [setting.key for setting in list_settings()]
 
 
 def _read_accounts(root: Path) -> list[str]:
-    from cleared.ledger.chart import parse_chart
+    from cleared.books.ledger.chart import parse_chart
     from cleared.workspace.location import Layout
 
     return [str(number) for number in parse_chart((root / Layout.chart).read_bytes(), Layout.chart).accounts]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message
+from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
+
+if TYPE_CHECKING:
+    from cleared.gate.proposals.waiting_settings import WaitingSetting
 
 app = new_group()
 
@@ -27,7 +32,7 @@ def get_setting(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print a setting (never a secret)."""
-    from cleared.config.loading import get_setting as read_setting
+    from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
     value = read_setting(open_host(workspace).config, key)
     if json or isinstance(value, dict | list):
@@ -49,15 +54,21 @@ def change_setting(
 
     What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step.
     """
-    from cleared.config.loading import is_secret
-    from cleared.config.setting_keys import reserved_settings
-    from cleared.proposals.setting_changes import set_setting
+    from cleared.gate.proposals.setting_changes import set_setting
+    from cleared.workspace.settings.loading import is_secret
+    from cleared.workspace.settings.setting_keys import reserved_settings
 
-    change = set_setting(open_host(workspace), key, value)
+    change = set_setting(open_host(workspace, tells_waiting=False), key, value)
     shown = "set" if is_secret(key) else f"now {value}"
     if json:
-        print_json({"key": key, "commit": change.commit, "file_committed": not change.is_uncommitted,
-                  "policy": [list(c) for c in change.changes]})  # fmt: skip
+        print_json(
+            {
+                "key": key,
+                "commit": change.commit,
+                "file_committed": not change.is_uncommitted,
+                "policy": [list(c) for c in change.changes],
+            }
+        )
         return
     _print_changes(change.changes)
     if change.is_uncommitted:
@@ -73,21 +84,75 @@ def change_setting(
 
 
 @app.command("approve")
-def approve_edited_settings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Approve config.yaml as it was edited by hand, after showing what takes effect by it."""
-    from cleared.proposals.setting_changes import approve_settings
+def approve_edited_settings(
+    keys: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY…]", autocompletion=complete_settings, help="Only these; without: all that wait."),
+    ] = None,
+    digest: DigestOption = "",
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Approve settings as they stand in config.yaml: shows each with who changed it, and asks.
 
-    host = open_host(workspace)
-    approved = approve_settings(host)
-    if not json:
-        _print_changes(approved.changes)
+    What a commit brought is asked about apart from your own edit. In a script your own edit is taken, and nothing that
+    was committed, unless you name the digest of what was shown.
+    """
+    from cleared.changes.decisions.shown_cards import expecting
+    from cleared.gate.proposals.setting_changes import approve_settings
+    from cleared.gate.proposals.waiting_settings import SHOWN, group_by_commit, list_waiting_settings
+
+    host = open_host(workspace, tells_waiting=False)
+    waiting = list_waiting_settings(host, keys or [])
+    if waiting and has_terminal(json) and not digest:
+        groups = [group for group in group_by_commit(waiting) if ask_about(host.root, _subject_of(group))]
+        waiting = [one for group in groups for one in group]
+        if not waiting:
+            print_message("Nothing was approved.")
+            raise typer.Exit(1)
+        keys = [one.key for one in waiting]
+        is_seen: AbstractContextManager[None] = expecting({SHOWN: _subject_of(waiting).digest})
+    elif waiting:
+        subject = _subject_of(waiting, keys or ())
+        is_own = not any(one.commit for one in waiting)
+        is_seen = taking_shown(host.root, subject, digest, json=json, is_own=is_own)
+    else:
+        is_seen = nullcontext()
+    with is_seen:
+        approved = approve_settings(host, keys or ())
+    if not json and not has_terminal():
+        _print_waiting(waiting)
     if json:
         print_json({"commit": approved.commit, "policy": [list(c) for c in approved.changes]})
     else:
-        apart = " config.yaml itself is not committed: a secret stays out of git." if approved.is_uncommitted else ""
+        apart = " config.yaml itself is not committed: other changes of it wait, or a secret stays out of git."
         print_message(
-            f"Approved ({approved.commit[:10]}).{apart}" if approved.commit else "There was nothing to approve."
+            f"Approved ({approved.commit[:10]}).{apart if approved.is_uncommitted else ''}"
+            if approved.commit
+            else "There was nothing to approve."
         )
+
+
+def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = ()) -> Subject:
+    """Settings, to be approved."""
+    from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes
+
+    digest = digest_changes((one.key, one.before, one.after) for one in sorted(waiting, key=lambda one: one.key))
+    return Subject(
+        name=SHOWN,
+        title=count_noun(len(waiting), "setting"),
+        digest=digest,
+        command=f"cleared config approve {''.join(f'{key} ' for key in keys)}--digest ",
+        question=f"Approve {'this setting' if len(waiting) == 1 else f'these {len(waiting)} settings'}?",
+        parts={"settings": lambda: _print_waiting(waiting)},
+    )
+
+
+def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
+    """Each with what it was and is to be, and the commit that brought it; none is named for one's own edit."""
+    for one in waiting:
+        brought = f"   ({one.by} in {one.commit})" if one.commit else ""
+        print_line(f"{one.key}: {_value_text(one.before)} → {_value_text(one.after)}{brought}")
 
 
 def _value_text(value: object) -> object:

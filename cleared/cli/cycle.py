@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
+from cleared.cli.guiding import take_guiding_texts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
+from cleared.cli.showing import DigestOption
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -27,7 +29,7 @@ AllowOption = Annotated[
 @app.command("init")
 def init_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Make PROMPT.md, memories/consensus.md, scripts/core/ and the Makefile. Files that are there stay as they are."""
-    from cleared.cycles.cycle_files import make_cycle_files
+    from cleared.work.cycles.cycle_files import make_cycle_files
 
     made, kept = make_cycle_files(open_host(workspace).root)
     if json:
@@ -60,35 +62,48 @@ def start_cycles(
     qwen_bin: Annotated[str | None, typer.Option("--qwen-bin", metavar="PATH", help="QWEN_BIN.")] = None,
     opencode_bin: Annotated[str | None, typer.Option("--opencode-bin", metavar="PATH", help="OPENCODE_BIN.")] = None,
     claude_bin: Annotated[str | None, typer.Option("--claude-bin", metavar="PATH", help="CLAUDE_BIN.")] = None,
+    digest: DigestOption = "",
     workspace: WorkspaceOption = None,
 ) -> None:
     """Run AI cycles in the foreground, one after another, until stopped. Off unless the approved settings allow it.
 
     The engine works in a private clone, with the network and its own credential. It cannot write this workspace, the
     books or your keys. Changes of agents and settings are proposed; other files wait on a branch with a card. The name
-    in capitals behind an option is the environment variable that says the same. Exits 1 where the last of --max-cycles
-    failed, or the loop had to end.
+    in capitals behind an option is the environment variable that says the same. What tells the engine what to do
+    (PROMPT.md, the consensus, rules/, AGENTS.md …) and is not known here yet is shown in full, and you are asked. Exits
+    1 where the last of --max-cycles failed, or the loop had to end.
     """
     import os
 
-    from cleared.cycles.cycle_loop import CycleLoop
-    from cleared.cycles.cycle_prompt import read_prompt_file
-    from cleared.cycles.cycle_settings import read_cycle_settings, require_opt_in
-    from cleared.cycles.engine_confinement import describe_freedom, find_binary
-    from cleared.cycles.keep_awake import keep_awake
+    from cleared.work.cycles.cycle_loop import CycleLoop
+    from cleared.work.cycles.cycle_settings import read_cycle_settings, require_opt_in
+    from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
+    from cleared.work.cycles.guiding_texts import read_own_texts
+    from cleared.work.cycles.keep_awake import keep_awake
 
     flags: dict[str, Any] = {
-        "engine": engine, "max_cycles": max_cycles, "model": model, "interval_seconds": interval,
-        "cycle_timeout_seconds": timeout, "max_consecutive_errors": max_errors, "cooldown_seconds": cooldown,
-        "limit_wait_seconds": limit_wait, "max_logs": max_logs, "codex_sandbox_mode": sandbox_mode,
-        "codex_bin": codex_bin, "qwen_bin": qwen_bin, "opencode_bin": opencode_bin, "claude_bin": claude_bin,
-    }  # fmt: skip
+        "engine": engine,
+        "max_cycles": max_cycles,
+        "model": model,
+        "interval_seconds": interval,
+        "cycle_timeout_seconds": timeout,
+        "max_consecutive_errors": max_errors,
+        "cooldown_seconds": cooldown,
+        "limit_wait_seconds": limit_wait,
+        "max_logs": max_logs,
+        "codex_sandbox_mode": sandbox_mode,
+        "codex_bin": codex_bin,
+        "qwen_bin": qwen_bin,
+        "opencode_bin": opencode_bin,
+        "claude_bin": claude_bin,
+    }
     host = open_host(workspace)
     host.refuse_invalid_policy()
     require_opt_in(host.config, allow_ai)
     settings = read_cycle_settings(host.config, flags)
-    read_prompt_file(host.root)
+    own = read_own_texts(host.root)
     binary = find_binary(settings, host.root, os.environ)
+    take_guiding_texts(host, digest, "cleared cycle start", own=own)
     for line in describe_freedom(settings, binary):
         print_message(line)
     with keep_awake(awake):
@@ -101,7 +116,7 @@ def stop_cycles(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the loop of cycles, whatever its engine: after the cycle that runs, or now."""
-    from cleared.cycles.cycle_control import stop_loop
+    from cleared.work.cycles.cycle_control import stop_loop
 
     print_message(stop_loop(open_host(workspace), now=now))
 
@@ -109,8 +124,8 @@ def stop_cycles(
 @app.command("status")
 def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show what the loop of cycles does now, its last cycle, and the consensus."""
-    from cleared.cycles.consensus import ConsensusFile
-    from cleared.cycles.cycle_control import read_status
+    from cleared.work.cycles.consensus import ConsensusFile
+    from cleared.work.cycles.cycle_control import read_status
 
     host = open_host(workspace)
     state = read_status(host.root)
@@ -120,12 +135,17 @@ def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = Non
     last = state["last_cycle"] or {}
     print_fields(
         [
-            ("status", state["status"]), ("engine", state["engine"] or "none yet"), ("process", state["pid"]),
-            ("until", state["until"]), ("reason", state["reason"]), ("cycles", state["cycle"]),
-            ("failures in a row", state["consecutive_errors"]), ("cost", f"{state['total_cost']} USD"),
+            ("status", state["status"]),
+            ("engine", state["engine"] or "none yet"),
+            ("process", state["pid"]),
+            ("until", state["until"]),
+            ("reason", state["reason"]),
+            ("cycles", state["cycle"]),
+            ("failures in a row", state["consecutive_errors"]),
+            ("cost", f"{state['total_cost']} USD"),
             ("last cycle", f"{last.get('number')}: {last.get('outcome')}: {last.get('summary')}" if last else "none"),
         ]
-    )  # fmt: skip
+    )
     print_line("")
     print_line(escape_lines(ConsensusFile(host.root).read().decode("utf-8", "replace").rstrip() or "No consensus yet."))
 
@@ -133,21 +153,23 @@ def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = Non
 @app.command("cycles")
 def list_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the cycles whose logs are kept."""
-    from cleared.cycles.cycle_control import list_history
+    from cleared.work.cycles.cycle_control import list_history
 
     rows = list_history(open_host(workspace).root)
     if json:
         print_json(rows)
         return
-    print_table(["cycle", "engine", "began", "bytes", "log"],
-                ((r["number"], r["engine"], r["began"], r["bytes"], r["log"]) for r in rows),
-                empty="No cycle yet.")  # fmt: skip
+    print_table(
+        ["cycle", "engine", "began", "bytes", "log"],
+        ((r["number"], r["engine"], r["began"], r["bytes"], r["log"]) for r in rows),
+        empty="No cycle yet.",
+    )
 
 
 @app.command("last")
 def show_last_cycle(workspace: WorkspaceOption = None) -> None:
     """Print the whole output of the last cycle."""
-    from cleared.cycles.cycle_log import list_cycle_logs
+    from cleared.work.cycles.cycle_log import list_cycle_logs
 
     logs = list_cycle_logs(open_host(workspace).root)
     if not logs:
@@ -161,7 +183,7 @@ def follow_log(workspace: WorkspaceOption = None) -> None:
     """Follow the log of the loop of cycles, until Ctrl-C."""
     import sys
 
-    from cleared.cycles.cycle_control import follow_main_log
+    from cleared.work.cycles.cycle_control import follow_main_log
 
     for line in follow_main_log(open_host(workspace).root):
         print_line(escape_lines(line))
@@ -171,7 +193,7 @@ def follow_log(workspace: WorkspaceOption = None) -> None:
 @app.command("pause")
 def pause_cycles(workspace: WorkspaceOption = None) -> None:
     """Begin no further cycle until `cleared cycle resume`, also after a restart of the machine."""
-    from cleared.cycles.cycle_control import set_paused
+    from cleared.work.cycles.cycle_control import set_paused
 
     set_paused(open_host(workspace).root, True)
     print_message("Paused: no further cycle begins. Go on with: cleared cycle resume.")
@@ -180,7 +202,7 @@ def pause_cycles(workspace: WorkspaceOption = None) -> None:
 @app.command("resume")
 def resume_cycles(workspace: WorkspaceOption = None) -> None:
     """Let cycles begin again."""
-    from cleared.cycles.cycle_control import set_paused
+    from cleared.work.cycles.cycle_control import set_paused
 
     set_paused(open_host(workspace).root, False)
     print_message("Cycles begin again.")
@@ -191,21 +213,26 @@ def install_cycles(
     engine: EngineOption = None,
     allow_ai: AllowOption = False,
     only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
+    digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have the system (systemd, launchd) run cycles now and at each login, and again when they fail.
 
     A loop that was stopped, or that gave up with a reason, stays stopped. The permission to run an engine is recorded
-    in the file only where --allow-ai or CLEARED_ALLOW_AI=1 is given now.
+    in the file only where --allow-ai or CLEARED_ALLOW_AI=1 is given now. Texts that would guide an engine are shown
+    first, as by cleared cycle start: the service could ask nobody.
     """
     import os
 
     from cleared.cli.service_manager import install_unit
-    from cleared.cycles.cycle_settings import OPT_IN_VARIABLE, require_opt_in
+    from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, require_opt_in
+    from cleared.work.cycles.guiding_texts import read_own_texts
 
     host = open_host(workspace)
     require_opt_in(host.config, allow_ai)
+    if not only_print:
+        take_guiding_texts(host, digest, "cleared cycle install", own=read_own_texts(host.root))
     allowed = allow_ai or os.environ.get(OPT_IN_VARIABLE, "").strip() == "1"
     manager = _choose_manager(host, engine, {OPT_IN_VARIABLE: "1"} if allowed else {})
     install_unit(manager, only_print=only_print, json=json)
@@ -221,20 +248,23 @@ def uninstall_cycles(json: JsonOption = False, workspace: WorkspaceOption = None
 
 def _choose_manager(host: Host, engine: str | None, variables: dict[str, str]) -> Any:
     from cleared.cli.service_manager import choose_manager
-    from cleared.cycles.engines import load_engine
+    from cleared.work.cycles.engines import load_engine
 
     name = load_engine(engine or host.config.loop.ai.engine).name
     return choose_manager(
-        host.root, 30, arguments=("cycle", "start", "--engine", name), installed_by="cleared cycle",
+        host.root,
+        30,
+        arguments=("cycle", "start", "--engine", name),
+        installed_by="cleared cycle",
         variables={**_engine_variables(name), **variables},
-    )  # fmt: skip
+    )
 
 
 def _engine_variables(name: str) -> dict[str, str]:
     """What says where the engine and the folders of its credential are."""
     import os
 
-    from cleared.cycles.engines import load_engine
+    from cleared.work.cycles.engines import load_engine
 
     engine = load_engine(name)
     names = (engine.binary_variable, "MODEL", "PATH", *(variable for variable, _ in engine.folder_variables))
@@ -244,7 +274,7 @@ def _engine_variables(name: str) -> dict[str, str]:
 @app.command("clean-logs")
 def clean_logs(workspace: WorkspaceOption = None) -> None:
     """Remove the logs of cycles. The main log stays."""
-    from cleared.cycles.cycle_log import remove_old_logs
+    from cleared.work.cycles.cycle_log import remove_old_logs
 
     removed = remove_old_logs(open_host(workspace).root, 0)
     print_message(f"Removed {removed} {'log' if removed == 1 else 'logs'}.")
@@ -255,11 +285,11 @@ def reset_consensus(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False, workspace: WorkspaceOption = None
 ) -> None:
     """Begin the consensus anew, and count costs from zero. The old one is kept beside it."""
-    from cleared.cycles.cycle_control import reset_consensus
+    from cleared.work.cycles.cycle_control import reset_consensus
 
     host = open_host(workspace)
     if not yes and not sys.stdin.isatty():
-        raise typer.BadParameter("there is no terminal to ask on: pass --yes")
+        raise typer.BadParameter("there is no terminal to ask on: pass --yes (make reset-consensus ARGS=--yes)")
     if not yes and not typer.confirm("Replace memories/consensus.md by the initial one?", err=True):
         raise typer.Exit(1)
     kept = reset_consensus(host)

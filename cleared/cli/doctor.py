@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.errors import ExitCode
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.doctor_row import Row
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.errors import ExitCode
-from cleared.terminal import print_json, print_line, print_message
 
 
 def run_doctor(

@@ -1,4 +1,5 @@
-"""Rows of ``cleared doctor``: whether git has the whole history, undamaged, and the branch all that was committed."""
+"""Rows of ``cleared doctor``: whether git has the whole history, undamaged, the branch all that was committed, and
+whether anything of it is in a second place."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from cleared.base.errors import BusyError
 from cleared.cli.doctor_row import Row
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ NAME = "history"
 
 def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
-    from cleared.vcs import Repository
-    from cleared.vcs.object_check import find_damaged_objects
+    from cleared.git import Repository
+    from cleared.git.object_check import find_damaged_objects
 
     with Repository.open(host.root, for_writing=False) as repo:
         damaged = find_damaged_objects(repo)
@@ -32,17 +34,40 @@ def check_history(host: Host) -> Row:
             for path, file in damaged.repairable.items()
         ]
         return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
-    return Row(NAME, "fail", detail, "Keep a copy of the directory, then take the objects from another clone "
-               "(docs/howto/recover.md, \"git's own files are damaged\"). See all of it: git fsck --full.")  # fmt: skip
+    return Row(
+        NAME,
+        "fail",
+        detail,
+        "Keep a copy of the directory, then take the objects from another clone "
+        '(docs/howto/recover.md, "git\'s own files are damaged"). See all of it: git fsck --full.',
+    )
+
+
+def check_backup(host: Host) -> Row:
+    """How old the last backup is, and what is in no second place."""
+    from cleared.changes.backup.last_backup import read_safety
+    from cleared.git import Repository
+
+    now = host.clock.now()
+    with Repository.open(host.root, for_writing=False) as repo:
+        safety = read_safety(repo)
+    unpushed = safety.describe_unpushed()
+    detail = safety.describe_backup(now) + (f"; no remote has {unpushed}" if unpushed else "")
+    if not safety.is_late(now):
+        return Row("backup", "ok", detail)
+    only_here = f"only this disk has what was committed since {safety.unsaved.oldest:%Y-%m-%d}"
+    return Row("backup", "warn", f"{detail}\n{only_here}", "Back it up: cleared backup FILE; or push it: git push.")
 
 
 def check_branch(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
-    from cleared.changes.lost_rows import REMEDY, find_lost_rows
-    from cleared.vcs import Repository, Snapshot
+    from cleared.git import Repository, Snapshot
 
     with Repository.open(host.root, for_writing=False) as repo:
-        lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
+        try:
+            lost = host.find_lost_rows(repo, Snapshot(repo, repo.read_head()))
+        except BusyError as busy:
+            return Row("branch", "warn", busy.message, busy.remedy or "")
     if lost is None:
         return Row("branch", "ok", "it has all that was committed here")
-    return Row("branch", "fail", str(lost), REMEDY)
+    return Row("branch", "fail", str(lost), lost.remedy)

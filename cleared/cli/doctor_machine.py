@@ -1,4 +1,4 @@
-"""Rows of ``cleared doctor`` about the machine: Python, packages, git, sandbox, confinement, temporary files."""
+"""Rows of ``cleared doctor`` about the machine: Python, packages, git, sandbox, fence, temporary files."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from cleared.base.errors import ClearedError
 from cleared.cli.doctor_row import Row, check_space, run_check
-from cleared.errors import ClearedError
 
 MIN_GIT: Final = (2, 28)
 
@@ -21,13 +21,18 @@ def check_machine() -> Iterator[Row]:
     from cleared import __version__
 
     new = sys.version_info >= (3, 11)
-    yield Row("python", "ok" if new else "fail", f"{platform.python_version()} ({sys.executable})",
-              "" if new else "Use Python 3.11 or newer.")  # fmt: skip
+    yield Row(
+        "python",
+        "ok" if new else "fail",
+        f"{platform.python_version()} ({sys.executable})",
+        "" if new else "Use Python 3.11 or newer.",
+    )
     yield Row("platform", "ok", f"{platform.system()} {platform.release()} {platform.machine()}")
     yield Row("cleared", "ok", __version__)
     yield run_check("dependencies", _check_dependencies)
     yield run_check("git", _check_git)
     yield from _check_sandbox()
+    yield from _check_fence()
     yield run_check("temporary files", _check_temporary_files)
 
 
@@ -63,7 +68,7 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _check_git() -> Row:
-    from cleared.vcs.git_process import NOT_INSTALLED, Git, find_git
+    from cleared.git.git_process import NOT_INSTALLED, Git, find_git
 
     path = find_git()
     version = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
@@ -73,7 +78,7 @@ def _check_git() -> Row:
 
 
 def _check_sandbox() -> Iterator[Row]:
-    from cleared.clock import SystemClock
+    from cleared.base.clock import SystemClock
     from cleared.sandbox.limits import Limits
     from cleared.sandbox.monty import Sandbox
 
@@ -104,6 +109,20 @@ def _check_sandbox() -> Iterator[Row]:
         else "Only Linux has it. Scripts stay inside the interpreter all the same."
     )
     yield Row("confinement", "warn", f"{level}: beneath the interpreter, a worker is not fully confined", remedy)
+
+
+def _check_fence() -> Iterator[Row]:
+    """What holds jobs, verification commands and engines; a machine without it runs them with less."""
+    from cleared.work.loop.job_confinement import list_walls
+
+    remedy = (
+        "Use a kernel from 5.13 on with Landlock, and allow user namespaces (in a container and in the distribution's "
+        "settings); sandbox.confine: require runs nothing without."
+        if sys.platform == "linux"
+        else "Only Linux has it. Run jobs and engines of others on Linux."
+    )
+    for wall in list_walls():
+        yield Row(wall.name, "ok" if wall.is_there else "warn", wall.gives, "" if wall.is_there else remedy)
 
 
 def _check_temporary_files() -> Row:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from cleared.cli.machine_errors import as_refusal
-from cleared.light_dataclass import dataclass
 
 Status = Literal["ok", "warn", "fail"]
 _MEND_FIRST: Final = "Put that right, then look again."

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.base.safe_files import is_temporary
+from cleared.base.terminal import count_noun, print_message
 from cleared.cli import doctor_history
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
-from cleared.errors import ClearedError, WorkspaceError
-from cleared.terminal import count_noun
+from cleared.workspace.git_directory import find_git_folders
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
 
-_TEMPORARY: Final = re.compile(r"\.cleared-seal-[0-9a-f]+\.tmp|\..+\.[0-9a-f]{12}\.tmp")
 _LARGE_TRACE: Final = 1 << 30
 _REBUILD: Final = "Run: cleared doctor --rebuild."
 
 
 def check_workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.cli import options
-    from cleared.config.loading import ConfigError
+    from cleared.git.commit_intent import intent_file
     from cleared.workspace import location
+    from cleared.workspace.settings.loading import ConfigError
 
     try:
         root = location.find_workspace(options.chosen_workspace(workspace))
@@ -35,13 +36,15 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         return
     yield Row("workspace", "ok", str(root))
     messages: list[str] = []
+    was_interrupted = intent_file(root / location.Layout.state).exists()  # opening the workspace completes it
     try:
-        host = options.open_host(workspace)
+        host = options.open_host(workspace, messages.append)
     except ClearedError as e:
         remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
         yield Row("config", "fail", str(e), remedy)
         return
-    host.show_message = messages.append
+    for line in messages:
+        print_message(line)
     summary = (
         f"{host.layout.config_file} is valid; {count_noun(len(host.config.bank_accounts), 'bank account')}, "
         f"{host.config.business.timezone}, confine: {host.config.sandbox.confine}"
@@ -53,8 +56,9 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "repository": lambda: _check_repository(host),
         "history": lambda: doctor_history.check_history(host),
         "branch": lambda: doctor_history.check_branch(host),
-        "interrupted commit": lambda: _check_interrupted(host, messages),
-        "messages": lambda: _check_messages(host),  # it opens the repository, which completes such a commit
+        "backup": lambda: doctor_history.check_backup(host),
+        "interrupted commit": lambda: _check_interrupted(host, messages if was_interrupted else []),
+        "messages": lambda: _check_messages(host),
         "managed files": lambda: _check_managed_files(host),
         "approvals": lambda: _check_approvals(host),
         "stale files": lambda: _check_stale_files(host),
@@ -69,7 +73,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
 
 def _name_reserved(host: Host) -> str:
     """The reserved settings that are not as shipped, as a line of the ``config`` row; empty where there are none."""
-    from cleared.config.setting_keys import list_reserved_in_use
+    from cleared.workspace.settings.setting_keys import list_reserved_in_use
 
     keys = list_reserved_in_use(host.config)
     return f"\nreserved, not read by cleared itself yet: {', '.join(keys)}" if keys else ""
@@ -94,47 +98,52 @@ def _check_service(host: Host) -> Row:
 
 
 def _check_messages(host: Host) -> Row:
-    from cleared.notify.script_messages import ScriptMessages, messages_trouble
+    from cleared.service.notify.channels import find_missing
+    from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 
     trouble = messages_trouble(ScriptMessages(host).status_data())
+    if (missing := find_missing(host.config.notifications)) is not None:
+        trouble.append(f"notifications.method is {host.config.notifications.method}, and {missing}")
     if not trouble:
         return Row("messages", "ok", "all that scripts sent were taken")
     return Row("messages", "warn", "\n".join(trouble), "See notifications in config.yaml; cleared up tries again.")
 
 
 def _check_repository(host: Host) -> Row:
-    from cleared.vcs import Repository
+    from cleared.changes.unfinished_merge import explain_unfinished
+    from cleared.git import Repository
 
+    with Repository.open(host.root, for_writing=False) as repo:
+        if (unfinished := explain_unfinished(repo, host.layout)) is not None:
+            raise unfinished
     with Repository.open(host.root, for_writing=True) as repo:
         return Row("repository", "ok", f"{repo.branch.short_name} at {repo.read_head()[:10]}")
 
 
 def _check_interrupted(host: Host, messages: list[str]) -> Row:
-    """A commit that was killed half-way: opening the repository for reading completes it, as every command does."""
-    from cleared.vcs.commit_intent import intent_file
+    """A commit that was killed half-way: opening the workspace has completed it. ``messages``: what was said then."""
+    from cleared.git.commit_intent import intent_file
 
     name = "interrupted commit"
-    intent = intent_file(host.layout.state_dir)
-    if not intent.exists():
-        return Row(name, "ok", "none")
-    with host.open_for_reading():
-        pass
-    if not intent.exists():
-        return Row(name, "ok", "there was one; " + (" ".join(messages) or "it is completed"))
+    if not intent_file(host.layout.state_dir).exists():
+        return Row(name, "ok", f"there was one; {' '.join(messages)}" if messages else "none")
     if _check_lock(host).status != "ok":
         return Row(name, "warn", "a commit is under way", "Look again when the other command is done.")
     return Row(
         name,
         "fail",
-        "a commit was interrupted and cannot be completed yet: " + (" ".join(messages) or intent.name),
+        "a commit was interrupted and cannot be completed yet: " + (" ".join(messages) or "see git status"),
         "Put right what the other rows say; the next command then completes it.",
     )
 
 
 def _check_managed_files(host: Host) -> Row:
     from cleared.changes.session import compare_with_commit, refuse_differences
+    from cleared.changes.unfinished_merge import explain_unfinished
 
-    with compare_with_commit(host, "doctor") as (_, snapshot, different):
+    with compare_with_commit(host, "doctor") as (repo, snapshot, different):
+        if different and (unfinished := explain_unfinished(repo, host.layout)) is not None:
+            raise unfinished
         refuse_differences(different)
         count = sum(len(snapshot.list_entries(prefix)) for prefix in host.layout.managed_prefixes())
     return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared journal check looks inside")
@@ -142,9 +151,9 @@ def _check_managed_files(host: Host) -> Row:
 
 def _check_approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
-    from cleared.approvals.keys import cleared_home, own_key
-    from cleared.proposals.clone_trust import list_signatories, read_identity
-    from cleared.queries import read_agents
+    from cleared.gate.proposals.clone_trust import list_signatories, read_identity
+    from cleared.runs.run_queries import read_agents
+    from cleared.trust.keys import cleared_home, own_key
 
     agents = read_agents(host)
     disabled = [a["name"] for a in agents if a["state"] == "disabled"]
@@ -160,8 +169,12 @@ def _check_approvals(host: Host) -> Row:
     if identity.id and not identity.pinned:
         return Row("approvals", "warn", f"{detail}; this clone is not trusted on this machine", "See: cleared trust.")
     if strangers:
-        return Row("approvals", "warn", f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
-                   "Look at them: cleared trust.")  # fmt: skip
+        return Row(
+            "approvals",
+            "warn",
+            f"{detail}; approvals by {len(strangers)} keys that are not trusted here",
+            "Look at them: cleared trust.",
+        )
     if barred:
         return Row("approvals", "warn", f"{detail}; not {', '.join(barred[:5])}", "cleared agent propose NAME.")
     return Row("approvals", "ok", detail)
@@ -176,20 +189,21 @@ def _check_stale_files(host: Host) -> Row:
         directory = Path(folder)
         if directory == host.root:
             folders[:] = [d for d in folders if d != ".git"]
-        stale += [directory / name for name in files if _TEMPORARY.fullmatch(name)]
-    git = host.root / ".git"
-    if git.is_dir():
+        stale += [directory / name for name in files if is_temporary(name)]
+    for git in dict.fromkeys(find_git_folders(host.root) or ()):
         stale += [
             path for path in (git / "index.lock", git / "HEAD.lock", *git.glob("cleared-index-*")) if path.exists()
         ]
-    state = host.layout.state_dir
-    stale += [*state.glob("seal.damaged-*.json"), *state.glob("runs.damaged*"), *state.glob("runs.set-aside-*")]
     if not stale:
         return Row("stale files", "ok", "none")
-    shown = "\n".join(str(path.relative_to(host.root)) for path in sorted(stale)[:10])
+    shown = "\n".join(os.path.relpath(path, host.root) for path in sorted(stale)[:10])
     more = f"\nand {len(stale) - 10} more" if len(stale) > 10 else ""
-    return Row("stale files", "warn", f"left by a process that was killed, or set aside:\n{shown}{more}",
-               "If no git or cleared command is running, look at them and delete them.")  # fmt: skip
+    return Row(
+        "stale files",
+        "warn",
+        f"left by a process that was killed, or set aside:\n{shown}{more}",
+        "If no git or cleared command is running, look at them and delete them.",
+    )
 
 
 def _check_traces(host: Host) -> Row:
@@ -208,15 +222,15 @@ def _check_traces(host: Host) -> Row:
 
 
 def _check_import_folder(host: Host) -> Row:
+    from cleared.books.importing.drop_folder import ImportSession
+    from cleared.books.opened_books import open_books
     from cleared.changes.book_sources import CommittedSource
-    from cleared.changes.session import open_books
-    from cleared.importing.drop_folder import ImportSession
-    from cleared.vcs import Snapshot
+    from cleared.git import Snapshot
 
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        _, bank = open_books(host, CommittedSource(snapshot))
-        drop = ImportSession(host.layout, host.config, bank, host.decimal_places, snapshot.has_file)
+        books, bank = open_books(host.layout, CommittedSource(snapshot))
+        drop = ImportSession(host.layout, host.config, books, bank, snapshot.has_file)
         good = drop.scan_folder()
     rows = sum(len(file.new) for file in good)
     detail = (
@@ -227,8 +241,12 @@ def _check_import_folder(host: Host) -> Row:
     if not drop.refused:
         return Row("import folder", "ok", detail)
     shown = "\n".join(f"{name}: {str(error).splitlines()[0]}" for name, error in list(drop.refused.items())[:10])
-    return Row("import folder", "warn", f"{detail}; {len(drop.refused)} cannot be read:\n{shown}",
-               "Correct or remove them; they stay where they are until then.")  # fmt: skip
+    return Row(
+        "import folder",
+        "warn",
+        f"{detail}; {len(drop.refused)} cannot be read:\n{shown}",
+        "Correct or remove them; they stay where they are until then.",
+    )
 
 
 def _check_writable(host: Host) -> Row:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_fields, print_json
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_fields, print_json
 
 
 def explain_entry(
@@ -29,12 +29,14 @@ def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
     entry, line, call = explanation["entry"], explanation["bank_line"], explanation.get("call")
     from decimal import Decimal
 
-    legs = "\n".join(f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}"
-                     for x in entry["lines"])  # fmt: skip
+    legs = "\n".join(
+        f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}" for x in entry["lines"]
+    )
     rows: list[tuple[str, object]] = [
         ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),
-        ("legs", legs), ("status", entry["status"]),
-    ]  # fmt: skip
+        ("legs", legs),
+        ("status", entry["status"]),
+    ]
     if line:
         rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
     for receipt in explanation["receipts"]:
@@ -56,9 +58,10 @@ def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
         rows.append(("approval", (explanation["approval"] or {}).get("why")))
     else:
         rows.append(("decided by", explanation["by"]))
-    rows += [
-        ("then", f"{d['at']}  {d['by']}: {d['what']}{_signature_note(d['signed'])}") for d in explanation["decisions"]
-    ]
+    for decision in explanation["decisions"]:
+        what = f"{decision['at']}  {decision['by']}: {decision['what']}{_signature_note(decision['signed'])}"
+        rows.append(("then", what))
+        rows += [("", f"{c['field']}: {c['old'] or '(none)'} → {c['new'] or '(none)'}") for c in decision["changed"]]
     return rows
 
 

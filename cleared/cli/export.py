@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import count_noun, print_json, print_line, print_message
 
 app = new_group()
 DirectoryArgument = Annotated[

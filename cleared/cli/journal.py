@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
-from cleared.cli.command_groups import new_group
-from cleared.cli.completion import complete_accounts
-from cleared.cli.options import (
-    JsonOption,
-    LegArguments,
-    MonthOption,
-    WorkspaceOption,
-    open_host,
-    parse_day,
-    parse_leg,
-)
-from cleared.cli.quick_books import open_journal, read_balances
-from cleared.terminal import (
+from cleared.base.terminal import (
     count_noun,
     escape_text,
     print_batches,
@@ -31,9 +19,22 @@ from cleared.terminal import (
     print_message,
     print_table,
 )
+from cleared.cli.command_groups import new_group
+from cleared.cli.completion import complete_accounts
+from cleared.cli.options import (
+    JsonOption,
+    LegArguments,
+    MonthOption,
+    WorkspaceOption,
+    open_host,
+    open_host_once,
+    parse_day,
+    parse_leg,
+)
+from cleared.cli.quick_books import open_journal, read_balances
 
 if TYPE_CHECKING:
-    from cleared.books_index.month_facts import MonthEntries
+    from cleared.books.index.month_facts import MonthEntries
 
 app = new_group()
 _COLUMNS: Final = ("entry", "date", "amount", "accounts", "status", "description")
@@ -55,8 +56,8 @@ def list_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List entries in the order of their ids."""
-    from cleared.books_index.entry_selection import make_filter
-    from cleared.ledger.entry import STATUSES
+    from cleared.books.index.entry_selection import make_filter
+    from cleared.books.ledger.entry import STATUSES
 
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
@@ -95,12 +96,22 @@ def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
     print_table(
         _COLUMNS,
         (
-            (e["entry_id"], e["date"], e["amount"], f"{debit:>{width}} ← {account_ids(e, 'credit')}", e["status"],
-             e["description"])
+            (
+                e["entry_id"],
+                e["date"],
+                e["amount"],
+                f"{debit:>{width}} ← {account_ids(e, 'credit')}",
+                e["status"],
+                e["description"],
+            )
             for e, debit in zip(entries, debits, strict=True)
         ),
-        right=_RIGHT, wrap=_WRAP, heading=False, empty="No entries.", file=file,
-    )  # fmt: skip
+        right=_RIGHT,
+        wrap=_WRAP,
+        heading=False,
+        empty="No entries.",
+        file=file,
+    )
 
 
 @app.command("check")
@@ -153,7 +164,7 @@ def void_journal_entry(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
-    from cleared.decisions.entry_voiding import void_entry
+    from cleared.changes.decisions.entry_voiding import void_entry
 
     original, reversal, commit = void_entry(open_host(workspace), entry_id, reason)
     if json:
@@ -170,25 +181,32 @@ def add_journal_entry(
     counterparty: Annotated[str, typer.Option("--counterparty", metavar="NAME", help="With whom.")] = "",
     tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A word to find it by.")] = None,
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="Why; kept with it.")] = "",
+    key: Annotated[
+        str, typer.Option("--key", metavar="KEY", help="Post it once, however often this is said with this key.")
+    ] = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Post an entry that you write yourself, in one commit: a positive amount is a debit, a negative one a credit.
 
-    The amounts sum to zero. What a bank's file will bring needs no such entry. cleared queue undo takes it back.
+    The amounts sum to zero. What a bank's file will bring needs no such entry. cleared queue undo takes it back. A
+    script gives each entry a --key: the same command again then only says that it is there; with anything else in it,
+    it is refused.
     """
-    from cleared.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
-    from cleared.ledger.chart import OPENING_BALANCES
+    from cleared.books.ledger.chart import OPENING_BALANCES
+    from cleared.changes.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
 
-    host, legs = open_host(workspace), [parse_leg(line) for line in lines]
-    entry, commit = add_entry_by_hand(
-        host, parse_day(date), text, legs, counterparty=counterparty, tags=tag or (), note=note
+    host, legs = open_host(workspace) if key else open_host_once(workspace, json=json), [parse_leg(x) for x in lines]
+    posted = add_entry_by_hand(
+        host, parse_day(date), text, legs, counterparty=counterparty, tags=tag or (), note=note, key=key
     )
+    entry = posted.entry
     if json:
-        print_json({"entry_id": entry.entry_id, "commit": commit})
+        print_json({"entry_id": entry.entry_id, "commit": posted.commit, "is_new": posted.is_new})
     else:
-        print_line(f"{entry.entry_id} is posted: {entry.amount} ({commit[:10]}).")
-    if any(account == OPENING_BALANCES for account, _ in legs):  # no bank reports those as a line
+        what = "is posted" if posted.is_new else "is there already"
+        print_line(f"{entry.entry_id} {what}: {entry.amount} ({posted.commit[:10]}).")
+    if not posted.is_new or any(account == OPENING_BALANCES for account, _ in legs):  # no bank reports those as a line
         return
     for bank in list_bank_accounts_of(host, legs):
         print_message(
@@ -210,7 +228,7 @@ def take_adjusting_entries(
     Rows of one date and description are one entry, until they balance; a column entry says it, too. The same entry
     again makes no second card.
     """
-    from cleared.migration.adjustments import queue_adjustments
+    from cleared.exports.migration.adjustments import queue_adjustments
 
     proposed, commit = queue_adjustments(open_host(workspace), file, map_file)
     if json:
@@ -232,9 +250,9 @@ def accept_unknown_commit(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Answer for a commit that changed the books without a run or a decision; journal check names it no more."""
-    from cleared.audit.acceptance import accept_commit
+    from cleared.changes.audit.acceptance import accept_commit
 
-    accepted, answer = accept_commit(open_host(workspace), commit, reason)
+    accepted, answer = accept_commit(open_host_once(workspace, json=json), commit, reason)
     if json:
         print_json({"accepted": accepted, "commit": answer})
     else:
@@ -247,7 +265,7 @@ def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption =
 
     As config.yaml says (bank_accounts: … opening:), else as the balances in the bank's files say.
     """
-    from cleared.decisions.opening_balances import post_opening_balances
+    from cleared.changes.decisions.opening_balances import post_opening_balances
 
     entries, commit = post_opening_balances(open_host(workspace))
     if json:
@@ -279,5 +297,10 @@ def show_balances(
     rows = [(r["account_id"], r["account_name"], r["account_type"], r["balance"]) for r in accounts]
     if account is None and rows:
         rows.append(("", "sum", "", str(sum(Decimal(r["balance"]) for r in accounts))))
-    print_table(["account", "name", "type", "balance"], rows, right=["balance"], wrap=["name"],
-                empty="Nothing has been posted yet.")  # fmt: skip
+    print_table(
+        ["account", "name", "type", "balance"],
+        rows,
+        right=["balance"],
+        wrap=["name"],
+        empty="Nothing has been posted yet.",
+    )

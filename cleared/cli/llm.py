@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.llm.model_check import ModelCheck
@@ -69,13 +69,18 @@ def _describe_check(check: ModelCheck) -> dict[str, Any]:
         "model": choice and choice.model,
         "url": choice and choice.url,
         "key_source": check.key_source,
-        "price": price and {"input": str(price.input), "cached_input": str(price.cached_input),
-                            "output": str(price.output), "source": price.source},
+        "price": price
+        and {
+            "input": str(price.input),
+            "cached_input": str(price.cached_input),
+            "output": str(price.output),
+            "source": price.source,
+        },
         "answers": check.has_answered,
         "cost": None if check.answer_cost is None else str(check.answer_cost),
         "ready": not check.problems,
         "problems": [str(problem) for problem in check.problems],
-    }  # fmt: skip
+    }
 
 
 @app.command("usage")
@@ -95,13 +100,22 @@ def show_usage(
     print_table(
         ["day", "model", "purpose", "calls", "failed", "in", "from cache", "out", "cost"],
         (
-            (row.day, row.model, row.purpose, row.calls, row.failed + row.unfinished, f"{row.input_tokens:,}",
-             f"{row.cached_tokens:,}", f"{row.output_tokens:,}", format_dollars(row.cost))
+            (
+                row.day,
+                row.model,
+                row.purpose,
+                row.calls,
+                row.failed + row.unfinished,
+                f"{row.input_tokens:,}",
+                f"{row.cached_tokens:,}",
+                f"{row.output_tokens:,}",
+                format_dollars(row.cost),
+            )
             for row in report.rows
         ),
         wrap=["model", "purpose"],
         empty="No model was asked.",
-    )  # fmt: skip
+    )
     if report.rows:
         print_line(f"Together: {format_dollars(report.total)}")
     print_line(f"Left today: {format_dollars(report.left_today)} of {format_dollars(report.daily_budget)}")

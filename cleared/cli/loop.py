@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli import loop_status
 from cleared.cli.command_groups import new_group
 from cleared.cli.loop_options import (
@@ -21,9 +22,8 @@ from cleared.cli.loop_options import (
     SessionOption,
     SleepOption,
     open_loop,
-)  # fmt: skip
+)
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message
 
 app = new_group()
 
@@ -31,7 +31,7 @@ app = new_group()
 @app.command("init")
 def init_loop(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = None) -> None:
     """Make a fresh state. The state that was there is archived, jobs that waited with it."""
-    from cleared.loop.control import init_loop as do
+    from cleared.work.loop.control import init_loop as do
 
     host, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     do(host, knobs)
@@ -63,17 +63,25 @@ def run_loop(
     3 where something was asked for that may not be run; 5 where a loop runs in that directory already.
     """
     from cleared.changes.host_cache import HostCache
-    from cleared.loop import control
-    from cleared.loop.runner import run_loop as do
+    from cleared.work.loop import control
+    from cleared.work.loop.runner import run_loop as do
 
     if once and (loop or max_cycles is not None):
         raise typer.BadParameter("--once is one cycle: it goes with neither --loop nor --max-cycles")
     if target is not None and enqueue is None:
         raise typer.BadParameter("--target is for --enqueue TYPE")
     host, knobs = open_loop(
-        workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
-        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, allow_ai=allow_ai, runtime_dir=runtime_dir, log_dir=log_dir,
-    )  # fmt: skip
+        workspace,
+        auto_rotate=auto_rotate,
+        sleep_seconds=sleep,
+        max_cycles=max_cycles,
+        init_on_start=init,
+        allow_ai_turn=allow_ai_turn,
+        ai_dry_run=ai_dry_run,
+        allow_ai=allow_ai,
+        runtime_dir=runtime_dir,
+        log_dir=log_dir,
+    )
     fresh = knobs.init_on_start
     if fresh and enqueue is not None:
         control.init_loop(host, knobs)
@@ -96,7 +104,7 @@ def enqueue_job(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Ask the loop for a job; prints its id. Something that may not be run is refused (3), and a running loop stops."""
-    from cleared.loop.control import enqueue_job as do
+    from cleared.work.loop.control import enqueue_job as do
 
     host, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     job = do(host, knobs, kind, target)
@@ -121,13 +129,21 @@ def start_loop(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Run the loop in the background; in a tmux session where one is named. Exits 5 where one runs already."""
-    from cleared.loop.control import start_loop as do
+    from cleared.work.loop.control import start_loop as do
 
     host, knobs = open_loop(
-        workspace, auto_rotate=auto_rotate, sleep_seconds=sleep, max_cycles=max_cycles, init_on_start=init,
-        allow_ai_turn=allow_ai_turn, ai_dry_run=ai_dry_run, allow_ai=allow_ai, tmux_session=session,
-        runtime_dir=runtime_dir, log_dir=log_dir,
-    )  # fmt: skip
+        workspace,
+        auto_rotate=auto_rotate,
+        sleep_seconds=sleep,
+        max_cycles=max_cycles,
+        init_on_start=init,
+        allow_ai_turn=allow_ai_turn,
+        ai_dry_run=ai_dry_run,
+        allow_ai=allow_ai,
+        tmux_session=session,
+        runtime_dir=runtime_dir,
+        log_dir=log_dir,
+    )
     started = do(host, knobs)
     if started is None:
         print_message("the loop has done its cycles and ended. See: cleared loop status.")
@@ -147,7 +163,7 @@ def stop_loop(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have the loop end after the job that is on."""
-    from cleared.loop.control import stop_loop as do
+    from cleared.work.loop.control import stop_loop as do
 
     host, knobs = open_loop(workspace, tmux_session=session, runtime_dir=runtime_dir)
     ending = do(host, knobs, now=now, wait=wait)
@@ -167,7 +183,7 @@ def resume_loop(runtime_dir: RuntimeOption = None, workspace: WorkspaceOption = 
 
 
 def _set_pause(what: Literal["pause", "resume"], runtime_dir: Path | None, workspace: Path | None) -> None:
-    from cleared.loop.control import set_paused as do
+    from cleared.work.loop.control import set_paused as do
 
     host, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     do(host, knobs, what)

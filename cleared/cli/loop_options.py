@@ -11,49 +11,68 @@ from cleared.cli.options import open_host
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
-    from cleared.loop.loop_settings import LoopSettings
+    from cleared.work.loop.loop_settings import LoopSettings
 
 RuntimeOption = Annotated[
     Path | None,
     typer.Option(
-        "--runtime-dir", metavar="DIR", show_default=False,
+        "--runtime-dir",
+        metavar="DIR",
+        show_default=False,
         help="Where the loop's files are (SINGLE_AGENT_RUNTIME_DIR, loop.runtime_dir; else .cleared/loop).",
     ),
-]  # fmt: skip
+]
 LogOption = Annotated[
     Path | None, typer.Option("--log-dir", metavar="DIR", help="Where its log is (SINGLE_AGENT_LOG_DIR).")
 ]
 SleepOption = Annotated[
     float | None,
-    typer.Option("--sleep", metavar="S", min=0, max=86_400, help="Seconds between cycles when no job waits "
-                 "(SINGLE_AGENT_SLEEP_SECONDS)."),
-]  # fmt: skip
+    typer.Option(
+        "--sleep",
+        metavar="S",
+        min=0,
+        max=86_400,
+        help="Seconds between cycles when no job waits (SINGLE_AGENT_SLEEP_SECONDS).",
+    ),
+]
 CyclesOption = Annotated[
     int | None, typer.Option("--max-cycles", metavar="N", min=1, help="End after N cycles (SINGLE_AGENT_MAX_CYCLES).")
 ]
 RotateOption = Annotated[
     bool | None,
-    typer.Option("--auto-rotate/--no-auto-rotate", help="When no job waits, enqueue the next of loop.rotation.",
-                 show_default=False),
-]  # fmt: skip
+    typer.Option(
+        "--auto-rotate/--no-auto-rotate",
+        help="When no job waits, enqueue the next of loop.rotation.",
+        show_default=False,
+    ),
+]
 InitOption = Annotated[
     bool | None,
-    typer.Option("--init/--no-init", help="Begin with a fresh state; the old one is archived "
-                 "(SINGLE_AGENT_INIT_ON_START).", show_default=False),
-]  # fmt: skip
+    typer.Option(
+        "--init/--no-init",
+        help="Begin with a fresh state; the old one is archived (SINGLE_AGENT_INIT_ON_START).",
+        show_default=False,
+    ),
+]
 AllowOption = Annotated[
     bool | None,
-    typer.Option("--allow-ai-turn/--no-allow-ai-turn", help="Let ai_single_turn_bridge do anything at all "
-                 "(SINGLE_AGENT_ALLOW_AI_TURN).", show_default=False),
-]  # fmt: skip
+    typer.Option(
+        "--allow-ai-turn/--no-allow-ai-turn",
+        help="Let ai_single_turn_bridge do anything at all (SINGLE_AGENT_ALLOW_AI_TURN).",
+        show_default=False,
+    ),
+]
 AllowEngineOption = Annotated[
     bool, typer.Option("--allow-ai", help="Run AI cycles too, where the approved settings allow (CLEARED_ALLOW_AI=1).")
 ]
 DryOption = Annotated[
     bool | None,
-    typer.Option("--ai-dry-run/--no-ai-dry-run", help="Have it write what it would ask, and ask nobody "
-                 "(SINGLE_AGENT_AI_DRY_RUN).", show_default=False),
-]  # fmt: skip
+    typer.Option(
+        "--ai-dry-run/--no-ai-dry-run",
+        help="Have it write what it would ask, and ask nobody (SINGLE_AGENT_AI_DRY_RUN).",
+        show_default=False,
+    ),
+]
 SessionOption = Annotated[
     str | None,
     typer.Option("--session", metavar="NAME", help="The tmux session to run in (SINGLE_AGENT_TMUX_SESSION)."),
@@ -62,7 +81,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as clea
 
 
 def open_loop(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
-    from cleared.loop.loop_settings import read_settings
+    from cleared.work.loop.loop_settings import read_settings
 
     host = open_host(workspace)
     for name in ("runtime_dir", "log_dir"):  # as typed: below the directory one is in, not below the workspace

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import escape_text, print_fields, print_json, print_line, print_table
 
 
 def register_status_commands(app: typer.Typer) -> None:
@@ -50,12 +50,15 @@ def _print_status(status: dict[str, Any]) -> None:
             ("cycles", status["cycles"]),
             ("running", f"{on['job_id']} since {on['started_at']}" if on else "nothing"),
             ("waiting", ", ".join(_describe_waiting(i) for i in status["queued"][:10]) or "nothing"),
-            ("ended", f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
-                      f"{counts['failed_or_no_result']} without a result"),
+            (
+                "ended",
+                f"{counts['succeeded']} succeeded, {counts['failed']} failed, "
+                f"{counts['failed_or_no_result']} without a result",
+            ),
             ("last", f"{last['job_id']} {last['status']}: {last['summary']}" if last else "none"),
             ("files", status["runtime_dir"]),
         ]
-    )  # fmt: skip
+    )
     for item in status["safety_stops"][-3:]:
         print_line(f"! {item['at']} refused {item['kind']}: {item['reason']}")
     for item in status["notices"][-3:]:
@@ -107,14 +110,20 @@ def _print_jobs(jobs: list[dict[str, Any]]) -> None:
     print_table(
         ["job", "target", "status", "ended", "seconds", "summary"],
         (
-            (r["job_id"], r["target"], r["status"], r["ended_at"] or "",
-             "" if r["duration_sec"] is None else f"{r['duration_sec']:.1f}", r["summary"])
+            (
+                r["job_id"],
+                r["target"],
+                r["status"],
+                r["ended_at"] or "",
+                "" if r["duration_sec"] is None else f"{r['duration_sec']:.1f}",
+                r["summary"],
+            )
             for r in jobs
         ),
         right=["seconds"],
         wrap=["summary", "ended", "seconds", "target"],
         empty="No jobs yet. Enqueue one: cleared loop enqueue KIND.",
-    )  # fmt: skip
+    )
 
 
 def show_job(
@@ -132,9 +141,14 @@ def show_job(
     print_fields([(k, v) for k, v in result.items() if k not in ("schema_version", "manifest_path", "wakeup_written")])
     if manifest is not None:
         ran = " ".join(manifest["command"]) or manifest["function"]
-        print_fields([("asked for by", manifest["by"]), ("ran", ran),
+        print_fields(
+            [
+                ("asked for by", manifest["by"]),
+                ("ran", ran),
                 ("might read", ", ".join(manifest["reads"]) or "its target"),
-                ("might write", ", ".join(manifest["writes"]) or "nothing")])  # fmt: skip
+                ("might write", ", ".join(manifest["writes"]) or "nothing"),
+            ]
+        )
     if details["output"]:
         print_line("")
         print_line(details["output"].rstrip("\n"))
@@ -150,19 +164,37 @@ def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) 
     if json:
         print_json(
             [
-                {"name": k.name, "about": k.about, "target": k.target, "command": list(k.command),
-                 "function": k.function or None, "reads": list(k.reads), "writes": list(k.writes),
-                 "timeout": k.timeout, "max_output": k.max_output, "in_rotation": k.name in turn}
+                {
+                    "name": k.name,
+                    "about": k.about,
+                    "target": k.target,
+                    "command": list(k.command),
+                    "function": k.function or None,
+                    "reads": list(k.reads),
+                    "writes": list(k.writes),
+                    "timeout": k.timeout,
+                    "max_output": k.max_output,
+                    "in_rotation": k.name in turn,
+                }
                 for k in job_types
             ]
-        )  # fmt: skip
+        )
         return
     print_table(
         ["kind", "target", "limit", "rotates", "what it does"],
-        ((k.name, "" if k.target == "none" else k.target, f"{k.timeout:g} s", str(turn.index(k.name) + 1)
-          if k.name in turn else "", k.about) for k in job_types),
-        wrap=["what it does"], empty="",
-    )  # fmt: skip
+        (
+            (
+                k.name,
+                "" if k.target == "none" else k.target,
+                f"{k.timeout:g} s",
+                str(turn.index(k.name) + 1) if k.name in turn else "",
+                k.about,
+            )
+            for k in job_types
+        ),
+        wrap=["what it does"],
+        empty="",
+    )
 
 
 def show_loop_log(

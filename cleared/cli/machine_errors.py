@@ -10,14 +10,18 @@ import os
 import sys
 from typing import Final
 
-from cleared.errors import CheckFailed, ClearedError, WorkspaceError
+from cleared.base.errors import CheckFailed, ClearedError, WorkspaceError
 
 DEBUG: Final = "CLEARED_DEBUG"
 """Where it is set, the traceback is shown as well."""
 _NO_MAPPING: Final = (
-    "failed to map segment", "cannot allocate memory", "can't start new thread", "can't spawn worker thread",
-    "null without setting an exception", "error return without exception set",
-)  # fmt: skip
+    "failed to map segment",
+    "cannot allocate memory",
+    "can't start new thread",
+    "can't spawn worker thread",
+    "null without setting an exception",
+    "error return without exception set",
+)
 _REMEDIES: Final = {
     errno.ENOSPC: "Make room on it, then run the command again.",
     errno.EDQUOT: "Make room, or ask for a larger quota, then run the command again.",
@@ -40,10 +44,12 @@ def as_refusal(error: BaseException) -> ClearedError | None:
             "there is not enough memory for this",
             remedy="Close other programs, or raise the limit that holds here (ulimit -v, or the container's).",
         )
+    if type(error).__name__ == "PanicException" and "too many open files" in str(error).lower():
+        return WorkspaceError("too many files are open", remedy=_REMEDIES[errno.EMFILE])
     if isinstance(error, RecursionError):
         return CheckFailed("the input is nested too deeply", remedy="Give it in a simpler form.")
     if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-        from cleared.safe_files import describe_os_error
+        from cleared.base.safe_files import describe_os_error
 
         where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         remedy = _REMEDIES.get(error.errno or 0, "Put that right, then look what is there: cleared doctor.")

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_json
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json
 
 
 def serve_mcp(
@@ -25,8 +25,8 @@ def serve_mcp(
 
     They can read, check and propose; a person decides. --json (with --http): print where it answers, as one object.
     """
+    from cleared.api.mcp_server import server_process
     from cleared.cli.machine_errors import as_refusal
-    from cleared.mcp_server import server_process
 
     if json and not http:
         raise typer.BadParameter("--json goes with --http: without it, stdout is for the client")

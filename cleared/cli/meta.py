@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from cleared.base.short_text import shorten_text
+from cleared.base.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import CommandGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -43,8 +44,9 @@ def _refuse_mistyped_command(ctx: Any, word: str, commands: list[str]) -> None:
     if near:
         raise typer.BadParameter(
             f"there is no command {word!r}; did you mean {near[0]}? To ask a model just that: "
-            f"cleared meta {_REQUEST} {shlex.quote(word)}", ctx=ctx,
-        )  # fmt: skip
+            f"cleared meta {_REQUEST} {shlex.quote(word)}",
+            ctx=ctx,
+        )
 
 
 app = typer.Typer(cls=RequestGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -54,9 +56,12 @@ JsonlOption = Annotated[
 ]
 CostOption = Annotated[
     str | None,
-    typer.Option("--max-cost", metavar="USD", help="The most this start may cost, beside llm.session_budget and "
-                 "llm.daily_budget."),
-]  # fmt: skip
+    typer.Option(
+        "--max-cost",
+        metavar="USD",
+        help="The most this start may cost, beside llm.session_budget and llm.daily_budget.",
+    ),
+]
 SessionArgument = Annotated[str | None, typer.Argument(metavar="SESSION", help="Its id (default: the newest).")]
 
 
@@ -115,14 +120,15 @@ def list_sessions(json: JsonOption = False, workspace: WorkspaceOption = None) -
     print_table(
         ["session", "status", "proposal", "USD", "request"],
         ((r["id"], r["status"], r["proposal"], r["cost"], " ".join(r["request"].split())) for r in rows),
-        wrap=["request"], empty="No session yet.",
-    )  # fmt: skip
+        wrap=["request"],
+        empty="No session yet.",
+    )
 
 
 @app.command("show")
 def show_session(session: SessionArgument = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show one session: what was asked, every step, how it ended."""
-    from cleared.errors import UsageError
+    from cleared.base.errors import UsageError
     from cleared.meta import session_store
     from cleared.meta.model_session import describe_session, read_events
 
@@ -179,8 +185,7 @@ def describe_event(event: dict[str, Any]) -> str:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else f"{line[:99]}…"
+    return shorten_text(" ".join(text.split()), 100)
 
 
 def _make_options(jsonl: bool, max_cost: str | None) -> Any:
@@ -246,13 +251,15 @@ def _finish(host: Host, session: Session, outcome: Outcome, jsonl: bool) -> None
 def print_outcome(host: Host, session_id: str, outcome: Outcome) -> None:
     """The proposal's card and what to do next, or why there is none."""
     if outcome.proposal is not None and outcome.status == "completed":
-        from cleared.cli.proposals import print_card
-        from cleared.proposals.proposal_history import read_proposal
+        from cleared.cli.proposal_output import print_card
+        from cleared.gate.proposals.proposal_history import read_proposal
 
         print_line("")
         print_card(read_proposal(host, outcome.proposal))
-        print_message(f"Next: cleared agent approve {outcome.proposal}, or reject {outcome.proposal} --reason …; "
-                      f"cleared agent diff {outcome.proposal} --impact shows it on your own books.")  # fmt: skip
+        print_message(
+            f"Next: cleared agent approve {outcome.proposal}, or reject {outcome.proposal} --reason …; "
+            f"cleared agent diff {outcome.proposal} --impact shows it on your own books."
+        )
     elif outcome.status != "answered":
         print_message(f"cleared: {outcome.message.rstrip('.')}. Go on with: cleared meta resume {session_id}")
     print_message(f"Cost: {outcome.cost:.4f} USD.")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
-from cleared.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from cleared.migration.moving_in import MovePlan
+    from cleared.exports.migration.moving_in import MovePlan
 
 
 class SourceFormat(StrEnum):
@@ -46,13 +46,16 @@ def start_books(
     Opening balances are posted against 3900, on the day before --from; entries from that day on are taken over as they
     are. Without --from a journal is taken over whole. Refused where the books have entries in that time already.
     """
-    from cleared.migration import moving_in
+    from cleared.exports.migration import moving_in
 
     host = open_host(workspace)
     plan = moving_in.read_move_plan(
-        host, file, first_day=parse_day(first_day) if first_day else None, map_file=map_file,
+        host,
+        file,
+        first_day=parse_day(first_day) if first_day else None,
+        map_file=map_file,
         format=format.value if format is not None else None,
-    )  # fmt: skip
+    )
     if preview:
         if json:
             print_json(moving_in.describe_plan(plan))
@@ -80,21 +83,40 @@ def _describe_counts(plan: MovePlan) -> str:
 
 
 def _print_plan(plan: MovePlan) -> None:
-    from cleared.schema import money
+    from cleared.base import money
 
     days = plan.days
-    print_fields([("format", plan.format), ("would post", _describe_counts(plan)),
-                  *([("from", days[0]), ("through", days[1])] if days else [])])  # fmt: skip
-    print_table(["account of the file", "number"], plan.accounts.numbers.items(), wrap=["account of the file"],
-                right=["number"], empty="No account is placed.")  # fmt: skip
+    print_fields(
+        [
+            ("format", plan.format),
+            ("would post", _describe_counts(plan)),
+            *([("from", days[0]), ("through", days[1])] if days else []),
+        ]
+    )
+    print_table(
+        ["account of the file", "number"],
+        plan.accounts.numbers.items(),
+        wrap=["account of the file"],
+        right=["number"],
+        empty="No account is placed.",
+    )
     if plan.accounts.unknown:
-        print_table(["not placed", "line", "why"], ((u.account, u.line, u.reason) for u in plan.accounts.unknown),
-                    wrap=["why", "not placed"], right=["line"], empty="")  # fmt: skip
+        print_table(
+            ["not placed", "line", "why"],
+            ((u.account, u.line, u.reason) for u in plan.accounts.unknown),
+            wrap=["why", "not placed"],
+            right=["line"],
+            empty="",
+        )
         for unknown in plan.accounts.unknown:
             print_line(unknown.command)
     else:
-        print_table(["account", "balance"], ((a, money.format_amount(v)) for a, v in plan.sum_accounts().items()),
-                    right=["balance"], empty="It has no balances.")  # fmt: skip
+        print_table(
+            ["account", "balance"],
+            ((a, money.format_amount(v)) for a, v in plan.sum_accounts().items()),
+            right=["balance"],
+            empty="It has no balances.",
+        )
     if plan.refusal is not None:
         print_message(f"cleared: this would be refused: {plan.refusal.message}. {plan.refusal.remedy}")
     for note in plan.notes:

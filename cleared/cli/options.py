@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_message
 from cleared.cli.completion import complete_accounts, complete_agents
-from cleared.terminal import print_message
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from cleared.base.clock import Clock
     from cleared.changes.host import Host
-    from cleared.clock import Clock
 
 WorkspaceOption = Annotated[
     Path | None,
@@ -39,6 +39,12 @@ LegArguments = Annotated[
 MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
 
 _chosen: dict[str, Path | None] = {"workspace": None}
+_command_line: list[str] = []
+
+
+def remember_command_line(argv: Sequence[str]) -> None:
+    """Remember what the command was called with."""
+    _command_line[:] = argv
 
 
 def remember_workspace(workspace: Path | None) -> None:
@@ -72,7 +78,7 @@ def parse_leg(text: str, hint: str = "ACCOUNT=AMOUNT") -> tuple[int, Decimal]:
 
 def parse_payload(text: str) -> Any:
     """The value of ``--data JSON``. Raises ``BadParameter``."""
-    from cleared.bridge import jsonrpc
+    from cleared.sandbox.bridge import jsonrpc
 
     try:
         return jsonrpc.parse_payload(text.encode())
@@ -80,15 +86,48 @@ def parse_payload(text: str) -> Any:
         raise typer.BadParameter(f"--data is not JSON: {error}") from None
 
 
-def open_host(workspace: Path | None, tell: Callable[[str], None] = print_message) -> Host:
-    """The opened workspace; ``tell`` takes lines for whoever watches. Raises ``WorkspaceError``."""
-    from cleared.app import open_workspace
+def open_host(
+    workspace: Path | None, tell: Callable[[str], None] = print_message, *, tells_waiting: bool = True
+) -> Host:
+    """The opened workspace; ``tell`` takes lines for whoever watches, ``tells_waiting``: of settings that wait for
+    approval too. Raises ``WorkspaceError``."""
+    from cleared.service.app import open_workspace
 
-    return open_workspace(chosen_workspace(workspace), clock=read_clock(), say=tell)
+    return open_workspace(chosen_workspace(workspace), clock=read_clock(), say=tell, tells_waiting=tells_waiting)
+
+
+def open_host_once(workspace: Path | None, *, json: bool) -> Host:
+    """As ``open_host``, for a command that does it once more when it is said again.
+
+    Where the very same command was killed after its commit and could not tell, that is told now, and the command ends:
+    said again after that, it is meant. Raises ``typer.Exit`` then.
+    """
+    import hashlib
+
+    from cleared.base.terminal import print_json
+    from cleared.git import find_unreported_commit, has_command_note, note_commit
+
+    host = open_host(workspace)
+    # Nothing of it is kept readable: it may hold what nobody is to read.
+    host.command_key = hashlib.sha256("\0".join(_command_line).encode("utf-8", "surrogateescape")).hexdigest()
+    made, state_dir = None, host.layout.state_dir
+    if has_command_note(state_dir, host.command_key):
+        with host.open_for_reading() as repo:
+            made = find_unreported_commit(repo, state_dir, host.command_key, host.clock.now())
+    if made is None:
+        return host
+    note_commit(state_dir, made.id)  # which is told now
+    print_message(
+        f"cleared: done already, by this very command, which was killed before it could say so: {made.id[:10]} "
+        f"{made.subject}. Nothing was done now; say it again where you want it a second time."
+    )
+    if json:
+        print_json({"commit": made.id, "done_before": True})
+    raise typer.Exit
 
 
 def read_clock() -> Clock:
     """The clock that the environment names: the system's, unless CLEARED_CLOCK is an instant."""
-    from cleared.clock import clock_from
+    from cleared.base.clock import clock_from
 
     return clock_from(os.environ.get("CLEARED_CLOCK"))

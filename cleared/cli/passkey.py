@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cleared.base.errors import PolicyError
+from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.errors import PolicyError
-from cleared.terminal import print_json, print_line, print_message, print_table
+from cleared.cli.showing import Subject, taking_shown
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
-    from cleared.proposals.passkey_registration import NewPasskey
+    from cleared.gate.proposals.passkey_registration import NewPasskey
     from cleared.web.passkey_invitations import Invitation
 
 app = new_group()
@@ -33,11 +34,12 @@ def add_passkey(
 ) -> None:
     """Invite a person to register a device: prints a link (or a code) that counts once, for ten minutes, and waits.
 
-    Open the link with that device, in the running cleared server. Your approval key signs that it counts.
+    Open the link with that device, in the running cleared server. Its page names the passkey that it made; so does this
+    command, and asks. Your approval key signs that it counts.
     """
-    from cleared.approvals.keys import unlock_own_key
-    from cleared.approvals.person_only import refuse_in_job
-    from cleared.proposals.passkey_registration import register_passkey, require_person_name
+    from cleared.gate.proposals.passkey_registration import register_passkey, require_person_name
+    from cleared.trust.keys import unlock_own_key
+    from cleared.trust.person_only import refuse_in_job
     from cleared.web.page_server import require_packages
     from cleared.web.passkey_invitations import invited
 
@@ -55,15 +57,35 @@ def add_passkey(
         what = "code" if code else "link"
         print_message(f"The {what} counts once, for ten minutes. This command waits; Ctrl-C takes it back.")
         new = _wait_for_device(invitation)
-    passkey = register_passkey(host, name, new)
+    with taking_shown(host.root, _subject_of(name, new), json=json, is_own=True):
+        passkey = register_passkey(host, name, new)
     if json:
         print_json({"id": passkey.id, "name": passkey.name, "host": passkey.host, "key": passkey.key})
         return
     print_line(passkey.id)
     print_message(f"the passkey of {passkey.name} counts from now on, at {passkey.host}")
     if host.config.reviewers and all(each.key != passkey.key for each in host.config.reviewers):
-        print_message("It is no reviewer's yet: name its key (cleared passkey list --json) among reviewers: in "
-                      "config.yaml, then cleared config approve.")  # fmt: skip
+        print_message(
+            "It is no reviewer's yet: name its key (cleared passkey list --json) among reviewers: in "
+            "config.yaml, then cleared config approve."
+        )
+
+
+def _subject_of(name: str, new: NewPasskey) -> Subject:
+    """A passkey that a device has made, to count from now on. In a script who has the link, which counts once, is
+    whom it was given to."""
+    from cleared.gate.proposals.passkey_registration import SHOWN
+    from cleared.trust.passkey_assertions import host_of
+
+    digest = new.digest_for(name)
+    return Subject(
+        name=SHOWN,
+        title=f"the passkey of {name}",
+        digest=digest,
+        command="cleared passkey add ",
+        question=f"Does the page of {name}'s device name this passkey?",
+        parts={"passkey": lambda: print_line(f"A device has made the passkey {new.id}, at {host_of(new.key)}.")},
+    )
 
 
 def _require_may_decide(host: Host) -> None:
@@ -91,17 +113,19 @@ def _wait_for_device(invitation: Invitation) -> NewPasskey:
 @app.command("list")
 def list_passkeys(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the passkeys that count in this workspace, on this machine."""
-    from cleared.proposals.passkey_registration import read_passkeys
+    from cleared.gate.proposals.passkey_registration import read_passkeys
 
     passkeys = read_passkeys(open_host(workspace))
     if json:
-        print_json([{"id": p.id, "name": p.name, "host": p.host, "by": p.by, "at": p.at, "key": p.key}
-                    for p in passkeys])  # fmt: skip
+        print_json(
+            [{"id": p.id, "name": p.name, "host": p.host, "by": p.by, "at": p.at, "key": p.key} for p in passkeys]
+        )
         return
     print_table(
-        ["id", "name", "host", "by", "at"], ((p.id, p.name, p.host, p.by, p.at) for p in passkeys),
+        ["id", "name", "host", "by", "at"],
+        ((p.id, p.name, p.host, p.by, p.at) for p in passkeys),
         empty="No passkey is registered. Register one: cleared passkey add NAME.",
-    )  # fmt: skip
+    )
 
 
 @app.command("remove")
@@ -110,7 +134,7 @@ def remove_passkey(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have a passkey count no more, at once; what it has signed stays valid."""
-    from cleared.proposals import passkey_registration
+    from cleared.gate.proposals import passkey_registration
 
     host = open_host(workspace)
     removed = passkey_registration.remove_passkey(host, id)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_table
 
 if TYPE_CHECKING:
+    from cleared.base.date_spans import DateSpan
     from cleared.changes.host import Host
-    from cleared.schema.date_spans import DateSpan
 
 app = new_group()
 
 
 def _open_for_span(text: str, workspace: Path | None) -> tuple[Host, DateSpan]:
     """The opened workspace, and the days that are meant there. Raises ``UsageError``, ``WorkspaceError``."""
-    from cleared.schema.date_spans import parse_span
+    from cleared.base.date_spans import parse_span
 
     parse_span(text)  # what is no period is refused before anything is opened
     host = open_host(workspace)
@@ -49,8 +49,8 @@ def close_books(
     Refused while entries of that time wait for a decision, and while bank lines of it are held, voided and not posted
     again, or missing (a gap in the balance). What is decided later is dated in the first open period.
     """
-    from cleared.decisions.period_closing import close_period
-    from cleared.schema.date_spans import parse_span
+    from cleared.base.date_spans import parse_span
+    from cleared.changes.decisions.period_closing import close_period
 
     day = parse_span(through).end
     host = open_host(workspace)
@@ -70,7 +70,7 @@ def reopen_books(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Reopen everything from a day on; a commit with a reason. Refused without --filed for what was filed."""
-    from cleared.decisions.period_closing import reopen_period
+    from cleared.changes.decisions.period_closing import reopen_period
 
     host, span = _open_for_span(start, workspace)
     day = span.start

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.options import JsonOption
-from cleared.terminal import print_json, print_line, print_table
 
 
 def list_primitives(
@@ -17,7 +17,7 @@ def list_primitives(
 ) -> None:
     """List what agent scripts can call."""
     from cleared.primitives import primitive_registry
-    from cleared.registry import projections
+    from cleared.primitives.registry import projections
 
     if stubs:
         print_line(projections.render_stubs(primitive_registry()).rstrip())

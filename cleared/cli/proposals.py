@@ -7,15 +7,27 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
 from cleared.cli.completion import complete_agents, complete_changes, complete_proposals
-from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
-from cleared.terminal import count_noun, print_json, print_line, print_message, print_table
+from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.proposal_output import (
+    describe_subject,
+    note_edited,
+    note_proposed,
+    print_card,
+    print_checks,
+    print_impact,
+)
+from cleared.cli.showing import note_part, taking_shown
 
-_PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8})?")
+if TYPE_CHECKING:
+    pass
+
+_PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
 ProposalId = Annotated[
     str, typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list).")
 ]
@@ -47,7 +59,7 @@ def create_agent(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write a new agent's working copy from a template, with a commented header. Nothing is proposed yet."""
-    from cleared.proposals.agent_templates import create_agent, load_templates
+    from cleared.gate.proposals.agent_templates import create_agent, load_templates
 
     host = open_host(workspace)
     if list_:
@@ -55,8 +67,12 @@ def create_agent(
         if json:
             print_json([{"name": n, "about": t.description} for n, t in templates.items()])
         else:
-            print_table(["template", "what it does"], ((n, t.description) for n, t in templates.items()),
-                        wrap=["what it does"], empty="")  # fmt: skip
+            print_table(
+                ["template", "what it does"],
+                ((n, t.description) for n, t in templates.items()),
+                wrap=["what it does"],
+                empty="",
+            )
         return
     if name is None:
         raise typer.BadParameter("give the NAME of the new agent, or --list")
@@ -92,13 +108,15 @@ def propose_changes(
     The shared scripts they run come along where they have changed. The live scripts stay as they are until the
     proposal is approved. Exits 1 with all findings where it does not pass; then nothing is proposed.
     """
-    from cleared.proposals.submission import Author, GateFailed, propose_changes
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
+    from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
 
     if author is not None and not author.strip():
         raise typer.BadParameter("it is empty", param_hint="--author")
+    host = open_host(workspace)
     try:
         proposal, is_new = propose_changes(
-            open_host(workspace), targets, message=message, author=Author(author, is_human=False) if author else None
+            host, targets, message=message, author=Author(author, is_human=False) if author else None
         )
     except GateFailed as error:
         if json:
@@ -114,13 +132,16 @@ def propose_changes(
         print_message(f"cleared: {error}")
         sys.stdout.flush()
         raise typer.Exit(1) from None
+    note_proposed(host, read_shown_proposal(host, proposal.folder), json)
     if json:
         print_json(proposal.to_dict())
         return
     print_card(proposal.to_dict())
-    print_message(f"{'Proposed' if is_new else 'Proposed before'} as {proposal.id}. "
+    print_message(
+        f"{'Proposed' if is_new else 'Proposed before'} as {proposal.id}. "
         f"Next: cleared agent diff {proposal.id}, then cleared agent approve {proposal.id} "
-        f"or reject {proposal.id} --reason …")  # fmt: skip
+        f"or reject {proposal.id} --reason …"
+    )
 
 
 def _finding_data(finding: Any) -> dict[str, Any]:
@@ -139,7 +160,6 @@ def show_diff(
     impact: Annotated[
         bool, typer.Option("--impact", help="Of a proposal: what it would have done on your books, not its code.")
     ] = False,
-    behaviour: Annotated[bool, typer.Option("--behaviour", hidden=True)] = False,
     runs: Annotated[int, typer.Option("--runs", min=1, max=1000, help="Of an agent: over how many past runs.")] = 50,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -150,7 +170,7 @@ def show_diff(
     files of that time. Changes nothing.
     """
     from cleared.gate.examination import compare_agent
-    from cleared.proposals.proposal_history import diff_code, read_proposal
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
 
     host = open_host(workspace)
     if not _PROPOSAL_ID.fullmatch(what):
@@ -161,46 +181,18 @@ def show_diff(
         else:
             print_impact(data)
         return
-    shown = read_proposal(host, what)
-    texts = diff_code(host, what)
+    found = read_shown_proposal(host, what)
+    shown, subject = found.proposal.to_dict(), describe_subject(found)
     if json:
-        print_json({"id": shown["id"], "behaviour": shown["behaviour"], "code": texts})
-    elif impact or behaviour:
-        if behaviour:
-            print_message("cleared: `--behaviour` is called `--impact` now; the old name goes soon.")
+        print_json({"id": shown["id"], "behaviour": shown["behaviour"], "code": dict(found.code)})
+    elif impact:
         print_card(shown)
         print_line("")
         print_impact({**shown["behaviour"]["history"], "warnings": shown["behaviour"]["warnings"]})
     else:
-        for text in texts.values():
+        for text in found.code.values():
             print_line(text.rstrip("\n"))
-
-
-def print_impact(impact: Mapping[str, Any]) -> None:
-    """Differences on past runs, at most 20 of them."""
-    from cleared.gate.impact import describe_not_comparable
-    from cleared.proposals.proposal_text import example_line
-
-    for warning in impact["warnings"]:
-        print_line(f"! {warning}")
-    for failure in impact["failed"]:
-        print_line(f"! it fails over {failure}")
-    counts = [f"{impact[c]} {c}" for c in ("changed", "added", "removed") if impact[c]]
-    runs = impact["runs"]
-    over = f"Over {count_noun(runs, 'past run')}: {', '.join(counts) or 'the same effects'}."
-    print_line(over if runs else "There are no past runs to compare with.")
-    if impact["not_comparable"]:
-        print_line(describe_not_comparable(impact["not_comparable"]))
-    for entry in impact["entries"][:20]:
-        print_line(example_line(entry))
-    if len(impact["entries"]) > 20:
-        print_line(f"  … and {len(impact['entries']) - 20} more (--json has all)")
-
-
-def print_card(shown: Mapping[str, Any]) -> None:
-    print_line(f"{shown['id']}  {shown['title']}  ({shown['status']})")
-    for line in shown["card"]:
-        print_line(f"  {line}")
+    note_part(host.root, subject, "card" if impact else "code", json)
 
 
 def _print_report(stages: Mapping[str, Any]) -> None:
@@ -210,38 +202,39 @@ def _print_report(stages: Mapping[str, Any]) -> None:
         print_checks([{**r, "findings": []} for r in results])
 
 
-def print_checks(results: list[dict[str, Any]]) -> None:
-    """Each check with its findings."""
-    from cleared.gate.lint_rules import TITLES
-
-    for r in results:
-        mark = {"passed": "✓", "failed": "✗"}.get(r["status"], "–")
-        print_line(f"  {mark} {TITLES.get(r['stage'], r['stage'])}" + (f" ({r['reason']})" if r["reason"] else ""))
-        for kind, lead in (("findings", ""), ("warnings", "warning: ")):
-            for f in r[kind]:
-                where = ":".join(str(p) for p in (f["file"], f["line"], f["column"]) if p)
-                print_line(f"      {where}: {lead}[{f['rule']}] {f['message'].rstrip('.')}. {f['remedy']}")
-
-
 def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Make a proposal live: one commit, with your signature. Refused where anything changed since it was examined."""
-    from cleared.proposals.approval import approve_proposal as do
+    """Make a proposal live: one commit, with your signature. Refused where anything changed since it was examined.
 
-    outcome = do(open_host(workspace), proposal)
+    On a terminal it shows what was not shown there yet, and asks. In a script name what you have looked at by the
+    beginning of its digest, P7-1a2b3c4d; P7 alone takes only your own edit, which was proposed on this machine.
+    """
+    from cleared.gate.proposals.approval import approve_proposal as do
+    from cleared.gate.proposals.proposal import split_name
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
+
+    host = open_host(workspace)
+    shown = read_shown_proposal(host, proposal)
+    if shown.proposal.decision is None:
+        with taking_shown(host.root, describe_subject(shown), split_name(proposal)[1], json=json):
+            outcome = do(host, shown.proposal.folder)
+    else:
+        outcome = do(host, shown.proposal.folder)
     if json:
-        print_json({"id": outcome.proposal.id, "status": "approved", "commit": outcome.commit,
-                  "files": outcome.proposal.paths, "edited": list(outcome.edited)})  # fmt: skip
+        print_json(
+            {
+                "id": outcome.proposal.id,
+                "status": "approved",
+                "commit": outcome.commit,
+                "files": outcome.proposal.paths,
+                "edited": list(outcome.edited),
+            }
+        )
     elif outcome.commit is None:
         print_line(f"{outcome.proposal.id} was approved already; nothing was to be done.")
     else:
         print_line(f"{outcome.proposal.id} is live: {', '.join(outcome.proposal.paths)} ({outcome.commit[:10]})")
         for path in outcome.edited:
             note_edited(path)
-
-
-def note_edited(path: str) -> None:
-    """Say that a working copy is somebody's edit, and stays."""
-    print_message(f"Your working copy of {path} is another: it is left as it is, and is not approved.")
 
 
 def reject_proposal(
@@ -251,7 +244,7 @@ def reject_proposal(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Decide against a proposal. The live scripts stay; the reason is kept, and told if the same is proposed again."""
-    from cleared.proposals.approval import reject_proposal as do
+    from cleared.gate.proposals.approval import reject_proposal as do
 
     outcome = do(open_host(workspace), proposal, reason)
     if json:
@@ -262,7 +255,7 @@ def reject_proposal(
 
 def show_agent_history(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Everything that was proposed and decided about an agent, oldest first."""
-    from cleared.proposals.proposal_history import read_history
+    from cleared.gate.proposals.proposal_history import read_history
 
     versions = read_history(open_host(workspace), name)
     if json:
@@ -270,8 +263,12 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
         return
     columns = ["when", "what", "proposal", "by", "version", "about"]
     keys = ("at", "event", "proposal", "by", "version", "about")
-    print_table(columns, ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in versions),
-          wrap=["about"], empty="Nothing was ever decided about it.")  # fmt: skip
+    print_table(
+        columns,
+        ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in versions),
+        wrap=["about"],
+        empty="Nothing was ever decided about it.",
+    )
 
 
 def roll_back_agent(
@@ -284,13 +281,22 @@ def roll_back_agent(
 
     The entries it posted stay; they are listed, with the command that voids them.
     """
-    from cleared.proposals.rollback import roll_back_script as do
+    from cleared.gate.proposals.rollback import roll_back_script as do
 
-    result = do(open_host(workspace), name, reason)
+    result = do(open_host_once(workspace, json=json), name, reason)
     if json:
-        print_json({"path": result.path, "quarantined": result.quarantined, "restored": result.restored or None,
-                  "commit": result.commit, "kept": result.kept_text, "edited": result.edited, "entries": result.entries,
-                  "void": [f"cleared journal void {e['entry_id']} --reason …" for e in result.entries]})  # fmt: skip
+        print_json(
+            {
+                "path": result.path,
+                "quarantined": result.quarantined,
+                "restored": result.restored or None,
+                "commit": result.commit,
+                "kept": result.kept_text,
+                "edited": result.edited,
+                "entries": result.entries,
+                "void": [f"cleared journal void {e['entry_id']} --reason …" for e in result.entries],
+            }
+        )
         return
     short, commit = result.quarantined.removeprefix("sha256:")[:12], result.commit[:10]
     if result.restored:
@@ -309,9 +315,13 @@ def roll_back_agent(
     if result.entries:
         count = count_noun(len(result.entries), "entry that stands", "entries that stand")
         print_message(f"It posted {count}. To void one: cleared journal void ID --reason …")
-        print_table(["entry", "date", "amount", "status", "description"],
-              ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in result.entries),
-              right=["amount"], wrap=["description"], empty="")  # fmt: skip
+        print_table(
+            ["entry", "date", "amount", "status", "description"],
+            ([e["entry_id"], e["date"], e["amount"], e["status"], e["description"]] for e in result.entries),
+            right=["amount"],
+            wrap=["description"],
+            empty="",
+        )
 
 
 SwitchReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it stays on record.")]
@@ -335,7 +345,7 @@ def enable_agent(
 
 
 def _switch_agent(name: str, reason: str, json: bool, workspace: Path | None, *, is_enabled: bool) -> None:
-    from cleared.proposals.agent_switch import switch_agent
+    from cleared.gate.proposals.agent_switch import switch_agent
 
     commit = switch_agent(open_host(workspace), name, is_enabled=is_enabled, reason=reason)
     if json:

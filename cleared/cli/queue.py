@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
-from cleared.cli.options import JsonOption, LegArguments, WorkspaceOption, open_host, parse_leg, read_clock
-from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
+from cleared.cli.options import (
+    JsonOption,
+    LegArguments,
+    WorkspaceOption,
+    open_host,
+    open_host_once,
+    parse_leg,
+    read_clock,
+)
 
 if TYPE_CHECKING:
     from cleared.review.decision_staging import DecisionResult
@@ -51,8 +60,9 @@ def show_cards(
     print_table(
         ["card", "kind", "entry", "since", "title"],
         zip(cards.ids, cards.kinds, cards.entries, [time[:10] for time in cards.times], cards.titles, strict=True),
-        wrap=["title", "since", "kind"], empty="Nothing waits for you.",
-    )  # fmt: skip
+        wrap=["title", "since", "kind"],
+        empty="Nothing waits for you.",
+    )
 
 
 @app.command("show")
@@ -93,6 +103,11 @@ CardIds = Annotated[
 ]
 
 
+MixedOption = Annotated[
+    bool, typer.Option("--mixed", help="Amounts of both signs are meant, such as wages less the tax withheld.")
+]
+
+
 def split_entry(
     entry: Annotated[
         str,
@@ -105,18 +120,21 @@ def split_entry(
     lines: LegArguments,
     counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME", help="Who it was.")] = None,
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    mixed: MixedOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Split an entry over several accounts: they take the place of all its accounts but the bank's.
 
-    The amounts sum to what the bank moved: positive for money out, negative for money in. Nothing is edited: a
-    correcting entry is posted, in one commit; in a closed month, on the first open day.
+    The amounts sum to what the bank moved: positive for money out, negative for money in; none is larger than that or
+    of the other sign, unless --mixed says so. Nothing is edited: a correcting entry is posted, in one commit; in a
+    closed month, on the first open day.
     """
     from cleared.review.correction_tests import correct_and_record
     from cleared.review.entry_decisions import Correction
 
-    correction = Correction(lines=tuple(parse_leg(text) for text in lines), counterparty=counterparty, note=note)
+    parts = tuple(parse_leg(text) for text in lines)
+    correction = Correction(lines=parts, counterparty=counterparty, note=note, mixed=mixed)
     _print_decision(correct_and_record(open_host(workspace), [entry], correction), json, "Split")
 
 
@@ -156,21 +174,28 @@ def correct_booked_entries(
     counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Instead of its tags.")] = None,
     note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    mixed: MixedOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Say what entries should have been. Nothing is edited: a correcting entry is posted, in one commit.
+    """Say what entries should have been, in one commit. No figure is edited: a correcting entry is posted.
 
-    A held bank line is posted as said. The correction becomes a test of the agent that made the entry.
+    A payee, tags and a note are changed where they stand, in a closed month too. A held bank line is
+    posted as said. The correction becomes a test of the agent that made the entry.
     """
     from cleared.cli.options import parse_day
     from cleared.review.correction_tests import correct_and_record
     from cleared.review.entry_decisions import Correction
 
     correction = Correction(
-        account, tuple(parse_leg(text, "--line") for text in line or ()), parse_day(date) if date else None,
-        counterparty, tuple(tag) if tag is not None else None, note,
-    )  # fmt: skip
+        account,
+        tuple(parse_leg(text, "--line") for text in line or ()),
+        parse_day(date) if date else None,
+        counterparty,
+        tuple(tag) if tag is not None else None,
+        note,
+        mixed,
+    )
     result = correct_and_record(open_host(workspace), ids, correction)
     _print_decision(result, json, "Corrected")
     if result.similar_cards and not json:
@@ -192,7 +217,8 @@ def reject_entries(
     """Say that entries should not stand; they are voided, or booked as personal."""
     from cleared.review.card_decisions import reject_cards as do
 
-    _print_decision(do(open_host(workspace), ids, reason, outcome.value if outcome else None, of), json, "Rejected")
+    host = open_host_once(workspace, json=json)
+    _print_decision(do(host, ids, reason, outcome.value if outcome else None, of), json, "Rejected")
 
 
 @app.command("answer")
@@ -222,7 +248,7 @@ def skip_waiting_cards(ids: CardIds, json: JsonOption = False, workspace: Worksp
     """Put cards behind all others; they wait still."""
     from cleared.review.card_decisions import skip_cards as do
 
-    _print_decision(do(open_host(workspace), ids), json, "Skipped")
+    _print_decision(do(open_host_once(workspace, json=json), ids), json, "Skipped")
 
 
 @app.command("agree")
@@ -255,20 +281,29 @@ def list_reviewers(json: JsonOption = False, workspace: WorkspaceOption = None) 
 @app.command("undo")
 def undo_decision(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what it would take back.")] = False,
+    older: Annotated[
+        bool, typer.Option("--older", help="Leave what was done since beside the books, such as a setting.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take it back without being asked.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Take back the last decision about the books, whichever command made it (queue …, journal void).
+    """Take back the last act, whatever it was: a decision about the books, a card put off, an approval of a script.
 
-    Can be repeated. Refused where it was pushed already, and where a period was closed since.
+    It names the act, and asks first where there is a terminal. An act that it does not take back is named, with the
+    command that does; nothing older is taken back instead. Can be repeated. Refused where it was pushed already, and
+    where a period was closed since.
     """
     from cleared.review.undo import undo_decision as do
 
-    result = do(open_host(workspace), dry_run=dry_run)
-    if dry_run and not json:
-        print_message(result.messages[0])
-    else:
-        _print_decision(result, json, "Taken back")
+    host = open_host(workspace) if dry_run else open_host_once(workspace, json=json)
+    asks = sys.stdin.isatty() and not yes and not json
+    named = do(host, dry_run=True, older=older) if dry_run or asks else None
+    if named is not None:
+        print_message(named.messages[0]) if not json else _print_decision(named, json, "Taken back")
+    if dry_run or (asks and not typer.confirm("Take it back?", err=True)):
+        return
+    _print_decision(do(host, act=named.act if named is not None else None, older=older), json, "Taken back")
 
 
 @app.command("expire")
@@ -282,8 +317,11 @@ def expire_questions(json: JsonOption = False, workspace: WorkspaceOption = None
     if json:
         print_json(ended.data())
     else:
-        rows = [*((c, f"takes {choice}") for c, choice in ended.answered.items()),
-                *((c, "rejected") for c in ended.rejected), *((c, "still waits") for c in ended.escalated)]  # fmt: skip
+        rows = [
+            *((c, f"takes {choice}") for c, choice in ended.answered.items()),
+            *((c, "rejected") for c in ended.rejected),
+            *((c, "still waits") for c in ended.escalated),
+        ]
         print_table(["card", "no answer in time"], rows, empty="No question's time has come.")
     for line in ended.messages:
         print_message(line)

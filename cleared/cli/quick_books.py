@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from cleared.cli.options import chosen_workspace, open_host
 
 if TYPE_CHECKING:
-    from cleared.books_index.current_books import CurrentBooks
-    from cleared.books_index.journal_index import JournalIndex
-    from cleared.books_index.open_cards import CardList
-    from cleared.reports.report_books import ReportBooks
+    from cleared.books.index.current_books import CurrentBooks
+    from cleared.books.index.journal_index import JournalIndex
+    from cleared.books.index.open_cards import CardList
+    from cleared.books.reports.report_books import ReportBooks
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def open_report_books(workspace: Path | None) -> Iterator[ReportBooks]:
     """What reports are made of. Raises ``WorkspaceError``."""
     current = _open_current(workspace)
     if current is not None:
-        from cleared.reports.report_books import ReportBooks
+        from cleared.books.reports.report_books import ReportBooks
 
         yield ReportBooks(current.journal, current.accounts, current.business, current.commit)
         return
@@ -50,8 +50,8 @@ def read_balances(
     """The trial balance, as ``queries.read_balances`` gives it, which is asked wherever there is a doubt."""
     current = _open_current(workspace)
     if current is not None and (account is None or account in {row.account_id for row in current.accounts}):
-        from cleared.books_index.balances import list_balances
-        from cleared.schema.days import parse_day, parse_month
+        from cleared.base.days import parse_day, parse_month
+        from cleared.books.index.balances import list_balances
 
         day = parse_day(as_of) if as_of else None
         year, number = parse_month(month) if month else (None, None)
@@ -64,7 +64,7 @@ def read_balances(
 def list_cards(workspace: Path | None, status: str) -> CardList:
     """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
     if status == "open":
-        from cleared.books_index.open_cards import read_open_cards
+        from cleared.books.index.open_cards import read_open_cards
         from cleared.workspace.workspace_root import find_workspace
 
         current = read_open_cards(find_workspace(chosen_workspace(workspace)))
@@ -76,7 +76,7 @@ def list_cards(workspace: Path | None, status: str) -> CardList:
 
 
 def _open_current(workspace: Path | None) -> CurrentBooks | None:
-    from cleared.books_index.current_books import open_current_books
+    from cleared.books.index.current_books import open_current_books
     from cleared.workspace.workspace_root import find_workspace
 
     return open_current_books(find_workspace(chosen_workspace(workspace)))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from cleared.decisions.receipt_filing import FiledReceipts
+    from cleared.changes.decisions.receipt_filing import FiledReceipts
 
 app = new_group()
 _MAX_LIKELY: Final = 5
@@ -46,7 +46,7 @@ def add_receipts(
     mail and PDF files (PDF needs pip install '.[receipts]'), from the text. A file of the inbox leaves it; any other
     stays where it is. Exits 1 where a file of the inbox was refused.
     """
-    from cleared.decisions.receipt_filing import file_inbox, file_receipt
+    from cleared.changes.decisions.receipt_filing import file_inbox, file_receipt
 
     host = open_host(workspace)
     if entry is not None and len(files or []) != 1:
@@ -56,15 +56,22 @@ def add_receipts(
         print_json(
             {
                 "receipts": [
-                    {"name": f.receipt.name, "sha256": f.receipt.sha256, "file": f.receipt.file, "new": f.is_new,
-                     "entries": list(f.receipt.entries), "proposed": f.proposed.entry_id if f.proposed else None,
-                     "likely": [payment.entry_id for payment in f.likely]}
-                    for result in results for f in result.filed
+                    {
+                        "name": f.receipt.name,
+                        "sha256": f.receipt.sha256,
+                        "file": f.receipt.file,
+                        "new": f.is_new,
+                        "entries": list(f.receipt.entries),
+                        "proposed": f.proposed.entry_id if f.proposed else None,
+                        "likely": [payment.entry_id for payment in f.likely],
+                    }
+                    for result in results
+                    for f in result.filed
                 ],
                 "refused": [{"name": name, "why": why} for result in results for name, why in result.refused],
                 "commits": [result.commit for result in results if result.commit],
             }
-        )  # fmt: skip
+        )
     else:
         _print_filed(results, inbox=not files)
     if any(result.refused for result in results):
@@ -73,7 +80,7 @@ def add_receipts(
 
 
 def _print_filed(results: list[FiledReceipts], *, inbox: bool) -> None:
-    from cleared.importers.receipt_text import can_read_pdf
+    from cleared.sandbox.pdf_text import can_read_pdf
 
     filed = [each for result in results for each in result.filed]
     for each in filed:
@@ -116,12 +123,19 @@ def list_kept_receipts(
     print_table(
         ["receipt", "name", "entries", "bytes", ""],
         (
-            (r["sha256"][:8], r["name"], _format_entries(r["entries"], r["voided"]), r["bytes"],
-             "" if r["is_here"] else "not in this clone")
+            (
+                r["sha256"][:8],
+                r["name"],
+                _format_entries(r["entries"], r["voided"]),
+                r["bytes"],
+                "" if r["is_here"] else "not in this clone",
+            )
             for r in data["receipts"]
         ),
-        right=["bytes"], wrap=["name"], empty="No receipt is kept." if not loose else "Each receipt has its entry.",
-    )  # fmt: skip
+        right=["bytes"],
+        wrap=["name"],
+        empty="No receipt is kept." if not loose else "Each receipt has its entry.",
+    )
     if data["inbox"]:
         print_message(f"{count_noun(len(data['inbox']), 'file')} in receipts/inbox/ to keep: cleared receipt add")
 
@@ -155,8 +169,10 @@ def list_payments_without_receipt(
     print_table(
         ["entry", "date", "amount", "text"],
         ((p["entry_id"], p["date"], p["amount"], p["text"]) for p in data["payments"]),
-        right=["amount"], wrap=["text"], empty="Each of these payments has its receipt.",
-    )  # fmt: skip
+        right=["amount"],
+        wrap=["text"],
+        empty="Each of these payments has its receipt.",
+    )
     if data["payments"]:
         count = count_noun(len(data["payments"]), "payment")
         print_message(f"{count} of {data['total']} {data['currency']} without a receipt.")
@@ -165,7 +181,7 @@ def list_payments_without_receipt(
 @app.command("link")
 def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Say which entry a kept receipt proves. One may prove several, and an entry may have several."""
-    from cleared.decisions.receipt_filing import link_receipt
+    from cleared.changes.decisions.receipt_filing import link_receipt
 
     commit = link_receipt(open_host(workspace), receipt, entry)
     print_line(f"{entry} has the receipt{f' ({commit[:10]})' if commit else ' already'}.")
@@ -174,7 +190,7 @@ def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: Wor
 @app.command("unlink")
 def unlink_from_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Take back that a receipt proves an entry. The receipt stays."""
-    from cleared.decisions.receipt_filing import unlink_receipt
+    from cleared.changes.decisions.receipt_filing import unlink_receipt
 
     print_line(f"{entry} has not that receipt any more ({unlink_receipt(open_host(workspace), receipt, entry)[:10]}).")
 
@@ -182,6 +198,6 @@ def unlink_from_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace:
 @app.command("remove")
 def remove_kept_receipt(receipt: ReceiptArgument, workspace: WorkspaceOption = None) -> None:
     """Keep a receipt no more. Where git had it, its history still has it."""
-    from cleared.decisions.receipt_filing import remove_receipt
+    from cleared.changes.decisions.receipt_filing import remove_receipt
 
     print_line(f"Removed ({remove_receipt(open_host(workspace), receipt)[:10]}).")

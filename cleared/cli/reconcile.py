@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.money import format_amount
+from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
-from cleared.terminal import escape_text, print_json, print_line, print_message
 
 if TYPE_CHECKING:
     from datetime import date as Day
@@ -49,7 +50,7 @@ def reconcile_with_bank(
         raise typer.BadParameter("give the statement's balance", param_hint="--balance")
     data = read_reconciliation(host, account, day, balance)
     if data["difference"] == "0" and not dry_run:
-        from cleared.decisions.reconciling import record_agreement
+        from cleared.changes.decisions.reconciling import record_agreement
 
         data["commit"] = record_agreement(host, account, day, parse_balance(host, balance))
     if json:
@@ -62,7 +63,7 @@ def reconcile_with_bank(
 
 
 def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json: bool) -> None:
-    from cleared.decisions.reconciling import withdraw_agreement
+    from cleared.changes.decisions.reconciling import withdraw_agreement
 
     commit = withdraw_agreement(host, account, day, reason)
     if json:
@@ -72,14 +73,16 @@ def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json
 
 
 def _print_reconciliation(data: dict[str, Any]) -> None:
-    from cleared.ledger.chart import OPENING_BALANCES
+    from cleared.books.ledger.chart import OPENING_BALANCES
 
     name = f"{data['account_id']} {data['account_name']}"
     if data["difference"] == "0":
         recorded = f" ({data['commit'][:10]})" if data.get("commit") else ""
         print_line(f"{name} agrees with the bank on {data['date']}: {data['stated']}{recorded}.")
+        _print_transit(data)
         return
     print_line(f"{name} on {data['date']}: the bank has {data['stated']}, the books {data['booked']}.")
+    _print_transit(data)
     since = f" They agreed on {data['since']}." if data["since"] else ""
     print_line(f"The difference is {data['difference']}.{since}")
     if data["opening"]:
@@ -103,3 +106,14 @@ def _print_reconciliation(data: dict[str, Any]) -> None:
         print_line("No set of rows explains it.")
     if data["gave_up"]:
         print_message(f"Not all was looked at: {data['gave_up']}.")
+
+
+def _print_transit(data: dict[str, Any]) -> None:
+    lines = data["in_transit"]
+    if lines:
+        amount = format_amount(sum((Decimal(line["amount"]) for line in lines), Decimal(0)))
+        where = "that is booked on another day" if len(lines) == 1 else "that are booked on other days"
+        print_line(
+            f"The books have {data['booked']}: {amount} of it is in transit, "
+            f"in {count_noun(len(lines), 'line')} {where}."
+        )

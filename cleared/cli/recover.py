@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import count_noun, print_json, print_line, print_message
+from cleared.cli.showing import DigestOption, Subject, taking_shown
+
+if TYPE_CHECKING:
+    from cleared.changes.lost_rows import LostRows
 
 
 def recover_rows(
     forget: Annotated[bool, typer.Option("--forget", help="It is meant to be gone: say no more of it.")] = False,
+    digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Bring back what git took from the branch of what runs and decisions had committed here, in one commit.
 
     git reset, git update-ref or a commit of old files can take entries, bank lines, cards and bank files out of the
-    branch. Every command then says so, and nothing is written until this one has been run.
+    branch. Every command then says so, and nothing is written until this one has been run. With --forget it shows what
+    is missing, and asks.
     """
-    from cleared.decisions.lost_row_recovery import forget_lost, recover_lost
+    from cleared.changes.decisions.lost_row_recovery import forget_lost, read_lost, recover_lost
 
     host = open_host(workspace)
     if forget:
-        lost = forget_lost(host)
+        lost = read_lost(host)
+        if lost is not None:
+            with taking_shown(host.root, _subject_of(lost), digest, json=json):
+                lost = forget_lost(host)
         if json:
             print_json({"forgotten": asdict(lost) if lost else None})
         else:
@@ -33,20 +42,44 @@ def recover_rows(
         return
     recovery = recover_lost(host)
     if json:
-        print_json({"lost": asdict(recovery.lost) if recovery.lost else None, "commit": recovery.commit or None,
-                  "files": recovery.files, "left": recovery.left_files})  # fmt: skip
+        print_json(
+            {
+                "lost": asdict(recovery.lost) if recovery.lost else None,
+                "commit": recovery.commit or None,
+                "files": recovery.files,
+                "left": recovery.left_files,
+            }
+        )
         return
     if recovery.lost is None:
         print_line("Nothing is missing.")
         return
-    lost_rows = recovery.lost
-    counts = (
-        (lost_rows.entries, "entries"),
-        (lost_rows.lines, "bank lines"),
-        (lost_rows.cards, "cards"),
-        (lost_rows.periods, "periods"),
-    )
-    counted = ", ".join(f"{len(ids)} {name}" for ids, name in counts if ids)
-    print_line(f"Brought back {counted} in {count_noun(len(recovery.files), 'file')} ({recovery.commit[:10]}).")
+    files = count_noun(len(recovery.files), "file")
+    print_line(f"Brought back {recovery.lost.summary} in {files} ({recovery.commit[:10]}).")
     for path in recovery.left_files:
         print_message(f"left as it is, somebody has changed it since: {path}")
+
+
+def _subject_of(lost: LostRows) -> Subject:
+    """What the branch has lost, to be forgotten."""
+    from cleared.changes.decisions.lost_row_recovery import SHOWN, digest_lost
+
+    digest = digest_lost(lost)
+    return Subject(
+        name=SHOWN,
+        title="what is missing",
+        digest=digest,
+        command="cleared recover --forget --digest ",
+        question="Is it meant to be gone?",
+        parts={"lost": lambda: _print_lost(lost)},
+    )
+
+
+def _print_lost(lost: LostRows) -> None:
+    """What is missing, in words, and each of it."""
+    print_line(f"{lost}.")
+    rows = {"entries": lost.entries, "bank lines": lost.lines, "cards": lost.cards, "periods": lost.periods}
+    rows["decisions"] = lost.decisions
+    for name, ids in rows.items():
+        if ids:
+            print_line(f"{name}: {', '.join(ids)}")

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_table
 
 app = new_group()
 
@@ -28,7 +28,7 @@ def add_test(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Keep what a run did as a test: a change that does otherwise is blocked from now on."""
-    from cleared.proposals.recorded_tests import add_test as do
+    from cleared.gate.proposals.recorded_tests import add_test as do
 
     corrections = {}
     for text in correct or ():
@@ -46,12 +46,15 @@ def add_test(
 @app.command("list")
 def list_tests(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the tests, and whether each is as it was approved."""
-    from cleared.proposals.proposal_history import list_tests
+    from cleared.gate.proposals.proposal_history import list_tests
 
     tests = list_tests(open_host(workspace))
     if json:
         print_json(tests)
         return
-    print_table(["test", "agent", "run", "state", "why"],
-          ((t["name"], t["agent"], t["run"], t["state"], t["why"]) for t in tests),
-          wrap=["why", "run"], empty="There are no tests yet: cleared test add RUN.")  # fmt: skip
+    print_table(
+        ["test", "agent", "run", "state", "why"],
+        ((t["name"], t["agent"], t["run"], t["state"], t["why"]) for t in tests),
+        wrap=["why", "run"],
+        empty="There are no tests yet: cleared test add RUN.",
+    )

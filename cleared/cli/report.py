@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import escape_lines, print_batches, print_line, print_message, print_table
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption
-from cleared.terminal import escape_lines, print_batches, print_line, print_message, print_table
 
 if TYPE_CHECKING:
-    from cleared.reports.report import Report
+    from cleared.books.reports.report import Report
 
 
 def show_report(
@@ -26,7 +26,8 @@ def show_report(
     period: Annotated[
         str | None,
         typer.Option(
-            "--period", metavar="PERIOD",
+            "--period",
+            metavar="PERIOD",
             help="2025, 2025-Q1, 2025-03, 2025-01..2025-03, FY2025 (default: the fiscal year of the newest entries).",
         ),
     ] = None,
@@ -47,13 +48,13 @@ def show_report(
     draft: Annotated[bool, typer.Option("--draft", help="Of taxes: even while entries wait for review.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Show a report of the books as they were last committed; entries that wait for review are named at its top.
 
     The general ledger, and every other report as CSV or JSON, is written while it is made.
     """
+    from cleared.books.reports.catalogue import ReportRequest, make_report
     from cleared.cli.quick_books import open_report_books
-    from cleared.reports.catalogue import ReportRequest, make_report
 
     chosen = _choose_format("json" if json else format, output)
     with open_report_books(workspace) as books:
@@ -63,7 +64,7 @@ def show_report(
         elif chosen == "table":
             _print_report(report)
         else:
-            from cleared.reports.renderings import join_texts, write_text
+            from cleared.books.reports.renderings import join_texts, write_text
 
             if chosen == "csv":
                 for warning in report.list_warnings():
@@ -91,9 +92,9 @@ def _choose_format(format: str | None, output: Path | None) -> str:
 
 
 def _write_report(report: Report, format: str, path: Path, force: bool, workspace: Path | None, places: int) -> None:
+    from cleared.books.reports.renderings import write_file
     from cleared.cli.options import chosen_workspace
     from cleared.exports.export_target import open_target
-    from cleared.reports.renderings import write_file
     from cleared.workspace.workspace_root import find_workspace
 
     with open_target(find_workspace(chosen_workspace(workspace)), path, force=force) as file:
@@ -104,7 +105,7 @@ def _write_report(report: Report, format: str, path: Path, force: bool, workspac
 
 
 def _print_report(report: Report) -> None:
-    from cleared.reports.cell_texts import format_cell, format_label
+    from cleared.books.reports.cell_texts import format_cell, format_label
 
     for line in report.list_heads():
         print_line(line)
@@ -129,7 +130,7 @@ def _print_long(report: Report) -> None:
     from collections.abc import Iterator, Sequence
     from itertools import islice
 
-    from cleared.reports.cell_texts import format_cell, format_label
+    from cleared.books.reports.cell_texts import format_cell, format_label
 
     titles = [report.label_title, *(c.title for c in report.columns)]
 
@@ -145,5 +146,6 @@ def _print_long(report: Report) -> None:
             yield [labels, *columns]
 
     right = [c.title for c in report.columns if c.kind in ("amount", "count")]
-    print_batches(titles, read_batches, right=right, wrap=[report.label_title, "counterparty"],
-                  empty="Nothing was booked.")  # fmt: skip
+    print_batches(
+        titles, read_batches, right=right, wrap=[report.label_title, "counterparty"], empty="Nothing was booked."
+    )

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import escape_text, print_message
 from cleared.cli.options import WorkspaceOption, open_host
-from cleared.terminal import escape_text, print_message
 
 INSTALL = "pip install '.[review]'"
 
@@ -40,8 +40,8 @@ def _is_full_terminal() -> bool:
 
 def _run_prompts(workspace: Path | None) -> None:
     from cleared.changes.host_cache import HostCache
+    from cleared.cli.tui.plain_prompts import PlainReview
     from cleared.review.card_actions import ActionExecutor
-    from cleared.tui.plain_prompts import PlainReview
 
     def ask(prompt: str) -> str | None:
         sys.stdout.write(escape_text(prompt))
@@ -57,11 +57,11 @@ def _run_prompts(workspace: Path | None) -> None:
 
 
 def _run_screen(workspace: Path | None) -> None:
-    from cleared.approvals.passphrase import asking_with
     from cleared.changes.host_cache import HostCache
+    from cleared.cli.tui.dialogs import passphrase_dialog
+    from cleared.cli.tui.screen import ReviewApp
     from cleared.review.card_actions import ActionExecutor
-    from cleared.tui.dialogs import passphrase_dialog
-    from cleared.tui.screen import ReviewApp
+    from cleared.trust.passphrase import asking_with
 
     progress_messages: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
     app = ReviewApp(

@@ -14,7 +14,7 @@ def run_bridge() -> None:
     """Run scripts for whoever holds the primitives: JSON-RPC 2.0 lines on stdin and stdout."""
     import sys
 
-    from cleared.bridge.server import serve_bridge
+    from cleared.sandbox.bridge.server import serve_bridge
 
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
 
@@ -27,7 +27,7 @@ def serve_rpc(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Offer this workspace's reading primitives and commands as JSON-RPC 2.0 lines; never decisions."""
-    from cleared.rpc.workspace_server import serve_socket, serve_stdio
+    from cleared.api.rpc.workspace_server import serve_socket, serve_stdio
 
     if stdio == (socket is not None):
         raise typer.BadParameter("give exactly one of --stdio and --socket PATH")

@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.short_text import shorten_text
+from cleared.base.terminal import print_fields, print_json, print_line, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_fields, print_json, print_line, print_table
 
 app = new_group()
 
@@ -26,7 +27,7 @@ def list_runs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the newest runs first."""
-    from cleared.queries import read_runs
+    from cleared.runs.run_queries import read_runs
 
     runs = read_runs(open_host(workspace), limit, agent)
     if json:
@@ -35,14 +36,22 @@ def list_runs(
     print_table(
         ["run", "agent", "status", "started", "ms", "entries", "cards", "message"],
         (
-            (r["run_id"], r["agent"], r["status"], r["started_at"], r["duration_ms"], r["entries"], r["cards"],
-             r["error"] or r["message"])
+            (
+                r["run_id"],
+                r["agent"],
+                r["status"],
+                r["started_at"],
+                r["duration_ms"],
+                r["entries"],
+                r["cards"],
+                r["error"] or r["message"],
+            )
             for r in runs
         ),
         right=["ms", "entries", "cards"],
         wrap=["message", "started", "ms", "agent"],
         empty="Nothing has run yet: cleared agent run NAME",
-    )  # fmt: skip
+    )
 
 
 @app.command("show")
@@ -57,7 +66,7 @@ def show_past_run(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a run: each primitive call, its script line, its result, its time."""
-    from cleared.queries import read_run
+    from cleared.runs.run_queries import read_run
 
     run = read_run(open_host(workspace), run_id)
     if json:
@@ -68,8 +77,11 @@ def show_past_run(
     for key in ("commits", "entries", "cards"):
         if run.get(key):
             value = run[key]
-            print_line(f"{key}: {', '.join(map(str, value[:20]))}{' …' if len(value) > 20 else ''}"
-                if isinstance(value, list) else f"{key}: {value}")  # fmt: skip
+            print_line(
+                f"{key}: {', '.join(map(str, value[:20]))}{' …' if len(value) > 20 else ''}"
+                if isinstance(value, list)
+                else f"{key}: {value}"
+            )
     if run.get("result") is not None:
         print_line(f"result: {jsonlib.dumps(run['result'], ensure_ascii=True)}")
     if run.get("error"):
@@ -92,7 +104,7 @@ def show_past_run(
         right=["#", "ms"],
         wrap=["result", "call"],
         empty=run.get("note") or "It made no calls.",
-    )  # fmt: skip
+    )
     for s in run.get("more_calls", ()):
         print_line(
             f"and {s['calls']:,} more calls of {s['name']} at {s['file']}:{s['line']}, between "
@@ -102,7 +114,7 @@ def show_past_run(
 
 def _preview(text: str, width: int) -> str:
     """The beginning of a long value on a terminal; in a pipe or a file all of it."""
-    return text if len(text) <= width or not sys.stdout.isatty() else text[: width - 1] + "…"
+    return shorten_text(text, width) if sys.stdout.isatty() else text
 
 
 def _call_arguments(text: str) -> str:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json_list
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption, parse_day
 from cleared.cli.quick_books import open_journal
-from cleared.terminal import print_json_list
 
 
 def search_entries(
@@ -29,17 +29,19 @@ def search_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Find entries of which all that is given holds. Upper and lower case are the same."""
-    from cleared.books_index.entry_selection import AmountRange, find_months, parse_amounts
-    from cleared.books_index.journal_index import EntryFilter
+    from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
+    from cleared.books.index.journal_index import EntryFilter
     from cleared.cli.journal import print_months
 
     amounts = parse_amounts(amount) if amount else AmountRange()
     if not (text or amount or start or end or account is not None):
         raise typer.BadParameter("say what to find: a text, --amount, --from, --to or --account")
     wanted = EntryFilter(
-        start=parse_day(start) if start else None, end=parse_day(end) if end else None, account=account,
+        start=parse_day(start) if start else None,
+        end=parse_day(end) if end else None,
+        account=account,
         text=text or None,
-    )  # fmt: skip
+    )
     with open_journal(workspace) as index:
         if json:
             print_json_list(d for entries, at in find_months(index, wanted, amounts) for d in entries.list_dicts(at))

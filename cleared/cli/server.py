@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_json
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
-from cleared.terminal import print_json
 
 if TYPE_CHECKING:
     from cleared.web.exposure import Exposure

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.errors import WorkspaceError
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.cli.service_manager import (
@@ -19,8 +21,6 @@ from cleared.cli.service_manager import (
     read_unit_file,
     uninstall_unit,
 )
-from cleared.errors import WorkspaceError
-from cleared.terminal import print_json, print_line, print_message
 
 app = new_group()
 
@@ -29,13 +29,12 @@ def _open_service(workspace: Path | None) -> Systemd | Launchd:
     """The manager of a workspace, whose settings may be broken."""
     from math import ceil
 
-    from cleared.config.loading import load_config_file
     from cleared.service.unit_file import STOP_SECONDS
-    from cleared.workspace.location import CONFIG_NAME, find_workspace
+    from cleared.workspace.location import find_workspace
 
     root = find_workspace(chosen_workspace(workspace))
     try:
-        timeout = load_config_file(root / CONFIG_NAME).sandbox.timeout
+        timeout = open_host(root, tells_waiting=False).config.sandbox.timeout
     except WorkspaceError:
         timeout = 0.0
     return choose_manager(root, max(STOP_SECONDS, ceil(timeout) + CALL_SECONDS))
@@ -73,9 +72,17 @@ def show_service_status(json: JsonOption = False, workspace: WorkspaceOption = N
     current = before == unit.text.encode()
     if json:
         print_json(
-            {"name": unit.name, "file": str(unit.path), "installed": before is not None, "current": current,
-             "running": running, "state": state, "pid": pid, "problem": problem}
-        )  # fmt: skip
+            {
+                "name": unit.name,
+                "file": str(unit.path),
+                "installed": before is not None,
+                "current": current,
+                "running": running,
+                "state": state,
+                "pid": pid,
+                "problem": problem,
+            }
+        )
         return
     if before is None:
         print_line(f"{unit.name} is not installed.")

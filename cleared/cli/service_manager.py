@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cleared.errors import WorkspaceError
-from cleared.safe_files import write_atomic
-from cleared.terminal import print_json, print_line, print_message
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import write_atomic
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:
@@ -125,9 +125,14 @@ def _run_manager(argv: list[str], seconds: float = CALL_SECONDS) -> str:
         raise ProgramMissing(f"{argv[0]} is not installed")
     try:
         process = subprocess.run(
-            [program, *argv[1:]], capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, check=False,
-            text=True, errors="replace",
-        )  # fmt: skip
+            [program, *argv[1:]],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+            text=True,
+            errors="replace",
+        )
     except subprocess.TimeoutExpired:
         raise ManagerUnreachable(f"{' '.join(argv)} did not end within {seconds:g} seconds") from None
     except OSError as error:
@@ -139,9 +144,13 @@ def _run_manager(argv: list[str], seconds: float = CALL_SECONDS) -> str:
 
 
 def choose_manager(
-    root: Path, stop_seconds: int, *, arguments: tuple[str, ...] = ("up",), installed_by: str = "cleared service",
+    root: Path,
+    stop_seconds: int,
+    *,
+    arguments: tuple[str, ...] = ("up",),
+    installed_by: str = "cleared service",
     variables: Mapping[str, str] | None = None,
-) -> Systemd | Launchd:  # fmt: skip
+) -> Systemd | Launchd:
     """The service manager of this system, for a command of cleared. ``variables``: more for its environment.
 
     Raises ``WorkspaceError`` where there is none that is known.
@@ -164,8 +173,8 @@ def choose_manager(
 
 def _service_environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
-    from cleared.approvals.keys import cleared_home
-    from cleared.approvals.workspace_pin import UNATTENDED
+    from cleared.trust.clone_marks import UNATTENDED
+    from cleared.trust.keys import cleared_home
 
     environment: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.options import JsonOption, read_clock
-from cleared.terminal import print_json, print_line, print_message
 
 
 class Entity(StrEnum):
@@ -62,6 +62,6 @@ def run_demo(
     json: JsonOption = False,
 ) -> None:
     """Make a sample workspace with six months of bank files, and walk through the main job."""
-    from cleared.demo.walkthrough import run_demo
+    from cleared.cli.demo.walkthrough import run_demo
 
     run_demo(directory, json)

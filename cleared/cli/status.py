@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
-from cleared.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 
 if TYPE_CHECKING:
     pass
@@ -62,6 +62,8 @@ def _print_status(status: dict[str, Any]) -> None:
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
             ("confinement", status["confinement"] or "known while it is up"),
             ("notifications", _notification_text(status["notifications"])),
+            ("backup", status["backup"]["summary"]),
+            *([("not pushed", unpushed)] if (unpushed := status["backup"]["unpushed_summary"]) else []),
         ]
     )
     print_line("")
@@ -72,14 +74,19 @@ def _print_status(status: dict[str, Any]) -> None:
     print_table(
         ["agent", "starts on", "state", "last run", "ended", "next"],
         (
-            (a["name"], ", ".join(a["on"]), "held" if a["held"] else a["state"],
-             a["last_run"]["at"] if a["last_run"] else "never", a["last_run"]["status"] if a["last_run"] else "",
-             a["next_due"] or "")
+            (
+                a["name"],
+                ", ".join(a["on"]),
+                "held" if a["held"] else a["state"],
+                a["last_run"]["at"] if a["last_run"] else "never",
+                a["last_run"]["status"] if a["last_run"] else "",
+                a["next_due"] or "",
+            )
             for a in status["agents"]
         ),
         wrap=["starts on", "next", "last run"],
         empty="No agent starts by itself: see trigger: in its header.",
-    )  # fmt: skip
+    )
     if status["trouble"]:
         print_line("")
     for line in status["trouble"]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from cleared.base.errors import ExitCode
+from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.errors import ExitCode
-from cleared.terminal import print_fields, print_json, print_line, print_message, print_table
-
-if TYPE_CHECKING:
-    from cleared.orchestrator.task_completion import TaskOutcome
-    from cleared.orchestrator.task_planning import Planned
+from cleared.cli.guiding import take_guiding_texts
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.showing import DigestOption
+from cleared.cli.task_output import outcome_data, print_outcome, print_planned, print_recorded, safe_output
+from cleared.cli.task_sealing import sealing_shown
 
 app = new_group()
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T-001.")]
@@ -25,8 +25,8 @@ Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What th
 @app.command("init")
 def begin_ledger(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Begin the ledger of tasks, an empty file, with the skill that reads it. What is there stays as it is."""
-    from cleared.orchestrator.task_planning import begin_ledger as begin
-    from cleared.tasks.task_ledger import LEDGER
+    from cleared.jobs.tasks.task_ledger import LEDGER
+    from cleared.work.task_runs.task_planning import begin_ledger as begin
 
     is_new, commit = begin(open_host(workspace))
     if json:
@@ -41,20 +41,25 @@ def plan_tasks(
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="A JSON list of tasks, or - for standard input.")
     ] = None,
+    digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Take in a JSON list of tasks, all or none; without FILE those that lie in docs/tasks, as they are there.
 
-    With it you take their verification commands: this machine will run them. A task that was altered since, or came
-    from elsewhere, is refused until you say this again.
+    With it you take their verification commands: this machine will run them. So each that is new or changed is shown,
+    and you are asked; in a script what a commit brought needs its digest. A task that was altered since, or came from
+    elsewhere, is refused until you say this again.
     """
-    from cleared.orchestrator.task_planning import plan_tasks as plan
-    from cleared.orchestrator.task_planning import read_plan
+    from cleared.work.task_runs.task_planning import plan_tasks as plan
+    from cleared.work.task_runs.task_planning import read_plan
 
     host = open_host(workspace)
     tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
-    _print_planned(plan(host, tasks), json)
+    command = f"cleared task plan{f' {file}' if file is not None else ''}"
+    with sealing_shown(host, tasks, digest, command, json=json, file=file or ""):
+        planned = plan(host, tasks)
+    print_planned(planned, json)
 
 
 @app.command("add")
@@ -65,21 +70,26 @@ def add_task(
     card: Annotated[
         str | None, typer.Option("--card", metavar="CARD", help="Instead: the card of a task that a script proposes.")
     ] = None,
+    digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Take in one new task. With it you take its verification command: this machine will run it."""
-    from cleared.orchestrator.task_planning import add_proposed_task
-    from cleared.orchestrator.task_planning import add_task as add
-    from cleared.tasks.task_definition import parse_task
+    from cleared.jobs.tasks.task_definition import parse_task
+    from cleared.work.task_runs.task_planning import add_task as add
+    from cleared.work.task_runs.task_planning import read_proposed_task
 
     if (file is None) == (card is None):
         raise typer.BadParameter("give FILE, or --card CARD")
     host = open_host(workspace)
-    if card is not None:
-        _print_planned(add_proposed_task(host, card), json)
-    elif file is not None:
-        _print_planned(add(host, parse_task(_read_input(file), "-" if file == "-" else Path(file).name)), json)
+    if file is not None:
+        task, card_id = parse_task(_read_input(file), "-" if file == "-" else Path(file).name), None
+    else:
+        task, card_id = read_proposed_task(host, str(card))
+    command = f"cleared task add {file if file is not None else f'--card {card}'}"
+    with sealing_shown(host, [task], digest, command, json=json, file=file or ""):
+        planned = add(host, task, card=card_id)
+    print_planned(planned, json)
 
 
 @app.command("list")
@@ -89,7 +99,7 @@ def list_tasks(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the tasks and their newest states, in the order of their ids."""
-    from cleared.orchestrator.task_reports import list_tasks as read
+    from cleared.work.task_runs.task_reports import list_tasks as read
 
     rows = read(open_host(workspace), status)
     if json:
@@ -97,10 +107,20 @@ def list_tasks(
         return
     print_table(
         ["task", "status", "title", "requires", "since", "summary"],
-        ((r["id"], r["status"] or "not in the ledger", r["title"], ", ".join(r["requires"]),
-          (r["updated_at"] or "")[:16].replace("T", " "), r["summary"]) for r in rows),
-        wrap=["title", "summary", "requires"], empty="There are no tasks: cleared task add FILE.",
-    )  # fmt: skip
+        (
+            (
+                r["id"],
+                r["status"] or "not in the ledger",
+                r["title"],
+                ", ".join(r["requires"]),
+                (r["updated_at"] or "")[:16].replace("T", " "),
+                r["summary"],
+            )
+            for r in rows
+        ),
+        wrap=["title", "summary", "requires"],
+        empty="There are no tasks: cleared task add FILE.",
+    )
 
 
 @app.command("show")
@@ -113,12 +133,12 @@ def show_task(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a task: its definition, its newest line, whether it is sealed here, how large its briefing is."""
-    from cleared.orchestrator.task_reports import describe_task, write_briefing
+    from cleared.work.task_runs.task_reports import describe_task, write_briefing
 
     host = open_host(workspace)
     if briefing:
         text = write_briefing(host, task)
-        sys.stdout.write(_safe_output(text) if sys.stdout.isatty() else text)
+        sys.stdout.write(safe_output(text) if sys.stdout.isatty() else text)
         return
     found = describe_task(host, task)
     if json:
@@ -130,7 +150,7 @@ def show_task(
 @app.command("next")
 def show_next(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Print the id of the task that comes next. Exits 6 where all are completed, 7 where none is ready."""
-    from cleared.orchestrator.task_reports import find_next
+    from cleared.work.task_runs.task_reports import find_next
 
     found = find_next(open_host(workspace))
     if json:
@@ -158,9 +178,9 @@ def claim_task(
     """Claim a task that is ready, to work on it in this workspace; then: cleared task done."""
     from dataclasses import asdict
 
-    from cleared.approvals.person_only import refuse_in_job
     from cleared.changes.host import current_user
-    from cleared.orchestrator.task_claims import claim_task as claim
+    from cleared.trust.person_only import refuse_in_job
+    from cleared.work.task_runs.task_claims import claim_task as claim
 
     refuse_in_job()
     made = claim(open_host(workspace), task, by or current_user(), worker_pid=pid)
@@ -181,17 +201,26 @@ def verify_task(task: TaskId, json: JsonOption = False, workspace: WorkspaceOpti
 
     It runs in a copy with the changed files, without network, for ten minutes at most, and can write only there.
     """
-    from cleared.approvals.person_only import refuse_in_job
-    from cleared.orchestrator.task_completion import verify_task as verify
+    from cleared.trust.person_only import refuse_in_job
+    from cleared.work.task_runs.task_completion import verify_task as verify
 
     refuse_in_job()
     result, delta = verify(open_host(workspace), task)
     if json:
-        print_json({"id": task, "passed": result.passed, "exit_code": result.exit_code, "reason": result.reason or None,
-                    "output": result.output, "output_bytes": result.total, "confined": result.is_confined,
-                    "delta": delta.to_json_object()})  # fmt: skip
+        print_json(
+            {
+                "id": task,
+                "passed": result.passed,
+                "exit_code": result.exit_code,
+                "reason": result.reason or None,
+                "output": result.output,
+                "output_bytes": result.total,
+                "confined": result.is_confined,
+                "delta": delta.to_json_object(),
+            }
+        )
     else:
-        sys.stdout.write(_safe_output(result.output))
+        sys.stdout.write(safe_output(result.output))
         print_message(f"{task}: {'passed' if result.passed else 'not passed'} ({result.summary})")
     sys.stdout.flush()
     raise typer.Exit(ExitCode.DONE if result.passed else ExitCode.FAILED)
@@ -205,20 +234,20 @@ def finish_task(
 
     Scripts, settings, tests, rules and templates among the changes become a proposal.
     """
-    from cleared.approvals.person_only import refuse_in_job
-    from cleared.orchestrator.task_completion import complete_task
+    from cleared.trust.person_only import refuse_in_job
+    from cleared.work.task_runs.task_completion import complete_task
 
     refuse_in_job()
-    _print_outcome(complete_task(open_host(workspace), task, summary=summary), json)
+    print_outcome(complete_task(open_host(workspace), task, summary=summary), json)
 
 
 @app.command("fail")
 def fail_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Record that a task failed, or that a completed one no longer holds: what requires it waits."""
-    from cleared.approvals.person_only import refuse_in_job
     from cleared.changes.host import current_user
-    from cleared.orchestrator.task_completion import fail_task as fail
-    from cleared.orchestrator.task_recording import read_task_set
+    from cleared.trust.person_only import refuse_in_job
+    from cleared.work.task_runs.task_completion import fail_task as fail
+    from cleared.work.task_runs.task_recording import read_task_set
 
     refuse_in_job()
     host = open_host(workspace)
@@ -235,23 +264,23 @@ def retry_task(
     task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Have a failed or blocked task tried again, or take a claim back: it is pending."""
-    from cleared.orchestrator.task_decisions import retry_task as retry
+    from cleared.work.task_runs.task_decisions import retry_task as retry
 
-    _print_recorded(retry(open_host(workspace), task, summary), json)
+    print_recorded(retry(open_host_once(workspace, json=json), task, summary), json)
 
 
 @app.command("skip")
 def skip_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Leave a task, with a reason (--summary): it is blocked, and what requires it waits until somebody retries it."""
-    from cleared.orchestrator.task_decisions import skip_task as skip
+    from cleared.work.task_runs.task_decisions import skip_task as skip
 
-    _print_recorded(skip(open_host(workspace), task, summary), json)
+    print_recorded(skip(open_host(workspace), task, summary), json)
 
 
 @app.command("archive")
 def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Move the completed tasks into docs/tasks/ARCHIVE.jsonl, where there are more than ten; they go on counting."""
-    from cleared.orchestrator.task_archive import archive_tasks as archive
+    from cleared.work.task_runs.task_archive import archive_tasks as archive
 
     moved, commit = archive(open_host(workspace))
     if json:
@@ -263,7 +292,7 @@ def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -
 @app.command("check")
 def check_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Check the task files, what they require and name, their seals, and every line of the ledger; exits 1 for any."""
-    from cleared.orchestrator.task_checks import check_tasks as check
+    from cleared.work.task_runs.task_checks import check_tasks as check
 
     findings = check(open_host(workspace))
     if json:
@@ -292,31 +321,43 @@ def run_tasks(
         bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
     ] = False,
     most: Annotated[int | None, typer.Option("--max", min=1, help="How many tasks at the most.")] = None,
+    digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have a worker do the tasks, one at a time: claim, brief, work, verify, record. Ends when all are done or none is
     ready.
 
-    It works in a private clone; only an engine has the network. Exits 6 where all are done, 7 where none is ready, 0
-    after --max.
+    It works in a private clone; only an engine has the network. What tells an engine what to do (skills, rules/,
+    AGENTS.md …) and is not known here yet is shown in full, and you are asked. Exits 6 where all are done, 7 where none
+    is ready, 0 after --max.
     """
     import signal
 
-    from cleared.approvals.person_only import refuse_in_job
-    from cleared.orchestrator.task_run import run_tasks as run
-    from cleared.orchestrator.workers import choose_worker
+    from cleared.trust.person_only import refuse_in_job
+    from cleared.work.task_runs.engine_worker import EngineWorker
+    from cleared.work.task_runs.task_recording import list_skill_files
+    from cleared.work.task_runs.task_run import run_tasks as run
+    from cleared.work.task_runs.workers import choose_worker
 
     refuse_in_job()
     host = open_host(workspace)
+    worker = choose_worker(host, command, agent, engine, allow_ai=allow_ai)
+    if isinstance(worker, EngineWorker):
+        take_guiding_texts(host, digest, f"cleared task run --engine {worker.engine}", more=list_skill_files(host))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        report = run(host, choose_worker(host, command, agent, engine, allow_ai=allow_ai), most=most)
+        report = run(host, worker, most=most)
     finally:
         signal.signal(signal.SIGTERM, before)
     if json:
-        print_json({"state": report.state, "reasons": list(report.reasons),
-                    "tasks": [_outcome_data(outcome) for outcome in report.outcomes]})  # fmt: skip
+        print_json(
+            {
+                "state": report.state,
+                "reasons": list(report.reasons),
+                "tasks": [outcome_data(outcome) for outcome in report.outcomes],
+            }
+        )
     else:
         for outcome in report.outcomes:
             print_line(f"{outcome.task_id} {outcome.status}")
@@ -327,9 +368,9 @@ def run_tasks(
 
 
 def _read_input(file: str) -> bytes:
-    from cleared.errors import UsageError
-    from cleared.orchestrator.task_planning import MAX_PLAN_BYTES
-    from cleared.safe_files import read_stable
+    from cleared.base.errors import UsageError
+    from cleared.base.safe_files import read_stable
+    from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES
 
     if file != "-":
         return read_stable(Path(file), MAX_PLAN_BYTES)[0]
@@ -337,51 +378,3 @@ def _read_input(file: str) -> bytes:
     if len(data) > MAX_PLAN_BYTES:
         raise UsageError(f"standard input has more than {MAX_PLAN_BYTES:,} bytes")
     return data
-
-
-def _print_planned(planned: Planned, json: bool) -> None:
-    if json:
-        print_json({"added": list(planned.added), "changed": list(planned.changed), "sealed": list(planned.sealed),
-                    "commit": planned.commit})  # fmt: skip
-        return
-    for noun, ids in (("added", planned.added), ("changed", planned.changed), ("sealed", planned.sealed)):
-        if ids:
-            print_line(f"{noun}: {', '.join(ids)}")
-    if not (planned.added or planned.changed or planned.sealed):
-        print_line("nothing was to be done")
-    print_message("Next: cleared task next.")
-
-
-def _print_recorded(recorded: Any, json: bool) -> None:
-    line = recorded.lines[0]
-    if json:
-        print_json({**line.to_json_object(), "commit": recorded.commit})
-    else:
-        print_line(f"{line.id} is {line.status} ({str(recorded.commit)[:10]})")
-
-
-def _print_outcome(outcome: TaskOutcome, json: bool) -> None:
-    """What became of a task; exits 1 where it failed."""
-    if json:
-        print_json(_outcome_data(outcome))
-    else:
-        print_line(f"{outcome.task_id} is {outcome.status} ({str(outcome.commit)[:10]})")
-        if outcome.status != "completed":
-            print_message(outcome.summary)
-        if outcome.proposal:
-            print_message(f"Next: cleared agent diff {outcome.proposal}, then approve or reject it.")
-    sys.stdout.flush()
-    raise typer.Exit(ExitCode.DONE if outcome.status == "completed" else ExitCode.FAILED)
-
-
-def _outcome_data(outcome: TaskOutcome) -> dict[str, Any]:
-    return {
-        "id": outcome.task_id, "status": outcome.status, "summary": outcome.summary, "delta": dict(outcome.delta),
-        "commit": outcome.commit, "proposal": outcome.proposal, "warnings": list(outcome.warnings),
-    }  # fmt: skip
-
-
-def _safe_output(text: str) -> str:
-    from cleared.terminal import escape_lines
-
-    return escape_lines(text.rstrip("\n")) + "\n" if text.strip() else ""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import count_noun, print_json, print_line, print_message
 
 if TYPE_CHECKING:
-    from cleared.proposals.teaching import Lesson
+    from cleared.gate.proposals.teaching import Lesson
 
 
 def teach_vendor(
@@ -39,16 +39,20 @@ def teach_vendor(
     Shows every past line with these words, and what the change would have done on your own books. Enter approves it.
     It is left as a card where reviewers decide, where more would change than that, and without a terminal.
     """
-    from cleared.cli.proposals import note_edited
-    from cleared.proposals.approval import approve_proposal
-    from cleared.proposals.teaching import propose_vendor
+    from cleared.changes.decisions.shown_cards import expecting
+    from cleared.cli.proposal_output import note_edited
+    from cleared.gate.proposals.approval import approve_proposal
+    from cleared.gate.proposals.teaching import propose_vendor
 
     host = open_host(workspace)
     lesson = propose_vendor(host, words, account, vendor=vendor, agent=agent)
     if not json:
         _print_lesson(lesson)
     approves = not lesson.doubts and (yes or (not json and _asks_and_agrees()))
-    outcome = approve_proposal(host, lesson.proposal.folder) if approves else None
+    outcome = None
+    if approves:
+        with expecting({lesson.proposal.folder: lesson.proposal.digest_shown()}):
+            outcome = approve_proposal(host, lesson.proposal.folder)
     commit = outcome.commit if outcome is not None else None
     for path in outcome.edited if outcome is not None else ():
         note_edited(path)
@@ -72,8 +76,8 @@ def _asks_and_agrees() -> bool:
 
 
 def _print_lesson(lesson: Lesson) -> None:
-    from cleared.proposals.teaching import describe_lines
-    from cleared.terminal import escape_text
+    from cleared.base.terminal import escape_text
+    from cleared.gate.proposals.teaching import describe_lines
 
     words = escape_text(lesson.row.words)
     count = count_noun(len(lesson.lines), "past line has", "past lines have")
@@ -87,7 +91,7 @@ def _print_lesson(lesson: Lesson) -> None:
 
 def _print_waiting(lesson: Lesson) -> None:
     """What to say to have the entries that wait already put right, too: nothing of the past changes by itself."""
-    from cleared.terminal import escape_text
+    from cleared.base.terminal import escape_text
 
     waiting = [entry_id for line in lesson.lines for entry_id in line.waiting]
     others = [i for line in lesson.lines if line.accounts != str(lesson.row.account) for i in line.waiting]
@@ -102,12 +106,22 @@ def _print_waiting(lesson: Lesson) -> None:
 
 def _lesson_data(lesson: Lesson, commit: str | None) -> dict[str, object]:
     return {
-        "words": lesson.row.words, "vendor": lesson.row.vendor, "account_id": lesson.row.account,
-        "agent": lesson.agent, "proposal": lesson.proposal.id, "difference": lesson.difference,
+        "words": lesson.row.words,
+        "vendor": lesson.row.vendor,
+        "account_id": lesson.row.account,
+        "agent": lesson.agent,
+        "proposal": lesson.proposal.id,
+        "difference": lesson.difference,
         "lines": [
-            {"date": line.day.isoformat(), "amount": str(line.amount), "description": line.description,
-             "accounts": line.accounts, "waiting": list(line.waiting)}
+            {
+                "date": line.day.isoformat(),
+                "amount": str(line.amount),
+                "description": line.description,
+                "accounts": line.accounts,
+                "waiting": list(line.waiting),
+            }
             for line in lesson.lines
         ],
-        "doubts": list(lesson.doubts), "commit": commit,
-    }  # fmt: skip
+        "doubts": list(lesson.doubts),
+        "commit": commit,
+    }

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message, print_table
 
 app = new_group()
 
@@ -46,9 +46,10 @@ def list_client_tokens(json: JsonOption = False, workspace: WorkspaceOption = No
         print_json([{"name": each.name, "scope": each.scope, "made": each.made} for each in tokens])
         return
     print_table(
-        ["name", "scope", "made"], ((each.name, each.scope, each.made) for each in tokens),
+        ["name", "scope", "made"],
+        ((each.name, each.scope, each.made) for each in tokens),
         empty="No program has a token. Make one: cleared token add NAME.",
-    )  # fmt: skip
+    )
 
 
 @app.command("remove")

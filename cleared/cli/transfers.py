@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.completion import complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_table
 
 
 class TransferGroup(DefaultingGroup):
@@ -44,8 +44,10 @@ def list_transfers(json: JsonOption = False, workspace: WorkspaceOption = None) 
         print_table(
             ["entry", "date", "account", "amount", "text"],
             ((s["entry_id"], s["date"], s["account_id"], s["amount"], s["text"]) for s in data["unpaired"]),
-            right=["amount"], wrap=["text"], empty="",
-        )  # fmt: skip
+            right=["amount"],
+            wrap=["text"],
+            empty="",
+        )
     if data["proposed"]:
         print_line("")
         _print_pairs("Perhaps one transfer (cleared transfers pair ENTRY ENTRY):", data["proposed"], "")
@@ -57,12 +59,22 @@ def _print_pairs(heading: str, pairs: Sequence[dict[str, Any]], empty: str) -> N
     print_table(
         ["out", "date", "account", "in", "date", "account", "amount", "text"],
         (
-            (p["out"]["entry_id"], p["out"]["date"], p["out"]["account_id"], p["in"]["entry_id"], p["in"]["date"],
-             p["in"]["account_id"], p["in"]["amount"], p["out"]["text"])
+            (
+                p["out"]["entry_id"],
+                p["out"]["date"],
+                p["out"]["account_id"],
+                p["in"]["entry_id"],
+                p["in"]["date"],
+                p["in"]["account_id"],
+                p["in"]["amount"],
+                p["out"]["text"],
+            )
             for p in pairs
         ),
-        right=["amount"], wrap=["text"], empty=empty,
-    )  # fmt: skip
+        right=["amount"],
+        wrap=["text"],
+        empty=empty,
+    )
 
 
 @app.command("pair")

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message, print_table
+from cleared.base.terminal import print_json, print_line, print_message, print_table
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.showing import DigestOption, Subject, note_shown, taking_shown
 
 if TYPE_CHECKING:
-    from cleared.approvals.workspace_pin import WorkspaceIdentity
     from cleared.changes.host import Host
-    from cleared.proposals.clone_trust import Signatory
+    from cleared.gate.proposals.clone_trust import Signatory
+    from cleared.trust.workspace_pin import WorkspaceIdentity
 
 
 def trust_clone(
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust all that is shown, without being asked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask: only what --digest names is taken.")] = False,
+    digest: DigestOption = "",
     list_: Annotated[bool, typer.Option("--list", help="Only show who approved what.")] = False,
     same_books: Annotated[
         bool,
@@ -28,6 +31,9 @@ def trust_clone(
         bool,
         typer.Option("--new-books", help="These were made from others (a template): give them an id of their own."),
     ] = False,
+    forget: Annotated[
+        str, typer.Option("--forget", metavar="KEY", help="What was signed with it counts no more on this machine.")
+    ] = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -37,45 +43,78 @@ def trust_clone(
     something is not trusted yet and nobody said yes. Where nobody can be asked, CLEARED_TRUST=ID,… in the environment
     does as if the clones of these books were pinned.
     """
-    from cleared.errors import PolicyError
-    from cleared.proposals.clone_trust import list_signatories, read_identity, trust_keys
+    from cleared.base.errors import PolicyError
+    from cleared.gate.proposals.clone_trust import list_signatories, read_identity, trust_signatories
 
     if new_books and (same_books or list_):
         raise typer.BadParameter("it goes with neither --same-books nor --list", param_hint="--new-books")
-    host = open_host(workspace)
+    if forget and (new_books or same_books or list_):
+        raise typer.BadParameter("it stands alone", param_hint="--forget")
+    host = open_host_once(workspace, json=json) if new_books else open_host(workspace)
     if new_books:
         _make_new_books(host, json)
         return
+    if forget:
+        _forget_key(host, forget, json)
+        return
     identity, signatories = read_identity(host), list_signatories(host)
     waiting = [s for s in signatories if not s.trusted]
-    open_ = bool(waiting) or (bool(identity.id) and not identity.pinned) or identity.problem is not None
-    if not list_ and open_ and not yes and sys.stdin.isatty() and sys.stdout.isatty() and not json:
-        _print_signatories(identity, waiting)
-        yes = typer.confirm("Do these approvals count on this machine?", default=False)
-    if yes and open_ and not list_:
-        trust_keys(host, [s.key for s in waiting], same_books=same_books)
-        identity, signatories, open_ = read_identity(host), list_signatories(host), False
+    refusal: PolicyError | None = None
+    subject = _subject_of(identity, waiting, same_books)
+    if list_:
+        note_shown(host.root, subject.digest, "printed")
+    elif waiting or (identity.id and not identity.pinned) or identity.problem is not None:
+        try:
+            if identity.problem is not None and not identity.used_elsewhere and not same_books:
+                raise identity.problem
+            with taking_shown(host.root, subject, digest, json=json or yes):
+                trust_signatories(host, same_books=same_books)
+            identity, signatories = read_identity(host), list_signatories(host)
+        except PolicyError as error:
+            refusal = error
     if json:
-        print_json([{"key": s.key, "names": s.names, "paths": s.paths, "first": s.first, "last": s.last,
-                   "trusted": s.trusted, "runs": s.is_run_key} for s in signatories])  # fmt: skip
-    else:
+        print_json(
+            [
+                {
+                    "key": s.key,
+                    "names": s.names,
+                    "paths": s.paths,
+                    "first": s.first,
+                    "last": s.last,
+                    "trusted": s.trusted,
+                    "runs": s.is_run_key,
+                }
+                for s in signatories
+            ]
+        )
+    elif refusal is None:
         _print_signatories(identity, signatories)
-    if not list_ and open_:
-        option = " --same-books" if same_books else ""
-        refusal = identity.problem if identity.problem is not None and not same_books else PolicyError(
-            "the approvals of these keys do not count on this machine yet" if signatories else
-            "this clone is not trusted on this machine yet",
-            remedy=f"To trust them: cleared trust{option} --yes.",
-        )  # fmt: skip
-        if not json:
-            raise refusal
+    if refusal is not None and not json:
+        raise refusal
+    if refusal is not None:
         print_message(f"cleared: {refusal}")
         sys.stdout.flush()
         raise typer.Exit(int(refusal.exit_code))
 
 
+def _subject_of(identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_books: bool) -> Subject:
+    """Who signed here, to be trusted."""
+    from cleared.gate.proposals.clone_trust import SHOWN, digest_signatories
+
+    digest = digest_signatories(identity, waiting)
+    return Subject(
+        name=SHOWN,
+        title="who signed here",
+        digest=digest,
+        command=f"cleared trust {'--same-books ' if same_books else ''}--digest ",
+        question="Do these approvals count on this machine?",
+        lets_in=True,
+        parts={"signatories": lambda: _print_signatories(identity, waiting)},
+    )
+
+
 def _make_new_books(host: Host, json: bool) -> None:
-    from cleared.proposals.new_books import make_new_books
+    from cleared.gate.proposals.new_books import make_new_books
 
     made = make_new_books(host)
     if json:
@@ -86,7 +125,18 @@ def _make_new_books(host: Host, json: bool) -> None:
         print_line(f"  counts as before: {path}")
 
 
-def _print_signatories(identity: WorkspaceIdentity, signatories: list[Signatory]) -> None:
+def _forget_key(host: Host, text: str, json: bool) -> None:
+    from cleared.gate.proposals.clone_trust import forget_key
+
+    key, whose = forget_key(host, text)
+    if json:
+        print_json({"key": key, "whose": whose})
+        return
+    print_line(f"The key {key.removeprefix('ed25519:')[:16]} of {whose} counts no more on this machine.")
+    print_message("What it approved is not run until it is approved again. See: cleared agent list, config approve.")
+
+
+def _print_signatories(identity: WorkspaceIdentity, signatories: Sequence[Signatory]) -> None:
     if identity.copy_of:
         print_line(f"This is a copy of {Path(identity.copy_of).parent}.")
     if identity.id:
@@ -97,9 +147,16 @@ def _print_signatories(identity: WorkspaceIdentity, signatories: list[Signatory]
     print_table(
         ["who", "key", "from", "to", "trusted", "approved"],
         (
-            (", ".join(s.names), s.key.removeprefix("ed25519:")[:16], s.first[:10], s.last[:10],
-             "yes" if s.trusted else "no", ", ".join(s.paths))
+            (
+                ", ".join(s.names),
+                s.key.removeprefix("ed25519:")[:16],
+                s.first[:10],
+                s.last[:10],
+                "yes" if s.trusted else "no",
+                ", ".join(s.paths),
+            )
             for s in signatories
         ),
-        wrap=["approved", "who"], empty="",
-    )  # fmt: skip
+        wrap=["approved", "who"],
+        empty="",
+    )

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.terminal import print_message
 from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host, read_clock
-from cleared.terminal import print_message
 
 
 def serve_workspaces(
@@ -52,7 +52,7 @@ def serve_workspaces(
                 f"up: process {service.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
             )
         return
-    from cleared.app import serve
+    from cleared.service.app import serve
 
     with _serve_pages(roots, port) if server else nullcontext():
         serve(roots, read_clock(), print_message)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
-from cleared.terminal import print_json, print_line, print_message, print_table
 
 app = new_group()
 
@@ -40,9 +40,10 @@ def list_webhook_secrets(json: JsonOption = False, workspace: WorkspaceOption = 
         print_json([{"id": each.id, "agent": each.agent, "made": each.made} for each in webhooks])
         return
     print_table(
-        ["id", "agent", "made"], ((each.id, each.agent, each.made) for each in webhooks),
+        ["id", "agent", "made"],
+        ((each.id, each.agent, each.made) for each in webhooks),
         empty="There is no webhook. Make one: cleared webhook add AGENT.",
-    )  # fmt: skip
+    )
 
 
 @app.command("remove")

@@ -1,1 +1,4 @@
-"""The books for other programs and other people: hledger and beancount files, a workbook, the accountant's package."""
+"""The books for other programs and other people, and books that come from other programs.
+
+It imports ``gate`` and below. Begin with ``journal_export`` and ``migration.moving_in``.
+"""

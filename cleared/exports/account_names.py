@@ -8,12 +8,16 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from cleared.errors import WorkspaceError
-from cleared.ledger.chart import Chart
+from cleared.base.errors import WorkspaceError
+from cleared.books.ledger.chart import Chart
 
 ROOTS: Final = {
-    "asset": "Assets", "liability": "Liabilities", "equity": "Equity", "revenue": "Income", "expense": "Expenses",
-}  # fmt: skip
+    "asset": "Assets",
+    "liability": "Liabilities",
+    "equity": "Equity",
+    "revenue": "Income",
+    "expense": "Expenses",
+}
 """Type of an account → the first part of its name."""
 MAX_SLUG: Final = 60
 

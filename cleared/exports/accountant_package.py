@@ -11,13 +11,19 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from cleared.base.date_spans import DateSpan
+from cleared.base.errors import PolicyError
+from cleared.base.terminal import escape_text
+from cleared.books.reports.renderings import join_texts, write_text
+from cleared.books.reports.report import Report, describe_pending
+from cleared.books.reports.report_books import ReportBooks
+from cleared.books.reports.report_notes import name_basis
 from cleared.changes.host import Host
-from cleared.errors import PolicyError
 from cleared.exports.book_tables import list_tables
 from cleared.exports.export_target import EXPORTS_DIR, open_target, refuse_target
 from cleared.exports.exported_journal import ExportedBooks
@@ -29,14 +35,7 @@ from cleared.exports.packaged_receipts import (
     write_receipt_list,
 )
 from cleared.exports.workbook_export import list_reports, write_workbook
-from cleared.light_dataclass import dataclass
 from cleared.queries import make_report_books
-from cleared.reports.renderings import join_texts, write_text
-from cleared.reports.report import Report, describe_pending
-from cleared.reports.report_books import ReportBooks
-from cleared.reports.report_notes import name_basis
-from cleared.schema.date_spans import DateSpan
-from cleared.terminal import escape_text
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _CHUNK: Final = 1 << 16
@@ -73,9 +72,14 @@ def export_package(host: Host, year: str, path: Path, *, draft: bool = False, fo
 
 
 def _write_package(
-    file: BinaryIO, exported: ExportedBooks, books: ReportBooks, reports: list[Report],
-    receipts: list[PackagedReceipt], span: DateSpan, warnings: list[str],
-) -> list[str]:  # fmt: skip
+    file: BinaryIO,
+    exported: ExportedBooks,
+    books: ReportBooks,
+    reports: list[Report],
+    receipts: list[PackagedReceipt],
+    span: DateSpan,
+    warnings: list[str],
+) -> list[str]:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         package = _PackageWriter(archive)
         basis = name_basis(books, None, span.end)
@@ -99,10 +103,16 @@ def _write_package(
                 package.add_file(receipt.file, [receipt.data()])
         package.add_file("receipts.csv", [_encode(text) for text in write_receipt_list(receipts)])
         manifest = {
-            "business": exported.title, "period": span.label, "from": str(span.start), "through": str(span.end),
-            "currency": exported.currency, "commit": exported.commit,
-            "draft": bool(books.pending(span.start, span.end).count), "warnings": warnings, "files": package.files,
-        }  # fmt: skip
+            "business": exported.title,
+            "period": span.label,
+            "from": str(span.start),
+            "through": str(span.end),
+            "currency": exported.currency,
+            "commit": exported.commit,
+            "draft": bool(books.pending(span.start, span.end).count),
+            "warnings": warnings,
+            "files": package.files,
+        }
         package.add_file("manifest.json", [json.dumps(manifest, indent=1).encode(), b"\n"])
     return [str(each["path"]) for each in package.files]
 

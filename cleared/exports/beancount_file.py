@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Final
 
+from cleared.base import money
+from cleared.books.ledger.chart import Account
 from cleared.exports.account_names import AccountNames
 from cleared.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
 from cleared.exports.written_text import quote_string
-from cleared.ledger.chart import Account
-from cleared.schema import money
 
 FIRST_LINE: Final = "; cleared export: beancount 1"
 """How a file that this module wrote begins."""
@@ -37,7 +37,7 @@ def write_beancount(exported: ExportedBooks) -> Iterator[str]:
     for month in sorted(stated):
         yield from _write_balances(stated[month], names, currency)
     yield "\n; The trial balance\n"
-    for account, balance in exported.index.trial_balance().items():
+    for account, balance in exported.index.day_balances().trial_balance().items():
         yield f"{last.replace(day=1)} balance {names.name_of(account)}  {money.format_amount(balance)} {currency}\n"
     yield "".join(f"\n; WARNING: {line}\n" for line in exported.list_warnings())
 
@@ -64,7 +64,7 @@ def _write_entries(entries: Iterator[ExportedEntry], names: AccountNames, curren
 
 def _write_balances(balances: list[StatementBalance], names: AccountNames, currency: str) -> Iterator[str]:
     """Beancount means the beginning of a day, a statement its end."""
-    for account, day, amount in balances:
-        yield (
-            f"\n{day + timedelta(days=1)} balance {names.name_of(account)}  {money.format_amount(amount)} {currency}\n"
-        )
+    for account, day, amount, stated in balances:
+        said = f'  stated: "{money.format_amount(stated)}"\n' if stated != amount else ""
+        asserted = f"{names.name_of(account)}  {money.format_amount(amount)} {currency}"
+        yield f"\n{day + timedelta(days=1)} balance {asserted}\n{said}"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from cleared.books_index.journal_index import EntryFilter
+from cleared.base import money
+from cleared.base.csv_text import format_record
+from cleared.base.date_spans import DateSpan
+from cleared.books.index.journal_index import EntryFilter
+from cleared.books.ledger.entry import parse_entry_id
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.reports.cell_texts import protect_text
+from cleared.books.reports.report import Cell
 from cleared.exports.exported_journal import ExportedBooks
-from cleared.ledger.csv_text import format_record
-from cleared.ledger.entry import parse_entry_id
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.light_dataclass import dataclass
-from cleared.reports.cell_texts import protect_text
-from cleared.reports.report import Cell
-from cleared.schema import money
-from cleared.schema.date_spans import DateSpan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +38,50 @@ class BookTable:
 def list_tables(exported: ExportedBooks, period: DateSpan) -> list[BookTable]:
     """All tables of the books, with what is dated in the period."""
     return [
-        BookTable("Accounts", ("account", "name", "type", "parent", "tax line", "status", "closed on"),
-                  ("count", "text", "text", "count", "text", "text", "date"), lambda: _list_accounts(exported)),
-        BookTable("Journal", ("entry", "date", "account", "name", "description", "debit", "credit", "counterparty",
-                              "status", "tags", "reference", "notes"),
-                  ("text", "date", "count", "text", "text", "amount", "amount", "text", "text", "text", "text", "text"),
-                  lambda: _list_legs(exported, period)),
-        BookTable("Bank lines", ("bank account", "date", "description", "amount", "currency", "balance", "state",
-                                 "entries", "outcome", "bank id", "line"),
-                  ("text", "date", "text", "amount", "text", "amount", "text", "text", "text", "text", "text"),
-                  lambda: _list_bank_lines(exported, period)),
-    ]  # fmt: skip
+        BookTable(
+            "Accounts",
+            ("account", "name", "type", "parent", "tax line", "status", "closed on"),
+            ("count", "text", "text", "count", "text", "text", "date"),
+            lambda: _list_accounts(exported),
+        ),
+        BookTable(
+            "Journal",
+            (
+                "entry",
+                "date",
+                "account",
+                "name",
+                "description",
+                "debit",
+                "credit",
+                "counterparty",
+                "status",
+                "tags",
+                "reference",
+                "notes",
+            ),
+            ("text", "date", "count", "text", "text", "amount", "amount", "text", "text", "text", "text", "text"),
+            lambda: _list_legs(exported, period),
+        ),
+        BookTable(
+            "Bank lines",
+            (
+                "bank account",
+                "date",
+                "description",
+                "amount",
+                "currency",
+                "balance",
+                "state",
+                "entries",
+                "outcome",
+                "bank id",
+                "line",
+            ),
+            ("text", "date", "text", "amount", "text", "amount", "text", "text", "text", "text", "text"),
+            lambda: _list_bank_lines(exported, period),
+        ),
+    ]
 
 
 def _list_accounts(exported: ExportedBooks) -> Iterator[Sequence[Cell]]:
@@ -61,10 +94,19 @@ def _list_legs(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequence[C
     for posting in exported.index.iter_postings(EntryFilter(start=period.start, end=period.end)):
         entry, account = posting.entry, chart.find_account(posting.account_id)
         yield (
-            posting.leg_id, entry.date, posting.account_id, account.account_name if account else "", entry.description,
-            posting.debit or None, posting.credit or None, entry.counterparty, entry.status, entry.tags,
-            entry.reference, entry.notes,
-        )  # fmt: skip
+            posting.leg_id,
+            entry.date,
+            posting.account_id,
+            account.account_name if account else "",
+            entry.description,
+            posting.debit or None,
+            posting.credit or None,
+            entry.counterparty,
+            entry.status,
+            entry.tags,
+            entry.reference,
+            entry.notes,
+        )
 
 
 def _list_bank_lines(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequence[Cell]]:
@@ -77,10 +119,18 @@ def _list_bank_lines(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequ
             entries = dict.fromkeys(leg_id.rstrip("abcdefghijklmnopqrstuvwxyz") for leg_id, _ in legs)
             outcome = bank.find_outcome(line.line_id)
             yield (
-                account, line.posted_date, line.description, line.amount, line.currency, line.balance_after, line.state,
+                account,
+                line.posted_date,
+                line.description,
+                line.amount,
+                line.currency,
+                line.balance_after,
+                line.state,
                 " ".join(entry for entry in entries if parse_entry_id(entry)),
-                f"{outcome.outcome}: {outcome.reason}" if outcome is not None else "", line.bank_id, line.line_id,
-            )  # fmt: skip
+                f"{outcome.outcome}: {outcome.reason}" if outcome is not None else "",
+                line.bank_id,
+                line.line_id,
+            )
 
 
 def _format_cell(cell: Cell) -> str:

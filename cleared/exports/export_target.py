@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from cleared.errors import Place, PolicyError, WorkspaceError
-from cleared.safe_files import write_parts
+from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.safe_files import write_parts
 
 EXPORTS_DIR: Final = "exports"
 """The folder of a workspace for exports; git leaves it out."""
@@ -39,8 +39,9 @@ def refuse_target(root: Path, path: Path, *, force: bool) -> None:
     if is_inside and not place.is_relative_to(workspace / EXPORTS_DIR):
         raise PolicyError(
             "an export among the files of the workspace would be taken for a part of the books",
-            place=Place(str(path)), remedy=f"Take a folder below {EXPORTS_DIR}/, or one elsewhere.",
-        )  # fmt: skip
+            place=Place(str(path)),
+            remedy=f"Take a folder below {EXPORTS_DIR}/, or one elsewhere.",
+        )
     if path.is_dir() and not path.is_symlink():
         raise PolicyError("there is a directory of that name", place=Place(str(path)), remedy="Take another name.")
     if not force and (path.exists() or path.is_symlink()):

@@ -9,21 +9,22 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final, NamedTuple
 
-from cleared.books_index.journal_index import EntryFilter, JournalIndex
-from cleared.books_index.month_facts import MonthEntries
-from cleared.errors import Place, WorkspaceError
-from cleared.ledger.chart import Account
-from cleared.ledger.entry import OPENING
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
-from cleared.light_dataclass import dataclass
-from cleared.schema import money
+from cleared.base import money
+from cleared.base.errors import Place, WorkspaceError
+from cleared.books.index.journal_index import EntryFilter, JournalIndex
+from cleared.books.index.month_facts import MonthEntries
+from cleared.books.ledger.agreed_balances import AgreementCheck
+from cleared.books.ledger.chart import Account
+from cleared.books.ledger.entry import OPENING
+from cleared.books.ledger.reconciliation import read_account_facts
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.changes.decisions.reconciling import iter_legs
 
 _HOST_TAG: Final = re.compile(r"@([a-z][a-z0-9_]{0,30})=(.*)", re.DOTALL)
 
@@ -43,11 +44,14 @@ class ExportedEntry(NamedTuple):
 
 
 class StatementBalance(NamedTuple):
-    """What a bank's file said an account held, which the books meet."""
+    """A balance of the bank that the books once agreed with, as an assertion about the books."""
 
     account_id: int
     day: date
     amount: Decimal
+    """What the books have to hold at the end of the day."""
+    stated: Decimal
+    """What the bank said; another amount where lines are booked on other days than the bank's, or wait."""
 
 
 @dataclass(slots=True)
@@ -78,16 +82,26 @@ class ExportedBooks:
     def _iter_entries(self, entries: MonthEntries, places: Sequence[int]) -> Iterator[ExportedEntry]:
         columns = [
             entries.list_texts(name, places)
-            for name in ("entry_id", "date", "description", "counterparty", "status", "tags", "reference",
-                         "receipt_hash", "notes")
-        ]  # fmt: skip
+            for name in (
+                "entry_id",
+                "date",
+                "description",
+                "counterparty",
+                "status",
+                "tags",
+                "reference",
+                "receipt_hash",
+                "notes",
+            )
+        ]
         rows = zip(*columns, entries.list_movements(places), strict=True)
         for entry_id, day, description, counterparty, status, tags, reference, receipt, notes, legs in rows:
             if not (len(legs) == 2 and legs[0][1] == legs[1][1][1:]) and money.total([Decimal(a) for _, a in legs]):
                 raise WorkspaceError(
                     f"entry {entry_id} does not balance, so nothing was exported",
-                    place=Place(field=entry_id), remedy="Run cleared journal check: the books were damaged by hand.",
-                )  # fmt: skip
+                    place=Place(field=entry_id),
+                    remedy="Run cleared journal check: the books were damaged by hand.",
+                )
             facts = [] if status in ("auto-confirmed", "user-confirmed") else [("status", status)]
             if tags:
                 facts += _list_tag_facts(tags)
@@ -102,26 +116,26 @@ class ExportedBooks:
             yield ExportedEntry(entry_id, day, description, counterparty, status == "pending-review", legs, facts)
 
     def find_statement_balances(self) -> dict[tuple[int, int], list[StatementBalance]]:
-        """Month → the closing balances of the banks' files that the books meet on that day, in the order of days.
+        """Month → the balances of the bank that the books once agreed with, in the order of days.
 
-        What the books do not meet is no assertion: ``cleared reconcile`` says why.
+        Each is there, also where the books do not agree with it any more: the export then fails as ``cleared journal
+        check`` does. What the books never met is no assertion: ``cleared reconcile`` says why.
         """
-        stated: dict[tuple[int, date], Decimal] = {}
-        alone = [
-            account for account in self.bank_accounts.values() if [*self.bank_accounts.values()].count(account) == 1
-        ]
         bank = BankBook(self.books.source, self.books.paths)
-        for agreed in bank.agreed_balances:
-            stated[agreed.account, agreed.day] = agreed.amount
-        for record in bank.imports:
-            account = self.bank_accounts.get(record.account)
-            if account in alone and record.closing_balance and record.last_date:
-                with suppress(ValueError, InvalidOperation):  # a damaged one is no assertion
-                    stated[account, date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
         balances: dict[tuple[int, int], list[StatementBalance]] = defaultdict(list)
-        for (account, day), amount in sorted(stated.items(), key=lambda item: (item[0][1], item[0][0])):
-            if amount.is_finite() and self.index.account_balance(account, as_of=day) == amount:
-                balances[day.year, day.month].append(StatementBalance(account, day, amount))
+        agreed = bank.agreed_balances
+        for account in sorted({each.account for each in agreed}):
+            names = [name for name, number in self.bank_accounts.items() if number == account]
+            facts = read_account_facts(iter_legs(self.index, account), bank, names, account)
+            of_account = [each for each in agreed if each.account == account]
+            check = AgreementCheck(of_account, facts.balances, facts.timing)
+            for each in of_account:
+                expected = check.expected_balance(each)
+                balances[each.day.year, each.day.month].append(
+                    StatementBalance(account, each.day, expected, each.amount)
+                )
+        for month in balances.values():
+            month.sort(key=lambda each: (each.day, each.account_id))
         return balances
 
     def list_warnings(self) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from cleared.base import money
+from cleared.books.ledger.chart import Account
 from cleared.exports.account_names import AccountNames
 from cleared.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
 from cleared.exports.written_text import DESCRIPTION_MARKS, VALUE_MARKS, escape_line
-from cleared.ledger.chart import Account
-from cleared.schema import money
 
 FIRST_LINE: Final = "; cleared export: hledger 1"
 """How a file that this module wrote begins: texts in it are escaped."""
@@ -57,9 +57,10 @@ def _write_entries(entries: Iterator[ExportedEntry], names: AccountNames, curren
 
 def _write_balances(balances: list[StatementBalance], names: AccountNames, exported: ExportedBooks) -> Iterator[str]:
     nothing = money.format_amount(money.from_units(0, exported.index.places))
-    for account, day, amount in balances:
+    for account, day, amount, stated in balances:
+        said = f"    ; stated: {money.format_amount(stated)}\n" if stated != amount else ""
         yield (
-            f"\n{day} * balance of the bank's statement\n"
+            f"\n{day} * balance of the bank's statement\n{said}"
             f"    {names.name_of(account)}  {nothing} {exported.currency} = {money.format_amount(amount)} "
             f"{exported.currency}\n"
         )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.books.opened_books import ledger_accounts
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.exports.beancount_file import write_beancount
@@ -28,12 +29,15 @@ def open_exported_books(host: Host) -> Iterator[ExportedBooks]:
     with open_journal_index(host) as (index, books):
         business = host.config.business
         opened = {
-            account.ledger_account for account in host.config.bank_accounts
+            account.ledger_account
+            for account in host.config.bank_accounts
             if account.opening is not None and account.opening.balance == 0
-        }  # fmt: skip
+        }
         assert isinstance(books.source, CommittedSource)
         commit = books.source.snapshot.commit or ""
-        yield ExportedBooks(index, books, business.name, business.currency, commit, host.ledger_accounts, opened)
+        yield ExportedBooks(
+            index, books, business.name, business.currency, commit, ledger_accounts(host.config), opened
+        )
 
 
 def export_journal(host: Host, format: str, directory: Path, *, force: bool = False) -> dict[str, Any]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from cleared.errors import WorkspaceError
+from cleared.base.csv_text import format_record
+from cleared.base.date_spans import DateSpan
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import read_stable
+from cleared.base.short_text import list_first
+from cleared.base.terminal import count_noun, escape_text
+from cleared.books.ledger.receipts import Receipt, parse_receipts
+from cleared.books.reports.cell_texts import protect_text
 from cleared.exports.exported_journal import ExportedBooks
-from cleared.ledger.csv_text import format_record
-from cleared.ledger.receipts import Receipt, parse_receipts
-from cleared.light_dataclass import dataclass
-from cleared.reports.cell_texts import protect_text
-from cleared.safe_files import read_stable
-from cleared.schema.date_spans import DateSpan
-from cleared.terminal import count_noun, escape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def describe_missing_receipts(receipts: Iterable[PackagedReceipt]) -> str:
     missing = [receipt for receipt in receipts if receipt.data is None]
     if not missing:
         return ""
-    names = ", ".join(escape_text(receipt.name) for receipt in missing[:5]) + (" …" if len(missing) > 5 else "")
+    names = list_first([escape_text(receipt.name) for receipt in missing], 5)
     are = "is" if len(missing) == 1 else "are"
     return f"{count_noun(len(missing), 'receipt')} {are} not in this clone, and so not in the package: {names}"
 

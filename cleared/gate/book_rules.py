@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
+from cleared.books.ledger.entry import HUMAN_STATUSES, STATUSES
+from cleared.books.primitives.accounts import accounts_exists
+from cleared.books.primitives.journal import WRITE_GRANT
 from cleared.gate.linted_script import LintedScript, RuleSet
-from cleared.ledger.entry import HUMAN_STATUSES, STATUSES
-from cleared.primitives.accounts import accounts_exists
-from cleared.primitives.journal import WRITE_GRANT
 from cleared.sandbox.finding import Finding
 
 RULES: Final = RuleSet()

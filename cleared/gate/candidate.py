@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from cleared.approvals.approval_record import CASES, canonical_digest, digest_of
-from cleared.approvals.policy_in_force import settings_in_force
+from cleared.base.errors import Place, UsageError
+from cleared.base.safe_files import read_stable
+from cleared.base.safe_names import require_safe_name
 from cleared.changes.host import Host
-from cleared.config.loading import load_config
-from cleared.config.model import Config
-from cleared.errors import Place, UsageError
+from cleared.gate.approved_tests import find_approved_digest, is_approved_test
 from cleared.gate.regression_tests import CASES_DIR
-from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES, Scripts
-from cleared.safe_files import read_stable
-from cleared.safe_names import require_safe_name
 from cleared.sandbox.used_primitives import find_grants
+from cleared.trust.approval_record import canonical_digest, digest_of
+from cleared.trust.policy_in_force import settings_in_force
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
 
 Kind = Literal["agent", "script", "case", "config", "text"]
 """``text``: a file of ``rules/`` or ``templates/``. It has no behaviour: people and models read it."""
@@ -123,8 +123,9 @@ def gather_candidate(
     candidate = make_candidate(changes.values(), host, looked_at)
     if texts is None:
         return candidate
-    examined = {host.layout.agent_path(name): files.read_change(host.layout.agent_path(name), "agent").new
-                for name in looked_at}  # fmt: skip
+    examined = {
+        host.layout.agent_path(name): files.read_change(host.layout.agent_path(name), "agent").new for name in looked_at
+    }
     return replace(candidate, texts={**examined, **candidate.texts})
 
 
@@ -137,8 +138,10 @@ def file_kind(path: str) -> Kind | None:
         return "config"
     folder, _, name = path.rpartition("/")
     places: tuple[tuple[Kind, str, str], ...] = (
-        ("agent", Layout.agents_dir, ".py"), ("script", Layout.scripts_dir, ".py"), ("case", CASES_DIR, ".json"),
-    )  # fmt: skip
+        ("agent", Layout.agents_dir, ".py"),
+        ("script", Layout.scripts_dir, ".py"),
+        ("case", CASES_DIR, ".json"),
+    )
     for kind, place, suffix in places:
         if folder == place and name.endswith(suffix):
             require_safe_name(name.removesuffix(suffix), kind)
@@ -210,12 +213,8 @@ def approved_text(scripts: Scripts, path: str, kind: Kind) -> bytes | None:
 
 def _approved_test(scripts: Scripts, path: str) -> bytes | None:
     """The approved text of a test; empty where only its digest is known, as the committed text is another."""
-    data = scripts.snapshot.read_file(path)
-    record = scripts.approvals.read_record(CASES)
-    digest = record.cases.get(path) if record is not None and record.kind == "cases" else None
-    if digest is None or (data is not None and digest_of(data) == digest):
-        return data
-    return b""
+    data, digest = scripts.snapshot.read_file(path), find_approved_digest(scripts.approvals, path)
+    return data if not digest or is_approved_test(scripts.approvals, path, data) else b""
 
 
 def _has_unapproved_settings(host: Host, kind: Kind) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-from cleared.config.model import Config
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.gate.candidate import Candidate
 from cleared.gate.regression_tests import parse_test
 from cleared.sandbox.finding import Finding, is_switchable, make_rules
+from cleared.workspace.settings.model import Config
 
 _UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
@@ -90,7 +90,9 @@ def find_mixed_rule_change(candidate: Candidate, config: Config) -> list[Finding
         return []
     return [
         Finding(
-            "policy-alone", "a change of the gate's own rules stands in one proposal with other files",
-            Place(candidate.changes_of_kind("config")[0].path), "Propose config.yaml by itself.",
+            "policy-alone",
+            "a change of the gate's own rules stands in one proposal with other files",
+            Place(candidate.changes_of_kind("config")[0].path),
+            "Propose config.yaml by itself.",
         )
-    ]  # fmt: skip
+    ]

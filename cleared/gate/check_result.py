@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.impact import Impact
-from cleared.light_dataclass import dataclass
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, is_switchable, split_findings
 from cleared.sandbox.header import Header
@@ -76,9 +75,14 @@ class Check(Generic[Means]):
 
 
 def make_result(
-    check: str, findings: Iterable[Finding], switched: Mapping[str, str], warnings: Iterable[Finding] = (), *,
-    approved_under: Mapping[str, Rule] | None = None, **details: Any,
-) -> CheckResult:  # fmt: skip
+    check: str,
+    findings: Iterable[Finding],
+    switched: Mapping[str, str],
+    warnings: Iterable[Finding] = (),
+    *,
+    approved_under: Mapping[str, Rule] | None = None,
+    **details: Any,
+) -> CheckResult:
     """Passed without findings, failed with them. ``switched`` is ``gate.rules``: the rules that are not as shipped.
 
     ``approved_under``: the rules by their id, where this is an approved version; of these, what came later warns.

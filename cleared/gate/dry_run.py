@@ -8,24 +8,24 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from cleared.base.errors import ClearedError, PolicyError
+from cleared.base.json_values import to_json
+from cleared.books.ledger.chart import parse_chart
+from cleared.books.ledger.entry_json import entry_to_json
+from cleared.books.staged_books import books_of
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
-from cleared.errors import ClearedError, PolicyError
-from cleared.ledger.chart import parse_chart
-from cleared.ledger.entry_json import entry_to_json
-from cleared.ledger.violations import BooksViolated, Violation
-from cleared.light_dataclass import dataclass
+from cleared.domains.violations import BooksViolated, Violation
+from cleared.git import Repository, Snapshot
 from cleared.primitives.loop_jobs import DryRunLoop
-from cleared.registry.json_values import to_json
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.runs.outcome import RunError
-from cleared.vcs import Repository, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +60,57 @@ class DryRun:
     def effects(self) -> dict[str, Any]:
         """All that would be committed, in a comparable form."""
         return {
-            "entries": list(self.entries), "cards": list(self.cards), "events": list(self.events),
-            "lines": dict(self.lines), "files": list(self.files), "error": self.error.message if self.error else None,
+            "entries": list(self.entries),
+            "cards": list(self.cards),
+            "events": list(self.events),
+            "lines": dict(self.lines),
+            "files": list(self.files),
+            "error": self.error.message if self.error else None,
             "violations": [v.message for v in self.violations],
-        }  # fmt: skip
+        }
 
     def to_dict(self) -> dict[str, Any]:
         statuses = Counter(str(e["status"]) for e in self.entries)
         return {
-            "label": self.label, "entries": len(self.entries), "statuses": dict(statuses), "cards": len(self.cards),
-            "files": len(self.files), "calls": dict(self.calls),
+            "label": self.label,
+            "entries": len(self.entries),
+            "statuses": dict(statuses),
+            "cards": len(self.cards),
+            "files": len(self.files),
+            "calls": dict(self.calls),
             "error": self.error.to_json_object() if self.error else None,
-        }  # fmt: skip
+        }
 
 
 def dry_run_script(
-    world: Setup, repo: Repository, snapshot: Snapshot, script: Script, *, label: str,
-    inputs: Mapping[str, bytes], now: datetime, dry_run: bool = False, event: Event | None = None,
+    world: Setup,
+    repo: Repository,
+    snapshot: Snapshot,
+    script: Script,
+    *,
+    label: str,
+    inputs: Mapping[str, bytes],
+    now: datetime,
+    dry_run: bool = False,
+    event: Event | None = None,
     answers: Mapping[str, Mapping[str, Any]] | None = None,
-) -> DryRun:  # fmt: skip
+) -> DryRun:
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept. No language
     model is asked: ``answers`` has what was answered before. Accounts that were added since are there, too."""
     with make_drop_folder(inputs) as folder:
         attempt = Attempt(
-            world.host, repo, snapshot, script, event or Event(), dry_run=dry_run, scripts=world.scripts, now=now,
-            drop_folder=folder, say=lambda _: None, model_answers=answers,
-        )  # fmt: skip
+            world.host,
+            repo,
+            snapshot,
+            script,
+            event or Event(),
+            dry_run=dry_run,
+            scripts=world.scripts,
+            now=now,
+            drop_folder=folder,
+            say=lambda _: None,
+            model_answers=answers,
+        )
         # As the history was then; that something was proposed since must not change what it would do.
         rev = snapshot.commit or "HEAD"
         attempt.context.host.list_commits = lambda limit: recent_commits(world.host, limit, rev, proposed=False)
@@ -97,9 +122,10 @@ def dry_run_script(
             today = world.scripts.snapshot
             if today.commit != snapshot.commit:
                 path = world.host.layout.chart
-                attempt.context.books.add_later_accounts(parse_chart(today.read_file(path), path))
+                books_of(attempt.context).books.add_later_accounts(parse_chart(today.read_file(path), path))
             result = attempt.execute_script()
-            attempt.context.imports.verify_unchanged()
+            for part in attempt.context.parts.values():
+                part.verify_files()
             attempt.context.host.check_draft()
         except BooksViolated as e:
             violations = tuple(e.violations)
@@ -132,22 +158,27 @@ def _collect_dry_run(
     label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
 ) -> DryRun:
     context = attempt.context
-    staged = () if error else [e for entries in context.books.staged.values() for e in entries]
+    staged = () if error else [e for entries in books_of(context).books.staged.values() for e in entries]
     entries = []
     for entry in staged:
-        data = entry_to_json(context.books.find_entry(entry.entry_id) or entry)
+        data = entry_to_json(books_of(context).books.find_entry(entry.entry_id) or entry)
         data.pop("entry_id")
         for line in data["lines"]:
             line.pop("leg_id")
         entries.append(data)
     return DryRun(
-        label, error, to_json(result), tuple(entries),
+        label,
+        error,
+        to_json(result),
+        tuple(entries),
         () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
         () if error else tuple(context.events),
-        {} if error else {i: o.outcome for i, o in context.bank.new_outcomes.items()},
-        () if error else tuple(f.file_name for f in context.imports.list_moves().values()),
-        dict(attempt.counts), violations, dict(context.model_answers.used),
-    )  # fmt: skip
+        {} if error else {i: o.outcome for i, o in books_of(context).bank.new_outcomes.items()},
+        () if error else tuple(f.file_name for f in books_of(context).taken_files().values()),
+        dict(attempt.counts),
+        violations,
+        dict(context.model_answers.used),
+    )
 
 
 def compare_dry_runs(one: DryRun, other: DryRun) -> list[str]:

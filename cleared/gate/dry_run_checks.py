@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from cleared.base.errors import ClearedError, Place
+from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.session import open_books
-from cleared.errors import ClearedError, Place
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
 from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
 from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput, read_past_runs
+from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, make_rules
 from cleared.sandbox.trigger_kinds import EVENT, WEBHOOK
-from cleared.vcs import Repository, Snapshot
 
 _EMIT_REMEDY = (
     "Correct the script; or, where it needs a payload, emit such an event first, which dry runs then have: "
@@ -80,10 +80,13 @@ class DryRunChecks:
             if different:
                 findings.append(
                     Finding(
-                        "watched", f"over {usual.label} the script acts differently when ctx_dry_run() is true: "
-                        + "; ".join(different), Place(subject.file), "Do the same either way; a dry run is discarded.",
+                        "watched",
+                        f"over {usual.label} the script acts differently when ctx_dry_run() is true: "
+                        + "; ".join(different),
+                        Place(subject.file),
+                        "Do the same either way; a dry run is discarded.",
                     )
-                )  # fmt: skip
+                )
         return make_result("watched", findings, subject.proposed_setup.host.config.gate.rules)
 
     def check_impact(self, subject: Subject) -> CheckResult:
@@ -98,16 +101,29 @@ class DryRunChecks:
                 sample.add_run(inputs, {}, self._dry_run(subject.approved_setup, subject.old, inputs), new)
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
-        findings = [Finding("behaviour", f"over {label}, {warning}", Place(subject.file), "Look at cleared agent diff.")
-                    for label, compared in (("past runs", impact), ("sample data", sample))
-                    for warning in compared.find_warnings()]  # fmt: skip
-        findings += [Finding("behaviour", f"it fails over {f}, which went well before", Place(subject.file),
-                             "Correct it, or change what it is run over.") for f in impact.failed]  # fmt: skip
+        findings = [
+            Finding("behaviour", f"over {label}, {warning}", Place(subject.file), "Look at cleared agent diff.")
+            for label, compared in (("past runs", impact), ("sample data", sample))
+            for warning in compared.find_warnings()
+        ]
+        findings += [
+            Finding(
+                "behaviour",
+                f"it fails over {f}, which went well before",
+                Place(subject.file),
+                "Correct it, or change what it is run over.",
+            )
+            for f in impact.failed
+        ]
         blocking = gate.behaviour == "block"
         return make_result(
-            "behaviour", findings if blocking else [], gate.rules, [] if blocking else findings,
-            history=impact.to_dict(), synthetic=sample.to_dict(),
-        )  # fmt: skip
+            "behaviour",
+            findings if blocking else [],
+            gate.rules,
+            [] if blocking else findings,
+            history=impact.to_dict(),
+            synthetic=sample.to_dict(),
+        )
 
     def compare_versions(self, subject: Subject, limit: int) -> Impact:
         """The two versions over the agent's last ``limit`` runs, on the books as they stood before each."""
@@ -135,13 +151,17 @@ class DryRunChecks:
                 continue
             shown = f"{test.why or test.name}: {'; '.join(differences[:5])}{' …' if len(differences) > 5 else ''}"
             finding = Finding(
-                "regression", f"test {test.name} is broken: {shown}", Place(test.path),
+                "regression",
+                f"test {test.name} is broken: {shown}",
+                Place(test.path),
                 f"Do as before, or have the test changed too: cleared agent propose {subject.name} {test.path}.",
-            )  # fmt: skip
+            )
             is_new = self.test_texts.get(test.path) is not None
-            was_passed = subject.old is not None and not is_new and not regression_tests.replay_test(
-                test, subject.approved_setup, self.repo, subject.old
-            )[1]  # fmt: skip
+            was_passed = (
+                subject.old is not None
+                and not is_new
+                and not regression_tests.replay_test(test, subject.approved_setup, self.repo, subject.old)[1]
+            )
             (findings if was_passed or is_new or subject.old is None else warnings).append(finding)
         return make_result("regression", findings, {}, warnings, cases=[test.name for test in mine])
 
@@ -150,22 +170,35 @@ class DryRunChecks:
         return collect_inputs(subject.approved_setup.host, self.repo, self.snapshot, subject.name, None, pin)[0]
 
     def _dry_run(
-        self, setup: Setup, script: Script, inputs: DryRunInput,
-        answers: Mapping[str, Mapping[str, Any]] | None = None, *, dry_run: bool = False,
-    ) -> DryRun:  # fmt: skip
+        self,
+        setup: Setup,
+        script: Script,
+        inputs: DryRunInput,
+        answers: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> DryRun:
         """``answers``: of language models; None: those on record."""
         at = inputs.now or setup.host.clock.now()
         answers = inputs.model_answers(setup.host) if answers is None else answers
         return dry_run_script(
-            setup, self.repo, inputs.snapshot, script, label=inputs.label, inputs=inputs.inputs,
-            now=at, dry_run=dry_run, event=inputs.event, answers=answers,
-        )  # fmt: skip
+            setup,
+            self.repo,
+            inputs.snapshot,
+            script,
+            label=inputs.label,
+            inputs=inputs.inputs,
+            now=at,
+            dry_run=dry_run,
+            event=inputs.event,
+            answers=answers,
+        )
 
     def _posted_entries(self, setup: Setup, inputs: DryRunInput) -> dict[str, str]:
         """Bank line → the entry that the run really posted for it."""
         if inputs.after is None:
             return {}
-        _, bank = open_books(setup.host, CommittedSource(inputs.after))
+        _, bank = open_books(setup.host.layout, CommittedSource(inputs.after))
         return {line: pairs[0][0].rstrip("abcdefghijklmnopqrstuvwxyz") for line, pairs in bank.matches.items()}
 
 
@@ -187,15 +220,18 @@ def _failure_finding(subject: Subject, result: DryRun, remedy: str | None) -> Fi
     error = result.error
     assert error is not None
     return Finding(
-        "rehearsal", f"over {result.label}: {error.full_message}".rstrip("."),
+        "rehearsal",
+        f"over {result.label}: {error.full_message}".rstrip("."),
         Place(error.file or subject.file, error.line),
         error.remedy or remedy or "Correct the script.",
-    )  # fmt: skip
+    )
 
 
 CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
     Check(
-        "rehearsal", "dry run", "the script run over an empty import folder, sample data and the latest real files",
+        "rehearsal",
+        "dry run",
+        "the script run over an empty import folder, sample data and the latest real files",
         DryRunChecks.check_dry_runs,
         make_rules(
             "rehearsal",
@@ -209,7 +245,9 @@ CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
         ),
     ),
     Check(
-        "invariants", "invariants", "the checks of the books, over what the dry runs would have committed",
+        "invariants",
+        "invariants",
+        "the checks of the books, over what the dry runs would have committed",
         DryRunChecks.check_invariants,
         make_rules(
             "invariants",
@@ -223,7 +261,9 @@ CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
         ),
     ),
     Check(
-        "watched", "dry-run flag", "the same effects whether ctx_dry_run() is true or false",
+        "watched",
+        "dry-run flag",
+        "the same effects whether ctx_dry_run() is true or false",
         DryRunChecks.check_flag_independence,
         make_rules(
             "watched",
@@ -237,11 +277,14 @@ CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
         ),
     ),
     Check(
-        "behaviour", "impact", "the new version against the approved one, over sample data and the agent's past runs",
+        "behaviour",
+        "impact",
+        "the new version against the approved one, over sample data and the agent's past runs",
         DryRunChecks.check_impact,
         {
             "behaviour": Rule(
-                "behaviour", "behaviour",
+                "behaviour",
+                "behaviour",
                 "a change that confirms everything, doubles the queue, or fails where the approved version did not",
                 "Such a change is small in the text and large in the books.",
                 "Look at cleared agent diff; `gate.behaviour: block` makes it block.",
@@ -250,7 +293,10 @@ CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
         },
     ),
     Check(
-        "regression", "tests", "the approved tests in tests/cases/, replayed", DryRunChecks.check_tests,
+        "regression",
+        "tests",
+        "the approved tests in tests/cases/, replayed",
+        DryRunChecks.check_tests,
         {
             **make_rules(
                 "regression",
@@ -265,5 +311,5 @@ CHECKS: Final[tuple[Check[DryRunChecks], ...]] = (
             **regression_tests.RULES,
         },
     ),
-)  # fmt: skip
+)
 """In this order; the first that fails ends them only if it is the dry run, which leaves nothing to judge."""

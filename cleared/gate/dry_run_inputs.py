@@ -10,28 +10,27 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from cleared.base.clock import format_iso
+from cleared.books.ledger.bank_lines import parse_imports
+from cleared.books.ledger.periods import parse_periods
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
-from cleared.clock import format_iso
 from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_input, find_past_run, read_waiting_files
 from cleared.gate.sample_data import find_open_time, make_sample_files
-from cleared.ledger.bank_lines import parse_imports
-from cleared.ledger.periods import parse_periods
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE, kinds_of
-from cleared.vcs import Repository, Snapshot
 
 EMPTY_FOLDER = "an empty import folder"
 SAMPLE_DATA = "sample data"
@@ -51,7 +50,7 @@ class DryRunPin:
     run: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
     event: Mapping[str, Any] | None = None
-    """The event of an agent that something starts, as ``Event.data``."""
+    """The event of an agent that something starts, as ``Event.to_record`` gives it."""
 
     answers: Mapping[str, Mapping[str, Any]] | None = None
     """What language models had answered, as far as the dry runs asked it; None: whatever is on record."""
@@ -63,8 +62,13 @@ class DryRunPin:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DryRunPin:
         """Raises ``ValueError`` or ``KeyError`` for what is not one."""
-        return cls(datetime.fromisoformat(data["now"]), data["run"], dict(data["files"]), data.get("event"),
-                   dict(data.get("answers") or {}))  # fmt: skip
+        return cls(
+            datetime.fromisoformat(data["now"]),
+            data["run"],
+            dict(data["files"]),
+            data.get("event"),
+            dict(data.get("answers") or {}),
+        )
 
 
 class _WithoutProposalCards(Snapshot):
@@ -94,7 +98,7 @@ def _is_proposal_card(line: bytes) -> bool:
 def collect_inputs(
     host: Host, repo: Repository, snapshot: Snapshot, agent: str, header: Header | None, pin: DryRunPin | None
 ) -> tuple[list[DryRunInput], DryRunPin]:
-    """The occasions, and their pin. With a ``pin``: those again; raises ``Unpinned`` where that cannot be."""
+    """The occasions, and their pin. With a ``pin``: those again; raises ``NotRepeatable`` where that cannot be."""
     event = pin.event if pin else choose_event(host, snapshot, header)
     snapshot = _WithoutProposalCards(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
@@ -144,10 +148,16 @@ def _sample_payload(name: str) -> dict[str, Any] | None:
         return None
     if name == "loop.job_finished":
         return {
-            "job_id": "job_20250101T000000Z_git_status_summary", "kind": "git_status_summary", "target": "git status",
-            "status": "succeeded", "started_at": "2025-01-01T00:00:00Z", "ended_at": "2025-01-01T00:00:00Z",
-            "duration_sec": 0.0, "exit_code": 0, "summary": "nothing differs",
-        }  # fmt: skip
+            "job_id": "job_20250101T000000Z_git_status_summary",
+            "kind": "git_status_summary",
+            "target": "git status",
+            "status": "succeeded",
+            "started_at": "2025-01-01T00:00:00Z",
+            "ended_at": "2025-01-01T00:00:00Z",
+            "duration_sec": 0.0,
+            "exit_code": 0,
+            "summary": "nothing differs",
+        }
     about = {"commit": "0" * 40, "run": "20250101T000000Z-000000", "agent": "ingest"}
     more: dict[str, dict[str, Any]] = {
         "run.succeeded": {"event": "on_demand on_demand:20250101T000000Z-000000", "message": "import: 1 transaction"},
@@ -160,9 +170,7 @@ def _sample_payload(name: str) -> dict[str, Any] | None:
     return about | more[name]
 
 
-def _event_for(
-    host: Host, sample: Mapping[str, Any] | None, now: datetime, files: Mapping[str, bytes]
-) -> Event | None:  # fmt: skip
+def _event_for(host: Host, sample: Mapping[str, Any] | None, now: datetime, files: Mapping[str, bytes]) -> Event | None:
     """The sample, with what goes with this occasion, and an id as real events of the kind have it: a script must not be
     able to tell."""
     if sample is None:

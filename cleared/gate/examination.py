@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from cleared.approvals.approval_record import canonical_digest
+from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, Place, UsageError
+from cleared.gate.approved_tests import find_changed_tests
 from cleared.gate.candidate import Candidate, file_kind, gather_candidate
 from cleared.gate.candidate_checks import (
     find_mixed_rule_change,
@@ -24,14 +24,14 @@ from cleared.gate.dry_run_checks import DryRunChecks
 from cleared.gate.dry_run_inputs import SAMPLE_DATA, DryRunPin
 from cleared.gate.impact import Impact
 from cleared.gate.lint_rules import RULES, TITLES, result_to_dict
-from cleared.gate.regression_tests import find_changed_tests, parse_test, to_plain_json
+from cleared.gate.regression_tests import parse_test, to_plain_json
 from cleared.gate.static_checks import CHECKS as STATIC_CHECKS
 from cleared.gate.static_checks import StaticChecks
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants
-from cleared.vcs import Repository, Snapshot
+from cleared.trust.approval_record import canonical_digest
 
 _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 """Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
@@ -152,9 +152,10 @@ class Gate:
         candidate = self.gather_candidate([target], unchanged=True, texts=texts)
         if candidate.texts.get(path, b"") is None:
             raise UsageError(
-                "the working copy is missing", place=Place(path),
+                "the working copy is missing",
+                place=Place(path),
                 remedy=f"Bring it back (git checkout -- {path}), or propose its removal: cleared agent propose {name}.",
-            )  # fmt: skip
+            )
         return candidate
 
     def compare_with_approved(self, name: str, runs: int, *, texts: Mapping[str, bytes | None] | None = None) -> Impact:

@@ -43,9 +43,9 @@ def find_unknown_grants(script: LintedScript) -> Iterator[Finding]:
         ):
             near = get_close_matches(grant, sorted(known_grants), 1, 0.6)
             job_type = grant.removeprefix(JOB_TYPE_GRANT)
-            message = f"no primitive has the grant {grant!r}" if job_type == grant else (
-                f"there is no job type {job_type!r}"
-            )  # fmt: skip
+            message = (
+                f"no primitive has the grant {grant!r}" if job_type == grant else (f"there is no job type {job_type!r}")
+            )
             remedy = f"Did you mean {near[0]}?" if near else ""
             yield script.header_finding(UNKNOWN_GRANT, "grants", message, remedy)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
+from cleared.base.terminal import count_noun
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
-from cleared.light_dataclass import dataclass
-from cleared.terminal import count_noun
 
 _FIELDS_SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")
 
@@ -40,12 +39,18 @@ class Impact:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "runs": self.runs, "changed": self.count_changes("changed"), "added": self.count_changes("added"),
-            "removed": self.count_changes("removed"), "entries": self.entries, "not_comparable": self.not_comparable,
-            "failed": self.failed, "before": dict(self.before), "after": dict(self.after),
+            "runs": self.runs,
+            "changed": self.count_changes("changed"),
+            "added": self.count_changes("added"),
+            "removed": self.count_changes("removed"),
+            "entries": self.entries,
+            "not_comparable": self.not_comparable,
+            "failed": self.failed,
+            "before": dict(self.before),
+            "after": dict(self.after),
             "new_primitives": sorted(set(self.calls_after) - set(self.calls_before)),
             "calls": {"before": dict(self.calls_before), "after": dict(self.calls_after)},
-        }  # fmt: skip
+        }
 
     def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
         """Compare the two dry runs over one past run. ``ids``: bank line → the entry that was really posted for it."""
@@ -69,10 +74,17 @@ class Impact:
             present = b or a
             assert present is not None
             self.entries.append(
-                {"run": occasion.label.rsplit(" ", 1)[-1], "change": change, "entry_id": ids.get(key[0]),
-                 "date": present["date"], "description": present["description"], "amount": present["amount"],
-                 "before": _differing_values(a, b), "after": _differing_values(b, a)}
-            )  # fmt: skip
+                {
+                    "run": occasion.label.rsplit(" ", 1)[-1],
+                    "change": change,
+                    "entry_id": ids.get(key[0]),
+                    "date": present["date"],
+                    "description": present["description"],
+                    "amount": present["amount"],
+                    "before": _differing_values(a, b),
+                    "after": _differing_values(b, a),
+                }
+            )
 
     def add_agent(self, other: Impact, agent: str) -> None:
         """Add the differences of another agent."""

@@ -28,10 +28,15 @@ def rule_of(rule: str) -> Rule:
 def finding_to_dict(finding: Finding) -> dict[str, Any]:
     """A finding as ``--json`` prints it, with why its rule exists."""
     return {
-        "rule": finding.rule, "message": finding.message, "why": rule_of(finding.rule).why,
-        "file": finding.place.file, "line": finding.place.line, "column": finding.place.column,
-        "field": finding.place.field, "remedy": finding.remedy,
-    }  # fmt: skip
+        "rule": finding.rule,
+        "message": finding.message,
+        "why": rule_of(finding.rule).why,
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "column": finding.place.column,
+        "field": finding.place.field,
+        "remedy": finding.remedy,
+    }
 
 
 def result_to_dict(result: CheckResult) -> dict[str, Any]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeVar
 
-from cleared.errors import Place
+from cleared.base.errors import Place
+from cleared.books.ledger.chart import Chart
 from cleared.gate.possible_values import PossibleValues
-from cleared.ledger.chart import Chart
-from cleared.light_dataclass import dataclass
-from cleared.registry.primitive import Primitive
+from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.script_source import walk_in_order
@@ -31,9 +30,15 @@ class LintedScript:
     """
 
     def __init__(
-        self, source: str, file: str, tree: ast.Module, primitives: Mapping[str, Primitive], chart: Chart,
-        grants: tuple[str, ...] | None, job_types: Collection[str] | None,
-    ) -> None:  # fmt: skip
+        self,
+        source: str,
+        file: str,
+        tree: ast.Module,
+        primitives: Mapping[str, Primitive],
+        chart: Chart,
+        grants: tuple[str, ...] | None,
+        job_types: Collection[str] | None,
+    ) -> None:
         self.file, self.tree, self.primitives, self.chart, self.grants = file, tree, primitives, chart, grants
         self.header: Header | None = parse_header(source, file, kind="agent")[0]
         self.job_types: Collection[str] = job_types or ()

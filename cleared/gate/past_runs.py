@@ -6,20 +6,20 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.base.safe_files import read_stable
+from cleared.books.ledger.bank_lines import parse_imports
 from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import ClearedError, WorkspaceError
-from cleared.ledger.bank_lines import parse_imports
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
-from cleared.safe_files import read_stable
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE, WEBHOOK
-from cleared.vcs import Repository, Snapshot, history, parse_parents
 from cleared.workspace.drop_names import is_ready_name
 
 

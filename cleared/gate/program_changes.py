@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
-from cleared.errors import ClearedError
 from cleared.gate.candidate import file_kind
 
 _REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")

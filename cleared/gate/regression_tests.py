@@ -1,7 +1,7 @@
 """Tests: what an agent did once, and must still do. Data, replayed in the sandbox; never imported.
 
 One file each, ``tests/cases/NAME.json``: the clock, the files that were dropped, the books as far as the run read them,
-and the effects. Which cases there are is itself approved: one that vanishes or changes by hand is a finding.
+and the effects. Which cases there are is itself approved (``approved_tests``).
 """
 
 from __future__ import annotations
@@ -10,24 +10,22 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
-from cleared.approvals.approval_record import CASES, digest_of
-from cleared.approvals.verification import Approvals
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place
+from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
-from cleared.clock import format_iso
-from cleared.errors import Place
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact, describe_values
 from cleared.gate.past_runs import DryRunInput
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot, TreeEntry, blob_id
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.sandbox.finding import Finding, make_rules
-from cleared.vcs import Repository, Snapshot, TreeEntry, blob_id, history
 
 _REASON: Final = "A test is what a person has approved; a file that changed without approval proves nothing."
 RULES: Final = make_rules(
@@ -35,7 +33,7 @@ RULES: Final = make_rules(
     {
         "regression-format": ("a test that cannot be read", _REASON, "Restore it from the commit."),
         "regression-unknown": (
-            "a list of tests that cannot be verified on this machine",
+            "an approval of a test that cannot be verified on this machine, or was removed",
             _REASON,
             "Say whether you trust who approved it: cleared trust.",
         ),
@@ -80,11 +78,15 @@ class RegressionTest:
 
     def render(self) -> bytes:
         data = {
-            "version": _VERSION, "agent": self.agent, "why": self.why, "run": self.run, "now": format_iso(self.now),
+            "version": _VERSION,
+            "agent": self.agent,
+            "why": self.why,
+            "run": self.run,
+            "now": format_iso(self.now),
             "inputs": {name: _encode_bytes(data) for name, data in sorted(self.inputs.items())},
             "books": {name: _encode_bytes(data) for name, data in sorted(self.books.items())},
             "expected": self.expected,
-        }  # fmt: skip
+        }
         if self.event is not None:
             data["event"] = self.event.to_record()
         if self.answers:
@@ -101,13 +103,17 @@ def parse_test(data: bytes, path: str) -> RegressionTest:
         if fields["version"] != _VERSION:
             raise ValueError("another version")
         case = RegressionTest(
-            path.rsplit("/", 1)[-1].removesuffix(".json"), _require_text(fields["agent"]), _require_text(fields["why"]),
+            path.rsplit("/", 1)[-1].removesuffix(".json"),
+            _require_text(fields["agent"]),
+            _require_text(fields["why"]),
             datetime.fromisoformat(fields["now"]),
             {str(k): _decode_bytes(v) for k, v in fields["inputs"].items()},
             {str(k): _decode_bytes(v) for k, v in fields["books"].items()},
-            dict(fields["expected"]), _require_text(fields["run"]),
-            parse_event(fields["event"]) if "event" in fields else None, dict(fields.get("answers") or {}),
-        )  # fmt: skip
+            dict(fields["expected"]),
+            _require_text(fields["run"]),
+            parse_event(fields["event"]) if "event" in fields else None,
+            dict(fields.get("answers") or {}),
+        )
         _check_fields(case)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
@@ -177,9 +183,10 @@ class FilesSnapshot(Snapshot):
     def list_entries(self, prefix: str = "") -> dict[str, tuple[str, str]]:
         below = prefix.strip("/")
         return {
-            path: ("100644", blob_id(data, self.hash_name)) for path, data in self.files.items()
+            path: ("100644", blob_id(data, self.hash_name))
+            for path, data in self.files.items()
             if not below or path == below or path.startswith(f"{below}/")
-        }  # fmt: skip
+        }
 
 
 class RecordingSnapshot(Snapshot):
@@ -221,59 +228,19 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
     return cases, findings
 
 
-def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Iterable[str]) -> list[Finding]:
-    """Findings for tests that are not as approved, other than those that the proposal itself changes."""
-    if snapshot.read_file(CASES) is None:
-        return _find_removed_list(approvals)
-    record = approvals.read_record(CASES)
-    if record is None or record.kind != "cases":
-        return [
-            Finding(
-                "regression-unknown", "the list of tests cannot be verified on this machine",
-                Place(CASES),
-                "Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as it "
-                f"was: git log -p -- {CASES}.",
-            )
-        ]  # fmt: skip
-    findings = []
-    for path, digest in sorted(record.cases.items()):
-        data = snapshot.read_file(path)
-        if path in set(proposed) or (data is not None and digest_of(data) == digest):
-            continue
-        what = "is gone" if data is None else "was changed"
-        findings.append(
-            Finding(
-                "regression-changed",
-                f"this test {what} without having been approved",
-                Place(path),
-                f"Restore it as it was (git log -- {path}) and commit that; to change it, propose it then: "
-                f"cleared agent propose {path}.",
-            )
-        )
-    return findings
-
-
-def _find_removed_list(approvals: Approvals) -> list[Finding]:
-    """A finding where there was a list of cases that is there no more: no decision removes it."""
-    if not approvals.workspace:
-        return []
-    before = history.read_log(approvals.root, 1, [CASES])
-    if not before:
-        return []
-    return [
-        Finding(
-            "regression-unknown", f"the list of tests was removed by the commit {before[0].short}",
-            Place(CASES), f"Bring it back: git checkout {before[0].short}~ -- {CASES} {CASES_DIR}; then commit it.",
-        )
-    ]  # fmt: skip
-
-
 def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Script) -> tuple[DryRun, list[str]]:
     """Replay a test: the dry run, and how it differs from what was expected, one sentence each."""
     replayed = dry_run_script(
-        world, repo, FilesSnapshot(case.books), script, label=f"test {case.name}", inputs=case.inputs,
-        now=case.now, event=case.event, answers=case.answers,
-    )  # fmt: skip
+        world,
+        repo,
+        FilesSnapshot(case.books),
+        script,
+        label=f"test {case.name}",
+        inputs=case.inputs,
+        now=case.now,
+        event=case.event,
+        answers=case.answers,
+    )
     legs = case.expected.get("legs")
     try:
         return replayed, _compare_legs(legs, replayed) if legs is not None else compare_effects(case, replayed)
@@ -299,9 +266,10 @@ def compare_effects(case: RegressionTest, replayed: DryRun) -> list[str]:
     ]
     return entries + [
         sentence
-        for key in ("cards", "events", "lines", "files") if key in expected and expected[key] != effects[key]
+        for key in ("cards", "events", "lines", "files")
+        if key in expected and expected[key] != effects[key]
         for sentence in _describe_differences(key, expected[key], effects[key])
-    ]  # fmt: skip
+    ]
 
 
 def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
@@ -310,8 +278,9 @@ def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
         pairs = [(line, expected.get(line), effects.get(line)) for line in [*expected, *effects]]
         return [
             f"bank line {line}: {before or 'posted'} became {after or 'posted'}"
-            for line, before, after in dict.fromkeys(pairs) if before != after
-        ]  # fmt: skip
+            for line, before, after in dict.fromkeys(pairs)
+            if before != after
+        ]
     before, after = Counter(map(_describe_effect, expected)), Counter(map(_describe_effect, effects))
     one = key.removesuffix("s")
     missing = [f"missing {one}: {text}" for text in (before - after).elements()]
@@ -327,7 +296,7 @@ def _describe_effect(effect: Any) -> str:
         text = ", ".join(f"{name} {value}" for name, value in effect.items() if value not in ("", None, [], {}))
     else:
         text = str(effect)
-    return text if len(text) < 200 else f"{text[:200]}…"
+    return shorten_text(text, 200)
 
 
 def _compare_legs(expected: Mapping[str, Any], replayed: DryRun) -> list[str]:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 from xml.sax.saxutils import escape
 from zoneinfo import ZoneInfo
 
-from cleared.config.bank_section import BankAccount, CsvProfile
-from cleared.config.model import Config
-from cleared.importers.csv_presets import find_profile
-from cleared.importers.plugins import BUILT_IN, STATEMENT_FORMATS
-from cleared.light_dataclass import dataclass
-from cleared.schema import money
+from cleared.base import money
+from cleared.books.bank_files.csv_presets import find_profile
+from cleared.books.bank_files.plugins import BUILT_IN, STATEMENT_FORMATS
+from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
+from cleared.workspace.settings.model import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,13 @@ def _sample_rows(account: BankAccount, today: date, places: int) -> list[SampleR
 
 
 def _render_file(account: BankAccount, rows: list[SampleRow], config: Config, places: int) -> bytes | None:
-    described = None if account.format in BUILT_IN else find_profile(config.import_.profiles, account.format or "")
+    name = account.main_format or ""
+    described = None if name in BUILT_IN else find_profile(config.import_.profiles, name)
     if described is not None:
         return _render_profile(*described, account, rows, config)
-    if account.format in STATEMENT_FORMATS:
+    if name in STATEMENT_FORMATS:
         return _render_ofx(account, rows, config)
-    render_sample = getattr(BUILT_IN.get(account.format or ""), "render_sample", None)
+    render_sample = getattr(BUILT_IN.get(name), "render_sample", None)
     if render_sample is None:
         return None
     table: list[list[str]] = render_sample([(row.day, row.text, row.amount, row.type) for row in rows])
@@ -144,8 +145,10 @@ def _render_profile(
 
 def _render_ofx(account: BankAccount, rows: list[SampleRow], config: Config) -> bytes | None:
     """A statement as OFX, which fits an account of any format by its number; None where it has none."""
-    number = account.match.account or account.match.iban or (account.match.last4 if account.format == "ofx" else "")
-    if not number and account.format != "ofx":
+    number = (
+        account.match.account or account.match.iban or (account.match.last4 if account.main_format == "ofx" else "")
+    )
+    if not number and account.main_format != "ofx":
         return None
     bank, _, number = (number or "0000").rpartition("/")
     entries = [

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from cleared.books.ledger.chart import Chart
 from cleared.gate import book_rules, code_rules, grant_rules
 from cleared.gate.linted_script import LintedScript
-from cleared.ledger.chart import Chart
-from cleared.registry.primitive import Primitive
+from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.script_source import normalise_text, parse_script
 
@@ -21,9 +21,13 @@ RULES: Final[dict[str, Rule]] = {id_: rule for rule_set in _RULE_SETS for id_, r
 
 
 def lint_semantics(
-    source: str, file: str, primitives: Mapping[str, Primitive], chart: Chart, grants: tuple[str, ...] | None,
+    source: str,
+    file: str,
+    primitives: Mapping[str, Primitive],
+    chart: Chart,
+    grants: tuple[str, ...] | None,
     job_types: Collection[str] | None = None,
-) -> list[Finding]:  # fmt: skip
+) -> list[Finding]:
     """All findings of these rules, in the order of the text; one of each rule at a place. Raises for no text.
 
     ``job_types``: those that an agent may enqueue where its header names them; None for a shared script, which may

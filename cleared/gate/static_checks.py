@@ -6,16 +6,17 @@ import contextlib
 from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
+from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.changes.session import open_books
 from cleared.gate import semantic_lint
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
 from cleared.gate.semantic_lint import lint_semantics
+from cleared.git import Snapshot
 from cleared.jobs.job_types import load_job_types
-from cleared.registry import projections
-from cleared.registry.primitive import Registry
+from cleared.primitives.registry import projections
+from cleared.primitives.registry.primitive import Registry
 from cleared.runs.approved_scripts import Script, Scripts, findings_error
 from cleared.sandbox import construct_lint, effective_limits, header, type_check
 from cleared.sandbox.construct_lint import lint_script
@@ -24,7 +25,6 @@ from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
 from cleared.sandbox.used_primitives import find_grants, granted_job_types, is_granted
-from cleared.vcs import Snapshot
 
 
 class StaticChecks:
@@ -46,17 +46,20 @@ class StaticChecks:
 
     def check_semantics(self, subject: Subject) -> CheckResult:
         host = subject.proposed_setup.host
-        books, _ = open_books(host, CommittedSource(subject.approved_setup.scripts.snapshot))
+        books, _ = open_books(host.layout, CommittedSource(subject.approved_setup.scripts.snapshot))
         grants = subject.header.grants if subject.header else None
         jobs: Collection[str] | None = None
         if subject.kind == "agent" and subject.header is not None:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
         findings = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
         return make_result(
-            "traps", findings, host.config.gate.rules, approved_under=_approved_under(subject),
+            "traps",
+            findings,
+            host.config.gate.rules,
+            approved_under=_approved_under(subject),
             primitives=sorted(subject.grants),
             grants=sorted({host.registry[n].grant for n in subject.grants if n in host.registry}),
-        )  # fmt: skip
+        )
 
     def check_types(self, subject: Subject) -> CheckResult:
         host = subject.proposed_setup.host
@@ -74,17 +77,23 @@ class StaticChecks:
 
 CHECKS: Final[tuple[Check[StaticChecks], ...]] = (
     Check(
-        "lint", "language", "the header, and the language scripts are written in", StaticChecks.check_constructs,
+        "lint",
+        "language",
+        "the header, and the language scripts are written in",
+        StaticChecks.check_constructs,
         {**header.RULES, **effective_limits.RULES, **construct_lint.RULES},
     ),
     Check(
-        "traps", "lint rules", "what the sandbox or the books would trip over: accounts, statuses, grants",
-        StaticChecks.check_semantics, semantic_lint.RULES,
+        "traps",
+        "lint rules",
+        "what the sandbox or the books would trip over: accounts, statuses, grants",
+        StaticChecks.check_semantics,
+        semantic_lint.RULES,
     ),
     Check(
         "types", "types", "the calls, against the primitives' declarations", StaticChecks.check_types, type_check.RULES
     ),
-)  # fmt: skip
+)
 _RULES: Final[dict[str, Rule]] = {id_: rule for check in CHECKS for id_, rule in check.rules.items()}
 
 
@@ -97,7 +106,7 @@ def check_unapproved(host: Host, name: str, texts: Mapping[str, bytes | None] | 
     """The agent, once its lint rules and types and those of its shared scripts have been checked, unless approved: as
     in ``texts``, or their working copies (None).
 
-    Raises ``PolicyError`` with every finding, and as ``Scripts.agent`` does.
+    Raises ``PolicyError`` with every finding, and as ``Scripts.load_agent`` does.
     """
     with host.open_for_reading() as repo, contextlib.ExitStack() as stack:
         scripts = Scripts(host, Snapshot(repo, repo.read_head()), working_copy=texts is None, texts=texts)

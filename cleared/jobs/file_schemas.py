@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cleared.errors import Place, WorkspaceError
-from cleared.safe_files import read_stable, write_atomic
+from cleared.base.errors import Place, WorkspaceError
+from cleared.base.safe_files import read_stable, write_atomic
 
 SchemaName = Literal["state", "manifest", "result", "tree", "wakeup", "inbox", "bridge", "asked"]
 SCHEMA_FOLDER: Final = Path(__file__).parent / "schemas"

@@ -5,22 +5,47 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from cleared.approvals.keys import cleared_home
-from cleared.errors import ClearedError, Place, PolicyError
-from cleared.light_dataclass import dataclass
-from cleared.safe_names import resolve_inside
+from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.base.safe_names import resolve_inside
+from cleared.trust.keys import cleared_home
 
 NAME_PATTERNS: Final = (
-    ".env", ".env.*", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.kdbx", "id_rsa*", "id_dsa*",
-    "id_ecdsa*", "id_ed25519*", ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", "credentials",
-    "credentials.*", "secrets", "secrets.*", "*.secret", ".ssh", ".aws", ".gnupg", ".kube",
-)  # fmt: skip
+    ".env",
+    ".env.*",
+    ".envrc",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.kdbx",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    ".netrc",
+    ".pgpass",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    "credentials",
+    "credentials.*",
+    "secrets",
+    "secrets.*",
+    "*.secret",
+    ".ssh",
+    ".aws",
+    ".gnupg",
+    ".kube",
+)
 """Names that are forbidden, in upper and lower case; a folder of such a name forbids all that is in it."""
+_DEEPEST: Final = 200
+"""Folders in folders, from the first on. What lies deeper is forbidden unseen: looking for it has no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +97,8 @@ class ForbiddenFiles:
                 yield top
             return
         for folder, folders, names in os.walk(top):
-            folders[:] = sorted(f for f in folders if f != ".git" and not self.explain_refusal(Path(folder, f)))
+            kept = sorted(f for f in folders if f != ".git" and not self.explain_refusal(Path(folder, f)))
+            folders[:] = [] if _is_last(folder) else kept
             for name in sorted(names):
                 path = Path(folder, name)
                 most -= 1
@@ -109,11 +135,14 @@ class ForbiddenFiles:
     def _find_forbidden_below(self, top: Path) -> Iterator[Path]:
         """Forbidden files and folders below ``top``, and hard links to such files."""
         for folder, folders, names in os.walk(top):
+            is_last = _is_last(folder)
             for name in [*folders, *names]:
                 path = Path(folder, name)
-                if self._is_forbidden(name, path) or (name in names and self._is_linked_to_forbidden(path)):
+                is_below = is_last and name in folders
+                if is_below or self._is_forbidden(name, path) or (name in names and self._is_linked_to_forbidden(path)):
                     yield path
-            folders[:] = [f for f in folders if f != ".git" and not self._is_forbidden(f, Path(folder, f))]
+            kept = [f for f in folders if f != ".git" and not self._is_forbidden(f, Path(folder, f))]
+            folders[:] = [] if is_last else kept
 
     def _is_linked_to_forbidden(self, path: Path) -> bool:
         """Whether a hard link to the file is forbidden, in the workspace or in the folder of the keys."""
@@ -133,7 +162,7 @@ class ForbiddenFiles:
         for top in (self.root, cleared_home()):
             refused = {str(top)} if top != self.root else set[str]()
             for folder, folders, names in os.walk(top):
-                folders[:] = [f for f in folders if f != ".git"]
+                folders[:] = [] if _is_last(folder) else [f for f in folders if f != ".git"]
                 for name in [*folders, *names]:
                     path = Path(folder, name)
                     if folder not in refused and not self._is_forbidden(name, path):
@@ -167,3 +196,7 @@ class ForbiddenFiles:
             fnmatchcase(below, p.rstrip("/")) if "/" in p.rstrip("/") and below is not None else fnmatchcase(name, p)
             for p in self.patterns
         )
+
+
+def _is_last(folder: str) -> bool:
+    return folder.count(os.sep) >= _DEEPEST

@@ -10,16 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
 
-from cleared.clock import Clock, format_iso
-from cleared.config.model import Config
-from cleared.errors import BusyError, PolicyError, WorkspaceError
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import BusyError, PolicyError, WorkspaceError
+from cleared.base.safe_files import describe_os_error, write_new
 from cleared.jobs import file_schemas
 from cleared.jobs.job_types import JobType, resolve_request
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import InboxMessage, JobManifest, JobRequest, QueuedJob, SafetyStop, request_of
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import JobSigner
-from cleared.safe_files import describe_os_error, write_new
+from cleared.workspace.settings.model import Config
 
 MAX_WAITING: Final = 1_000
 """Jobs that may wait in one loop."""
@@ -57,8 +57,12 @@ def reserve_job(runtime: RuntimeDirectory, job_type: JobType, target: str, by: s
         if runtime.manifest_path(job_id).exists():
             continue
         request: JobRequest = {
-            "job_id": job_id, "kind": job_type.name, "target": target, "by": by[:200], "enqueued_at": format_iso(now),
-        }  # fmt: skip
+            "job_id": job_id,
+            "kind": job_type.name,
+            "target": target,
+            "by": by[:200],
+            "enqueued_at": format_iso(now),
+        }
         path, data = (
             runtime.manifest_path(job_id),
             file_schemas.encode_record(build_manifest(runtime, job_type, request)),
@@ -73,13 +77,21 @@ def reserve_job(runtime: RuntimeDirectory, job_type: JobType, target: str, by: s
 def build_manifest(runtime: RuntimeDirectory, job_type: JobType, request: JobRequest) -> JobManifest:
     """The manifest of a queued job: what it runs and what it may do."""
     manifest: JobManifest = {
-        **request_of(request), "schema_version": "single_agent_job_manifest_v1", "status": "queued",
-        "command": list(job_type.command), "function": job_type.function or None, "reads": list(job_type.reads),
-        "writes": list(job_type.writes), "timeout_sec": job_type.timeout, "max_output_bytes": job_type.max_output,
-        "started_at": None, "pid": None, "pid_started": None,
+        **request_of(request),
+        "schema_version": "single_agent_job_manifest_v1",
+        "status": "queued",
+        "command": list(job_type.command),
+        "function": job_type.function or None,
+        "reads": list(job_type.reads),
+        "writes": list(job_type.writes),
+        "timeout_sec": job_type.timeout,
+        "max_output_bytes": job_type.max_output,
+        "started_at": None,
+        "pid": None,
+        "pid_started": None,
         "result_path": runtime.display_path(runtime.result_path(request["job_id"])),
         "output_path": runtime.display_path(runtime.output_path(request["job_id"])),
-    }  # fmt: skip
+    }
     file_schemas.check_record("manifest", manifest, request["job_id"])
     return manifest
 
@@ -101,14 +113,22 @@ def make_safety_stop(name: str, target: str, by: str, why: str, clock: Clock) ->
 
 
 def put_message(
-    runtime: RuntimeDirectory, clock: Clock, what: Literal["job", "refused", "pause", "resume"], *,
-    job: QueuedJob | None = None, refused: SafetyStop | None = None, name: str = "",
-) -> None:  # fmt: skip
+    runtime: RuntimeDirectory,
+    clock: Clock,
+    what: Literal["job", "refused", "pause", "resume"],
+    *,
+    job: QueuedJob | None = None,
+    refused: SafetyStop | None = None,
+    name: str = "",
+) -> None:
     """Write a message to the inbox and wake the loop. ``name``: the job's id. Raises ``WorkspaceError``."""
     message: InboxMessage = {
-        "schema_version": "single_agent_inbox_v1", "what": what, "at": format_iso(clock.now()), "job": job,
+        "schema_version": "single_agent_inbox_v1",
+        "what": what,
+        "at": format_iso(clock.now()),
+        "job": job,
         "refused": refused,
-    }  # fmt: skip
+    }
     # Messages are taken in by name: by time, and within one instant by the number of the job's id.
     number = name.rpartition("_")[2]
     order = int(number) if number.isdigit() else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
@@ -14,21 +15,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from cleared.config.model import Config
-from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.base.safe_names import require_safe_name
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.light_dataclass import dataclass
-from cleared.safe_names import require_safe_name
+from cleared.workspace.settings.model import Config
 
 ENTRY_POINT_GROUP: Final = "cleared.jobs"
 BUILT_IN_MODULES: Final = (
-    "cleared.loop.report_jobs", "cleared.loop.ai_bridge", "cleared.loop.workspace_jobs",
-    "cleared.orchestrator.task_jobs", "cleared.cycles.cycle_jobs",
-)  # fmt: skip
+    "cleared.work.loop.report_jobs",
+    "cleared.work.loop.ai_bridge",
+    "cleared.work.loop.workspace_jobs",
+    "cleared.work.task_runs.task_jobs",
+    "cleared.work.cycles.cycle_jobs",
+)
 """Each has ``JOB_TYPES``. They are loaded by name, as plug-ins are: what a job runs may use every layer above."""
 AGENT_PREFIX: Final = "agent:"
 """``agent:NAME`` is short for the job type ``agent_run`` with the target NAME."""
-_PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
+PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
 """Folders that no plug-in's job may write."""
 _BUILT_IN_ONLY: Final = ("reads_setting", "confinement", "opt_in", "configured_by", "paced_by", "counts_failures")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
@@ -54,7 +57,7 @@ class JobType:
     reads_setting: str = ""
     """Key of ``loop:`` that names what it reads where no target was given: ``JobContext.default_paths``."""
     writes: tuple[str, ...] = ()
-    """Paths below the workspace that it may write. A plug-in's may not be the whole workspace, nor ``_PROTECTED``."""
+    """Paths below the workspace that it may write. A plug-in's may not be the whole workspace, nor ``PROTECTED``."""
     timeout: float = 60.0
     """Seconds after which it is stopped."""
     max_output: int = 256 * 1024
@@ -206,8 +209,8 @@ def _find_problems(job_type: JobType) -> Iterator[str]:
         if getattr(job_type, name) != getattr(JobType("", ""), name):
             yield f"it may not have what only built-in job types have ({name})"
     tops = [path.strip("/").split("/")[0] for path in job_type.writes]
-    if any(top in ("", ".", "..", *_PROTECTED) for top in tops) or any(".." in p.split("/") for p in job_type.writes):
-        yield f"it may not write the whole workspace, nor {', '.join(_PROTECTED)}"
+    if any(top in ("", ".", "..", *PROTECTED) for top in tops) or any(".." in p.split("/") for p in job_type.writes):
+        yield f"it may not write the whole workspace, nor {', '.join(PROTECTED)}"
 
 
 def _plugin_error(name: str, problem: str) -> WorkspaceError:

@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from typing import Any, Final
 
-from cleared.clock import format_iso
-from cleared.errors import Place, UsageError, WorkspaceError
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.jobs import file_schemas, inbox
 from cleared.jobs.job_types import load_built_in
 from cleared.jobs.loop_state import peek_state
@@ -70,7 +70,7 @@ def read_status(runtime: RuntimeDirectory) -> dict[str, Any]:
         "last_job": state["jobs"][-1] if state["jobs"] else None,
         "runtime_dir": str(runtime.folder),
         "log": str(runtime.log_path),
-    }  # fmt: skip
+    }
 
 
 def _read_wait(runtime: RuntimeDirectory, job: JobRequest) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def read_job(runtime: RuntimeDirectory, text: str) -> dict[str, Any]:
         "result": result,
         "manifest": manifest,
         "output": output.read_text("utf-8", "replace") if output.is_file() and not output.is_symlink() else None,
-    }  # fmt: skip
+    }
 
 
 def read_tree(runtime: RuntimeDirectory) -> dict[str, Any]:
@@ -158,9 +158,18 @@ def _list_known_jobs(runtime: RuntimeDirectory) -> list[dict[str, Any]]:
 
 
 def _make_row(item: JobRequest, status: str) -> dict[str, Any]:
-    return {"job_id": item["job_id"], "kind": item["kind"], "target": item["target"], "by": item["by"],
-            "status": status, "started_at": None, "ended_at": None, "duration_sec": None, "exit_code": None,
-            "summary": ""}  # fmt: skip
+    return {
+        "job_id": item["job_id"],
+        "kind": item["kind"],
+        "target": item["target"],
+        "by": item["by"],
+        "status": status,
+        "started_at": None,
+        "ended_at": None,
+        "duration_sec": None,
+        "exit_code": None,
+        "summary": "",
+    }
 
 
 def _list_older_jobs(runtime: RuntimeDirectory, known: set[str], most: int) -> list[dict[str, Any]]:

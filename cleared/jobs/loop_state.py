@@ -9,8 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from cleared.clock import Clock, format_iso
-from cleared.errors import WorkspaceError
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import make_temporary_name
 from cleared.jobs import file_schemas
 from cleared.jobs.records import LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory
@@ -27,13 +28,23 @@ def fresh_state(now: datetime, instance: str | None = None) -> LoopState:
     return {
         "schema_version": "single_agent_state_v1",
         "instance": instance or secrets.token_hex(8),
-        "created_at": format_iso(now), "updated_at": format_iso(now),
-        "status": "idle", "paused": False, "stop": None, "cycles": 0,
-        "queue": [], "running": None, "jobs": [],
+        "created_at": format_iso(now),
+        "updated_at": format_iso(now),
+        "status": "idle",
+        "paused": False,
+        "stop": None,
+        "cycles": 0,
+        "queue": [],
+        "running": None,
+        "jobs": [],
         "counts": {"succeeded": 0, "failed": 0, "failed_or_no_result": 0},
-        "failures": {}, "rotation": {"next": None, "turns": 0}, "knowledge": [], "safety_stops": [], "notices": [],
+        "failures": {},
+        "rotation": {"next": None, "turns": 0},
+        "knowledge": [],
+        "safety_stops": [],
+        "notices": [],
         "cursor": None,
-    }  # fmt: skip
+    }
 
 
 def peek_state(runtime: RuntimeDirectory) -> LoopState | None:
@@ -82,7 +93,7 @@ def save_state(
     state["updated_at"] = format_iso(clock.now())
     del state["jobs"][:-MAX_JOBS], state["knowledge"][:-MAX_KNOWLEDGE]
     del state["safety_stops"][:-MAX_SAFETY_STOPS], state["notices"][:-MAX_NOTICES]
-    staged = runtime.backup_path.with_name(f".{runtime.backup_path.name}.{secrets.token_hex(6)}.tmp")
+    staged = runtime.backup_path.with_name(make_temporary_name())
     with suppress(FileNotFoundError, FileExistsError):
         os.link(runtime.state_path, staged)
         staged.replace(runtime.backup_path)

@@ -21,8 +21,13 @@ class JobRequest(TypedDict):
 
 def request_of(job: JobRequest) -> JobRequest:
     """The request alone, without what a queued or running job has besides."""
-    return {"job_id": job["job_id"], "kind": job["kind"], "target": job["target"], "by": job["by"],
-            "enqueued_at": job["enqueued_at"]}  # fmt: skip
+    return {
+        "job_id": job["job_id"],
+        "kind": job["kind"],
+        "target": job["target"],
+        "by": job["by"],
+        "enqueued_at": job["enqueued_at"],
+    }
 
 
 class QueuedJob(JobRequest):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared.config.model import Config
-from cleared.errors import Place, PolicyError, UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import describe_os_error
+from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
+from cleared.base.safe_files import describe_os_error
+from cleared.git import Repository, Snapshot
 from cleared.workspace.lock import ensure_state_dir
+from cleared.workspace.settings.model import Config
 
 LOCK_NAME: Final = "loop.lock"
 _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)
@@ -76,6 +77,14 @@ class RuntimeDirectory:
     def result_path(self, job: str) -> Path:
         return self.jobs_folder / f"{job}.result.json"
 
+    @property
+    def seals_folder(self) -> Path:
+        return self.folder / "seals"
+
+    def seal_path(self, job: str) -> Path:
+        """The signature of the job's result."""
+        return self.seals_folder / job
+
     def output_path(self, job: str) -> Path:
         return self.jobs_folder / f"{job}.out.txt"
 
@@ -94,7 +103,8 @@ class RuntimeDirectory:
             if self.folder.parent == self.root / ".cleared":
                 ensure_state_dir(self.folder.parent)
             ensure_state_dir(self.folder)
-            for folder in (self.jobs_folder, self.inbox_folder, self.tree_path.parent, self.log_folder):
+            shown = self.tree_path.parent
+            for folder in (self.jobs_folder, self.seals_folder, self.inbox_folder, shown, self.log_folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise WorkspaceError(
@@ -109,13 +119,19 @@ def locate_runtime(
 ) -> RuntimeDirectory:
     """The runtime directory ``folder``, or the configured one; no folder is made.
 
-    Raises ``PolicyError`` for a folder that the workspace uses for something else.
+    Raises ``PolicyError`` for a folder that the workspace uses for something else, and for a configured one that a link
+    leads out of the workspace, or into which a commit can bring files.
     """
     base = root.resolve()
     chosen = Path(os.path.realpath(base / (folder or config.loop.runtime_dir)))
     named = logs or config.loop.log_dir
     log_folder = Path(os.path.realpath(base / named)) if named else chosen / "logs"
-    for place, field in ((chosen, "runtime_dir"), (log_folder, "log_dir")):
+    for place, field, is_configured in (
+        (chosen, "runtime_dir", not folder),
+        (log_folder, "log_dir", not logs and bool(named)),
+    ):
+        if is_configured:
+            _refuse_open_to_commits(base, place, f"loop.{field}")
         if place == base or (place is chosen and base.is_relative_to(place)) or _top_folder(base, place) in _RESERVED:
             raise PolicyError(
                 f"{place} is no place for the loop's files: it is, or holds, what the workspace keeps there",
@@ -123,6 +139,24 @@ def locate_runtime(
                 remedy="Name a folder of its own, such as .cleared/loop, or one outside of the workspace.",
             )
     return RuntimeDirectory(base, chosen, log_folder)
+
+
+def _refuse_open_to_commits(base: Path, place: Path, field: str) -> None:
+    """What lies there is believed: whoever can push must not be able to put something there."""
+    problem, top = "", _top_folder(base, place)
+    if not place.is_relative_to(base):
+        problem = f"leads out of the workspace, to {place}"
+    elif top != ".cleared":  # of which each command sees that no commit holds it
+        with Repository.open(base, for_writing=False) as repo:
+            head = repo.find_head()
+            if head is not None and Snapshot(repo, head).find_entry(top) is not None:
+                problem = f"lies in {top}/, in which the last commit has files"
+    if problem:
+        raise PolicyError(
+            f"{field} {problem}",
+            place=Place("config.yaml", field=field),
+            remedy="Name a folder of its own: cleared config set loop.runtime_dir .cleared/loop.",
+        )
 
 
 def own_runtime(root: Path, config: Config) -> RuntimeDirectory:

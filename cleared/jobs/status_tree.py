@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cleared.clock import Clock, format_iso
+from cleared.base.clock import Clock, format_iso
 from cleared.jobs import file_schemas
 from cleared.jobs.records import LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory
@@ -20,14 +20,22 @@ def build_tree(state: LoopState, clock: Clock) -> dict[str, Any]:
         "schema_version": "single_agent_tree_v1",
         "generated_at": format_iso(clock.now()),
         "summary": {
-            "instance": state["instance"], "status": state["status"], "paused": state["paused"],
-            "stop_reason": stop["reason"] if stop else None, "cycles": state["cycles"],
-            "queued": len(state["queue"]), "running": running["job_id"] if running else None, **state["counts"],
+            "instance": state["instance"],
+            "status": state["status"],
+            "paused": state["paused"],
+            "stop_reason": stop["reason"] if stop else None,
+            "cycles": state["cycles"],
+            "queued": len(state["queue"]),
+            "running": running["job_id"] if running else None,
+            **state["counts"],
             "safety_stops": len(state["safety_stops"]),
-            "last_job": state["jobs"][-1]["job_id"] if state["jobs"] else None, "updated_at": state["updated_at"],
+            "last_job": state["jobs"][-1]["job_id"] if state["jobs"] else None,
+            "updated_at": state["updated_at"],
         },
-        "jobs": state["jobs"][-MAX_SHOWN:], "knowledge": state["knowledge"][-MAX_SHOWN:], "state": state,
-    }  # fmt: skip
+        "jobs": state["jobs"][-MAX_SHOWN:],
+        "knowledge": state["knowledge"][-MAX_SHOWN:],
+        "state": state,
+    }
 
 
 def export_tree(runtime: RuntimeDirectory, state: LoopState, clock: Clock) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from cleared.config.model import Llm
-from cleared.config.secrets import MIN_LENGTH
-from cleared.errors import PolicyError, UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import PolicyError, UsageError, WorkspaceError
 from cleared.llm.model_choice import KEY_VARIABLES, ModelChoice
+from cleared.workspace.settings.model import Llm
+from cleared.workspace.settings.secrets import MIN_LENGTH
 
 _T = TypeVar("_T")
 _SERVICE: Final = "cleared"

@@ -6,14 +6,25 @@ import ssl
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from cleared.config.secrets import Redactor
-from cleared.errors import CheckFailed, ClearedError
+from cleared.base.errors import CheckFailed, ClearedError
 from cleared.llm.model_choice import ModelChoice
+from cleared.workspace.settings.secrets import Redactor
 
 Kind = Literal[
-    "authentication", "not_found", "rate_limit", "quota", "context_length", "unavailable", "timeout", "connection",
-    "tls", "unreadable", "garbage", "rejected", "wrong_setting",
-]  # fmt: skip
+    "authentication",
+    "not_found",
+    "rate_limit",
+    "quota",
+    "context_length",
+    "unavailable",
+    "timeout",
+    "connection",
+    "tls",
+    "unreadable",
+    "garbage",
+    "rejected",
+    "wrong_setting",
+]
 _MOST_QUOTED: Final = 300
 """Characters of a provider's own words that are shown."""
 
@@ -50,13 +61,21 @@ def name_failure(error: BaseException) -> Kind | None:
     if any(isinstance(cause, ssl.SSLError) or "CERTIFICATE_VERIFY" in str(cause) for cause in causes):
         return "tls"
     kinds: tuple[tuple[type[BaseException], Kind], ...] = (
-        (ai.ModelContextWindowExceededError, "context_length"), (ai.ModelAuthenticationError, "authentication"),
-        (ai.ModelNotFoundError, "not_found"), (ai.ModelRateLimitError, "rate_limit"),
-        (ai.ModelQuotaExceededError, "quota"), (ai.ModelUnavailableError, "unavailable"),
-        (ai.ModelServerError, "unavailable"), (ai.ModelTimeoutError, "timeout"), (ai.ModelRequestTimeout, "timeout"),
-        (ai.ModelConnectionError, "connection"), (ai.ModelHTTPError, "rejected"), (ai.ModelAPIError, "garbage"),
-        (ai.UnexpectedModelBehavior, "garbage"), (ai.UserError, "wrong_setting"),
-    )  # fmt: skip
+        (ai.ModelContextWindowExceededError, "context_length"),
+        (ai.ModelAuthenticationError, "authentication"),
+        (ai.ModelNotFoundError, "not_found"),
+        (ai.ModelRateLimitError, "rate_limit"),
+        (ai.ModelQuotaExceededError, "quota"),
+        (ai.ModelUnavailableError, "unavailable"),
+        (ai.ModelServerError, "unavailable"),
+        (ai.ModelTimeoutError, "timeout"),
+        (ai.ModelRequestTimeout, "timeout"),
+        (ai.ModelConnectionError, "connection"),
+        (ai.ModelHTTPError, "rejected"),
+        (ai.ModelAPIError, "garbage"),
+        (ai.UnexpectedModelBehavior, "garbage"),
+        (ai.UserError, "wrong_setting"),
+    )
     return next((kind for type_, kind in kinds if isinstance(error, type_)), None)
 
 
@@ -89,7 +108,7 @@ def explain_failure(error: BaseException, choice: ModelChoice, redactor: Redacto
         "garbage": (f"what {server} answered makes no sense", "Look whether this is the right address and provider."),
         "rejected": (f"{server} refuses the call", "Look at llm.provider, llm.model and llm.base_url."),
         "wrong_setting": (f"{model!r} cannot be asked so", "Look at llm.provider and llm.model: cleared llm check."),
-    }  # fmt: skip
+    }
     message, remedy = texts[kind]
     own_words = redactor.redact_text(" ".join(str(_innermost_words(error)).split()))[:_MOST_QUOTED]
     return ModelFailed(kind, f"{message}: {own_words}" if own_words else message, remedy)

@@ -34,9 +34,18 @@ _TOKENS_PER_FILE: Final = 1_500
 _OF_NO_USE: Final = (CostNotFoundWarning, CostCalculationFailedWarning, UsageExtractionFailedWarning)
 """Warnings about what is done here: tokens and costs are counted and checked."""
 _MISREAD: Final = (TypeError, AttributeError, LookupError, ValueError, AssertionError, RecursionError)
-_CERTAINLY_FREE: Final = frozenset({
-    "authentication", "not_found", "rate_limit", "quota", "context_length", "unavailable", "rejected", "wrong_setting",
-})  # fmt: skip
+_CERTAINLY_FREE: Final = frozenset(
+    {
+        "authentication",
+        "not_found",
+        "rate_limit",
+        "quota",
+        "context_length",
+        "unavailable",
+        "rejected",
+        "wrong_setting",
+    }
+)
 """Failures after which a provider charges nothing: it said no before it began."""
 
 

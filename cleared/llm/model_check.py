@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from cleared.errors import ClearedError, UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import ClearedError, UsageError
 from cleared.llm.api_keys import find_api_key, require_api_key
 from cleared.llm.model_choice import ModelChoice
 from cleared.llm.model_door import OpenWorkspace, open_model_door, read_approved_choice, require_packages

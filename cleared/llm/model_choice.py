@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from cleared.config.model import Llm
-from cleared.errors import Place, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import Place, WorkspaceError
+from cleared.workspace.settings.model import Llm
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -81,9 +81,10 @@ def read_model_choice(llm: Llm) -> ModelChoice:
         if getattr(llm, key) is None:
             first = "cleared config set llm.provider anthropic, then " if llm.provider is None else ""
             raise WorkspaceError(
-                "no language model is set up", place=Place("config.yaml", field=f"llm.{key}"),
+                "no language model is set up",
+                place=Place("config.yaml", field=f"llm.{key}"),
                 remedy=f"Name one: {first}cleared config set llm.model NAME.",
-            )  # fmt: skip
+            )
     assert llm.provider is not None and llm.model is not None
     variable = llm.api_key_env or (KEY_VARIABLES[llm.provider] if llm.base_url is None else None)
     return ModelChoice(llm.provider, llm.model, llm.base_url, variable)

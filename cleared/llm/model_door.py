@@ -8,17 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cleared.approvals.policy_in_force import SettingsInForce
-from cleared.clock import Clock
-from cleared.config.model import Config
-from cleared.config.secrets import Redactor
-from cleared.errors import ClearedError, UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.clock import Clock
+from cleared.base.errors import ClearedError, UsageError, WorkspaceError
 from cleared.llm.api_keys import require_api_key
 from cleared.llm.failures import explain_failure
 from cleared.llm.model_choice import ModelChoice, read_model_choice
@@ -26,7 +22,10 @@ from cleared.llm.prices import FREE, Price, find_price
 from cleared.llm.retries import RetryPolicy, Sleep
 from cleared.llm.spending import Spending
 from cleared.llm.usage_store import UsageStore
+from cleared.trust.policy_in_force import SettingsInForce
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.secrets import Redactor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -129,9 +128,7 @@ def require_packages(choice: ModelChoice) -> None:
     needed = ("pydantic_ai", "genai_prices", "anthropic" if choice.provider == "anthropic" else "openai")
     for name in needed:
         if find_spec(name) is None:
-            raise UsageError(
-                "asking a language model needs more packages", remedy=f"In the checkout: {INSTALL}."
-            )  # fmt: skip
+            raise UsageError("asking a language model needs more packages", remedy=f"In the checkout: {INSTALL}.")
 
 
 def read_approved_choice(host: OpenWorkspace) -> ModelChoice:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_ai import RunContext
@@ -11,7 +12,6 @@ from pydantic_ai.exceptions import RetryModelRequest
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import ModelRequestContext
 
-from cleared.light_dataclass import dataclass
 from cleared.llm.failures import name_failure
 from cleared.llm.retries import RetryPolicy, Sleep
 

@@ -29,8 +29,12 @@ _ACCOUNT_HEADERS: Final = ("openai-organization", "openai-project")
 def build_model(choice: ModelChoice, key: ApiKey | None) -> Model:
     """The model of ``choice``. Raises pydantic-ai's ``UserError`` for a name that cannot be one."""
     client = _make_http_client(choice, has_key=key is not None)
-    options: dict[str, Any] = {"api_key": key.text if key is not None else _NO_KEY, "base_url": choice.url,
-                               "max_retries": 0, "http_client": client}  # fmt: skip
+    options: dict[str, Any] = {
+        "api_key": key.text if key is not None else _NO_KEY,
+        "base_url": choice.url,
+        "max_retries": 0,
+        "http_client": client,
+    }
     if choice.provider == "anthropic":
         return _build_anthropic(choice, options)
     from openai import AsyncOpenAI
@@ -48,9 +52,10 @@ def build_model(choice: ModelChoice, key: ApiKey | None) -> Model:
     if choice.base_url is None:
         return OpenAIChatModel(choice.model, provider=OpenAIProvider(openai_client=AsyncOpenAI(**options)))
     compatible = OpenAICompatibleProvider(
-        "openai-compatible", openai_client=AsyncOpenAI(**options),
+        "openai-compatible",
+        openai_client=AsyncOpenAI(**options),
         profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False),
-    )  # fmt: skip
+    )
     return OpenAIChatModel(choice.model, provider=compatible)
 
 

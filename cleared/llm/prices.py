@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any, Final
 
-from cleared.config.model import ModelPrice
-from cleared.errors import Place, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import Place, WorkspaceError
 from cleared.llm.model_choice import ModelChoice
+from cleared.workspace.settings.model import ModelPrice
 
 _MILLION: Final = Decimal(1_000_000)
 _MOST_TOKENS: Final = 10**9
@@ -79,10 +78,9 @@ def find_price(choice: ModelChoice, configured: Mapping[str, ModelPrice]) -> Pri
         raise WorkspaceError(
             f"what {choice.model} costs is not known, so no budget could hold it",
             place=Place("config.yaml", field="llm.prices"),
-            remedy=f'Look whether the name is right, or say it in US dollars per million tokens: llm: {{prices: '
-            f'{{"{choice.model}": {{input: 0, output: 0}}}}}}. 0 is for a model of your own. '
-            "Then: cleared config approve.",
-        )  # fmt: skip
+            remedy="Look whether the name is right, or say it in US dollars per million tokens: cleared config set "
+            f"llm.prices.{choice.model} '{{ input: 0, output: 0 }}'. 0 is for a model of your own.",
+        )
     return price
 
 

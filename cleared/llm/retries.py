@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
-from cleared.light_dataclass import dataclass
 from cleared.llm.failures import Kind, name_failure
 
 Sleep = Callable[[float], Awaitable[None]]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 from cleared.llm.model_door import ModelDoor
 
 _T = TypeVar("_T")
@@ -76,9 +76,13 @@ async def _ask(
         return (await plain.run(prompt, usage_limits=limits)).output
     check = _compile_schema(output_schema)
     agent = Agent(
-        door.model, output_type=StructuredDict(dict(output_schema), name="answer"), instructions=system,
-        model_settings=settings, capabilities=door.capabilities(), retries=1,
-    )  # fmt: skip
+        door.model,
+        output_type=StructuredDict(dict(output_schema), name="answer"),
+        instructions=system,
+        model_settings=settings,
+        capabilities=door.capabilities(),
+        retries=1,
+    )
 
     @agent.output_validator
     def validate(answer: dict[str, Any]) -> dict[str, Any]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
-from cleared.clock import Clock, format_iso
-from cleared.config.model import Config
-from cleared.errors import ClearedError, ExitCode
-from cleared.light_dataclass import dataclass
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import ClearedError, ExitCode
 from cleared.llm.model_choice import ModelChoice
 from cleared.llm.prices import Price, TokenCount
 from cleared.llm.usage_store import BegunCall, EndedCall, Spent, UsageStore
+from cleared.workspace.settings.model import Config
 
 Reason = Literal["max_cost", "session_budget", "daily_budget"]
 
@@ -91,17 +90,27 @@ class Spending:
         """Record that a call of about so many tokens is sent now, and return its number. Raises ``SpendingStopped``."""
         least = self.price.calculate_cost(TokenCount(input_tokens))
         begun = BegunCall(
-            format_iso(self.clock.now()), self.today, self.choice.provider, self.choice.model, self.purpose,
-            self._account, input_tokens, self.estimate_cost(input_tokens),
-        )  # fmt: skip
+            format_iso(self.clock.now()),
+            self.today,
+            self.choice.provider,
+            self.choice.model,
+            self.purpose,
+            self._account,
+            input_tokens,
+            self.estimate_cost(input_tokens),
+        )
         return self.store.begin_call(begun, lambda spent: self._check(spent, least))
 
     def end_call(self, number: int, tokens: TokenCount, cost: Decimal, outcome: str) -> None:
         """Record what came of a call."""
         ended = EndedCall(
-            format_iso(self.clock.now()), tokens.input_tokens, tokens.output_tokens, tokens.cache_read_tokens, cost,
+            format_iso(self.clock.now()),
+            tokens.input_tokens,
+            tokens.output_tokens,
+            tokens.cache_read_tokens,
+            cost,
             outcome,
-        )  # fmt: skip
+        )
         self.store.end_call(number, ended)
 
     def estimate_cost(self, input_tokens: int) -> Decimal:

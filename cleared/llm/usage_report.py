@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-from cleared.light_dataclass import dataclass
 from cleared.llm.model_door import OpenWorkspace
 from cleared.llm.spending import find_business_day
 from cleared.llm.usage_store import UsageRow, UsageStore
@@ -27,8 +26,12 @@ class UsageReport:
         rows = [{**asdict(row), "cost": str(row.cost)} for row in self.rows]
         for row in rows:
             del row["nano_dollars"]
-        return {"rows": rows, "total": str(self.total), "daily_budget": str(self.daily_budget),
-                "left_today": str(self.left_today)}  # fmt: skip
+        return {
+            "rows": rows,
+            "total": str(self.total),
+            "daily_budget": str(self.daily_budget),
+            "left_today": str(self.left_today),
+        }
 
 
 def report_usage(host: OpenWorkspace, days: int) -> UsageReport:

@@ -10,11 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.light_dataclass import dataclass
 from cleared.workspace.database import connect_to_read, connect_to_write
 
 SCHEMA: Final = """
@@ -120,9 +120,17 @@ class UsageStore:
                 row = db.execute(
                     "INSERT INTO calls (began, day, provider, model, purpose, session, input_tokens, nano_dollars,"
                     " outcome) VALUES (?,?,?,?,?,?,?,?,'begun')",
-                    (call.began, call.day, call.provider, call.model, call.purpose, call.session, call.input_tokens,
-                     _to_nano(call.cost)),
-                )  # fmt: skip
+                    (
+                        call.began,
+                        call.day,
+                        call.provider,
+                        call.model,
+                        call.purpose,
+                        call.session,
+                        call.input_tokens,
+                        _to_nano(call.cost),
+                    ),
+                )
                 db.execute("COMMIT")
             except BaseException:
                 db.execute("ROLLBACK")
@@ -135,9 +143,16 @@ class UsageStore:
             self._connect().execute(
                 "UPDATE calls SET ended=?, input_tokens=?, output_tokens=?, cached_tokens=?, nano_dollars=?, outcome=?"
                 " WHERE id=?",
-                (call.ended, call.input_tokens, call.output_tokens, call.cached_tokens, _to_nano(call.cost),
-                 call.outcome[:100], number),
-            )  # fmt: skip
+                (
+                    call.ended,
+                    call.input_tokens,
+                    call.output_tokens,
+                    call.cached_tokens,
+                    _to_nano(call.cost),
+                    call.outcome[:100],
+                    number,
+                ),
+            )
 
     def sum_spent(self, session: str, day: str) -> Spent:
         """What a session and a day have cost so far, calls under way included."""

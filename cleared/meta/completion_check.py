@@ -9,10 +9,10 @@ done while the evidence says otherwise.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from cleared.bounds import clip_text
-from cleared.light_dataclass import dataclass
+from cleared.base.bounds import clip_text
 
 if TYPE_CHECKING:
     from cleared.meta.tools.tool import Evidence
@@ -80,18 +80,28 @@ def judge_reply(claim: Claim, evidence: Evidence) -> Question | Ending:
         return Ending("answered", "answered")
     if claim.rounds >= MAX_ROUNDS:
         return Ending(
-            "stopped", "unverified",
+            "stopped",
+            "unverified",
             f"the model says that it is done, and the evidence does not: {describe_evidence(evidence, claim)}",
-        )  # fmt: skip
+        )
     facts = f"Evidence: {describe_evidence(evidence, claim)}"
     if claim.phase == "verify" and proposed:
-        return Question("confirm", f"[confirm] {facts}\nRead the user's request once more, word for word. "
-                        f"Is each part of it met?\n{_HOW_TO_ANSWER}")  # fmt: skip
+        return Question(
+            "confirm",
+            f"[confirm] {facts}\nRead the user's request once more, word for word. "
+            f"Is each part of it met?\n{_HOW_TO_ANSWER}",
+        )
     if claim.phase is None:
-        return Question("verify", f"[verify] Before this ends, check your work against the user's request.\n{facts}\n"
-                        f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}")  # fmt: skip
-    return Question("verify", f"[verify] This does not end yet: your reply and the evidence do not agree.\n{facts}\n"
-                    f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}")  # fmt: skip
+        return Question(
+            "verify",
+            f"[verify] Before this ends, check your work against the user's request.\n{facts}\n"
+            f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}",
+        )
+    return Question(
+        "verify",
+        f"[verify] This does not end yet: your reply and the evidence do not agree.\n{facts}\n"
+        f"{_describe_gap(proposed, quiet)}{_HOW_TO_ANSWER}",
+    )
 
 
 def describe_evidence(evidence: Evidence, claim: Claim | None = None) -> str:

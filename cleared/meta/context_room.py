@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cleared.errors import CheckFailed
+from cleared.base.errors import CheckFailed
 from cleared.meta.context_window import (
     LEAST_FREED,
     Item,
@@ -44,9 +44,13 @@ class ContextRoom:
     """The context of one session."""
 
     def __init__(
-        self, history: SessionHistory, requests: ModelRequests, limits: Limits, events: EventJournal,
+        self,
+        history: SessionHistory,
+        requests: ModelRequests,
+        limits: Limits,
+        events: EventJournal,
         report_step: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._history, self._requests, self._limits, self._events = history, requests, limits, events
         self._report_step = report_step
 

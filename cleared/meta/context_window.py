@@ -10,9 +10,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-from cleared.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage

@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cleared.errors import CheckFailed, ClearedError
+from cleared.base.errors import CheckFailed, ClearedError
 from cleared.llm.failures import ModelFailed
 from cleared.meta.context_window import limit_images
 
@@ -116,9 +116,12 @@ class ModelRequests:
 
         toolsets = [ExternalToolset(definitions)] if definitions else []
         return Agent(
-            self._door.model, instructions=system, toolsets=toolsets, capabilities=self._door.capabilities(),
+            self._door.model,
+            instructions=system,
+            toolsets=toolsets,
+            capabilities=self._door.capabilities(),
             name="cleared-session",
-        )  # fmt: skip
+        )
 
     def _run(self, agent: Any, messages: list[ModelMessage], settings: Any, show_text: ShowText) -> ModelResponse:
         if self._runner is None:

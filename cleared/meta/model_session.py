@@ -7,13 +7,13 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from cleared.base.errors import UsageError
 from cleared.changes.host import Host
-from cleared.errors import UsageError
-from cleared.light_dataclass import dataclass
 from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
 from cleared.meta.session_events import EmitEvent
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
@@ -50,9 +50,13 @@ class Session:
         self._stack = ExitStack()
         try:
             door = open_model_door(
-                host, purpose=PURPOSE, session=store.info.id, max_cost=options.max_cost, model=options.model,
+                host,
+                purpose=PURPOSE,
+                session=store.info.id,
+                max_cost=options.max_cost,
+                model=options.model,
                 environ=options.environment if options.environment is not None else os.environ,
-            )  # fmt: skip
+            )
             self._stack.callback(door.close)
             author = store.info.author if store.info.author in AUTHORS else AUTHORS[0]
             self._tools: ToolSet = open_tool_set(host, Overlay(store.overlay), session_id=store.info.id, author=author)
@@ -60,10 +64,15 @@ class Session:
             limits = LoopLimits.read_settings(host.config.llm, door.context_window)
             self._loop = self._stack.enter_context(
                 SessionLoop(
-                    store, door, self._tools, limits=limits, clock=host.clock,
-                    emit=options.emit, report_step=host.report_step,
+                    store,
+                    door,
+                    self._tools,
+                    limits=limits,
+                    clock=host.clock,
+                    emit=options.emit,
+                    report_step=host.report_step,
                 )
-            )  # fmt: skip
+            )
         except BaseException:
             self._stack.close()
             raise
@@ -122,9 +131,12 @@ def create_request(host: Host, request: str, author: str, options: SessionOption
     for notice in prompt.notices:
         host.show_message(notice)
     return create_session(
-        host.layout.state_dir, request=host.redactor.redact_text(request), author=author, clock=host.clock,
+        host.layout.state_dir,
+        request=host.redactor.redact_text(request),
+        author=author,
+        clock=host.clock,
         system_prompt=prompt.text,
-    )  # fmt: skip
+    )
 
 
 def resume_session(host: Host, session_id: str | None, options: SessionOptions) -> Session:
@@ -161,12 +173,15 @@ def describe_session(store: SessionStore) -> dict[str, Any]:
         event["type"] == "session.started" for event in events[events.index(ended) + 1 :]
     )
     return {
-        "id": store.info.id, "request": store.info.request, "author": store.info.author, "created": store.info.created,
+        "id": store.info.id,
+        "request": store.info.request,
+        "author": store.info.author,
+        "created": store.info.created,
         "status": ended["status"] if ended is not None and not open_again else "open",
         "reason": ended["reason"] if ended is not None and not open_again else None,
         "proposal": ended.get("proposal") if ended is not None else None,
         "cost": ended.get("cost") if ended is not None else None,
-    }  # fmt: skip
+    }
 
 
 def read_events(store: SessionStore) -> list[dict[str, Any]]:

@@ -11,15 +11,25 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.bounds import clip_text
-from cleared.clock import Clock, format_iso
+from cleared.base.bounds import clip_text
+from cleared.base.clock import Clock, format_iso
 from cleared.meta.session_store import SessionStore
 
 SCHEMA_FILE: Final = Path(__file__).with_name("session_events.schema.json")
 EVENT_TYPES: Final = (
-    "session.started", "turn.started", "message.delta", "message.text", "tool.called", "tool.finished",
-    "context.pruned", "context.compacted", "verification", "proposal", "usage", "session.ended",
-)  # fmt: skip
+    "session.started",
+    "turn.started",
+    "message.delta",
+    "message.text",
+    "tool.called",
+    "tool.finished",
+    "context.pruned",
+    "context.compacted",
+    "verification",
+    "proposal",
+    "usage",
+    "session.ended",
+)
 _NOT_STORED: Final = frozenset({"message.delta"})
 _MAX_TEXT_BYTES: Final = 10_000
 
@@ -38,9 +48,12 @@ class EventJournal:
         """Raises what ``emit`` raises."""
         self._number += 1
         event = {
-            "type": kind, "session": self._store.info.id, "seq": self._number, "time": format_iso(self._clock.now()),
+            "type": kind,
+            "session": self._store.info.id,
+            "seq": self._number,
+            "time": format_iso(self._clock.now()),
             **values,
-        }  # fmt: skip
+        }
         if kind not in _NOT_STORED:
             self._store.append_event(event)
         if self._emit is not None:

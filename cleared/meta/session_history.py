@@ -11,11 +11,10 @@ import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.light_dataclass import dataclass
 from cleared.meta.context_window import Item, Purpose, compact_items, make_item, prune_results
 from cleared.meta.session_store import SessionStore
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, Self
 
-from cleared.bounds import clip_text
-from cleared.clock import Clock
-from cleared.errors import ClearedError, ExitCode, UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.bounds import clip_text
+from cleared.base.clock import Clock
+from cleared.base.errors import ClearedError, ExitCode, UsageError
 from cleared.llm.failures import ModelFailed
 from cleared.llm.spending import SpendingStopped
 from cleared.meta.completion_check import Claim, Ending, judge_reply, strip_verdict
@@ -30,8 +30,8 @@ from cleared.meta.session_store import SessionStore
 from cleared.meta.tool_calls import ToolCalls
 
 if TYPE_CHECKING:
-    from cleared.config.model import Llm
     from cleared.meta.tools.tool import Evidence, Tool
+    from cleared.workspace.settings.model import Llm
 
 Status = Literal["completed", "answered", "stopped", "failed", "interrupted"]
 
@@ -161,9 +161,11 @@ class SessionLoop:
             prompt = self._store.info.request
             self._check_prompt(prompt)
         self._events.report(
-            "session.started", model=_model_name(self._door), resumed=bool(history.items),
+            "session.started",
+            model=_model_name(self._door),
+            resumed=bool(history.items),
             request=None if prompt is None else clip_for_event(prompt),
-        )  # fmt: skip
+        )
         try:
             self._accept_prompt(prompt)
             ending = self._work()
@@ -218,9 +220,10 @@ class SessionLoop:
                     return ending
             elif history.iterations >= self._limits.max_iterations:
                 return {
-                    "status": "stopped", "reason": "max_iterations",
+                    "status": "stopped",
+                    "reason": "max_iterations",
                     "message": f"the model was asked {history.iterations} times (llm.max_iterations) and is not done",
-                }  # fmt: skip
+                }
             else:
                 self._ask_model()
 
@@ -267,16 +270,20 @@ class SessionLoop:
         if history.empty_replies:
             if history.empty_replies >= MAX_EMPTY_REPLIES:
                 return {
-                    "status": "stopped", "reason": "empty_replies",
+                    "status": "stopped",
+                    "reason": "empty_replies",
                     "message": f"the model gave {history.empty_replies} empty replies one after the other",
-                }  # fmt: skip
+                }
             history.record_prompt("notice", [_EMPTY_NOTICE])
             return None
         evidence = self._tools.evidence()
         claim = Claim(
-            join_text(history.items[-1].message), history.phase, history.rounds, history.acted,  # type: ignore[arg-type]
+            join_text(history.items[-1].message),
+            history.phase,  # type: ignore[arg-type]
+            history.rounds,
+            history.acted,
             history.announced,
-        )  # fmt: skip
+        )
         decision = judge_reply(claim, evidence)
         facts = {"evidence": evidence.state, "proposal": evidence.proposal, "findings": len(evidence.findings)}
         if isinstance(decision, Ending):
@@ -284,9 +291,11 @@ class SessionLoop:
             if decision.status == "completed":
                 self._events.report("proposal", proposal=decision.proposal, paths=list(evidence.paths))
             return {
-                "status": decision.status, "reason": decision.reason, "message": decision.message,
+                "status": decision.status,
+                "reason": decision.reason,
+                "message": decision.message,
                 "proposal": decision.proposal,
-            }  # fmt: skip
+            }
         self._events.report("verification", phase=decision.phase, round=history.rounds + 1, **facts)
         history.record_prompt(decision.phase, [decision.text])
         self._report_step(decision.phase)
@@ -295,9 +304,11 @@ class SessionLoop:
     def _end(self, ending: Mapping[str, Any]) -> Outcome:
         history = self._history
         values = {
-            "status": ending["status"], "reason": ending["reason"], "message": clip_text(ending["message"]),
+            "status": ending["status"],
+            "reason": ending["reason"],
+            "message": clip_text(ending["message"]),
             "proposal": ending.get("proposal"),
-        }  # fmt: skip
+        }
         history.record_ending({**values, "cost": str(self._spent())})
         self._report_step("ended")
         outcome = self._make_outcome(values)
@@ -309,9 +320,14 @@ class SessionLoop:
     def _make_outcome(self, values: Mapping[str, Any]) -> Outcome:
         history = self._history
         return Outcome(
-            values["status"], values["reason"], values["message"], values.get("proposal"), history.text,
-            history.usage, history.cost,
-        )  # fmt: skip
+            values["status"],
+            values["reason"],
+            values["message"],
+            values.get("proposal"),
+            history.text,
+            history.usage,
+            history.cost,
+        )
 
     def _spent(self) -> Decimal:
         return max(self._history.cost, Decimal(getattr(self._door, "spent", 0)))

@@ -12,14 +12,13 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.clock import Clock, format_iso
-from cleared.errors import BusyError, Place, UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import describe_os_error, read_stable, sync_folder, write_atomic
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import BusyError, Place, UsageError, WorkspaceError
+from cleared.base.safe_files import describe_os_error, read_stable, sync_folder, write_atomic
 from cleared.workspace.lock import ensure_state_dir, writer_lock
 
 FOLDER: Final = "sessions"
@@ -198,8 +197,12 @@ def create_session(
         ) from error
     info = SessionInfo(session_id, request, author, format_iso(now), system_prompt)
     values = {
-        "id": info.id, "request": request, "author": author, "created": info.created, "system_prompt": system_prompt,
-    }  # fmt: skip
+        "id": info.id,
+        "request": request,
+        "author": author,
+        "created": info.created,
+        "system_prompt": system_prompt,
+    }
     write_atomic(path / _INFO, json.dumps(values, indent=1).encode(), mode=0o600)
     return SessionStore(path, info)
 
@@ -237,8 +240,9 @@ def _find_folder(state_dir: Path) -> Path:
     if folder.is_symlink():
         raise WorkspaceError(
             "the folder of sessions is a symbolic link",
-            place=Place(file=f".cleared/{FOLDER}"), remedy="Remove the link.",
-        )  # fmt: skip
+            place=Place(file=f".cleared/{FOLDER}"),
+            remedy="Remove the link.",
+        )
     return folder
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cleared import queries
 from cleared.changes.host import Host
 from cleared.gate.lint_rules import RULES
-from cleared.light_dataclass import dataclass
-from cleared.registry.projections import render_stubs
+from cleared.git import Snapshot
+from cleared.primitives.registry.projections import render_stubs
+from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS, WEBHOOK
-from cleared.vcs import Snapshot
 
 OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
@@ -149,7 +150,7 @@ def _list_accounts(host: Host) -> str:
 
 def _list_agents(host: Host) -> str:
     lines = []
-    for agent in queries.read_agents(host):
+    for agent in run_queries.read_agents(host):
         if agent["state"] in ("approved", "starter"):
             triggers = ", ".join(agent["trigger"]) or ON_DEMAND.name
             lines.append(f"- `{agent['name']}` ({triggers}): {_one_line(agent['description'])}")

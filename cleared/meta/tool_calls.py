@@ -30,9 +30,13 @@ class ToolCalls:
     """The calls of one session."""
 
     def __init__(
-        self, history: SessionHistory, tools: SessionTools, events: EventJournal, report_step: Callable[[str], None],
+        self,
+        history: SessionHistory,
+        tools: SessionTools,
+        events: EventJournal,
+        report_step: Callable[[str], None],
         is_cancelled: Callable[[], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._history, self._tools, self._events = history, tools, events
         self._report_step, self._is_cancelled = report_step, is_cancelled
 
@@ -94,24 +98,36 @@ class ToolCalls:
         self._answer(call, text, "interrupted")
 
     def _answer(
-        self, call: PendingCall, text: str, outcome: str, *, cached: bool = False, images: Any = (),
+        self,
+        call: PendingCall,
+        text: str,
+        outcome: str,
+        *,
+        cached: bool = False,
+        images: Any = (),
         digest: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from pydantic_ai.messages import BinaryContent, ToolReturnPart
 
         content: Any = text
         if images:
             content = [text, *(BinaryContent(data=image.data, media_type=image.media_type) for image in images)]
         result = ToolReturnPart(
-            call.part.tool_name, content, call.part.tool_call_id,
+            call.part.tool_name,
+            content,
+            call.part.tool_call_id,
             outcome={"ok": "success", "interrupted": "interrupted"}.get(outcome, "failed"),  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
         self._history.record_result(result, digest)
         self._report_step("result")
         self._events.report(
-            "tool.finished", call=call.part.tool_call_id, tool=call.part.tool_name, outcome=outcome, cached=cached,
+            "tool.finished",
+            call=call.part.tool_call_id,
+            tool=call.part.tool_name,
+            outcome=outcome,
+            cached=cached,
             text=clip_for_event(text),
-        )  # fmt: skip
+        )
 
 
 def _find_argument_problem(arguments: dict[str, Any]) -> str | None:

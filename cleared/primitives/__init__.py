@@ -1,36 +1,23 @@
-"""Every primitive, one module a domain. ``registry()`` is the only list of them there is."""
+"""Every primitive that scripts may call: ``primitive_registry`` is the only list of them there is."""
 
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 
-from cleared.registry.primitive import Primitive, Registry
+from cleared.domains.installed_domains import load_domains
+from cleared.primitives.registry.primitive import Primitive, Registry
 
 
 @cache
 def primitive_registry() -> Registry:
-    """All primitives. Raises ``DeclarationError`` where two share a name."""
-    from cleared.primitives import (
-        accounts,
-        config,
-        ctx,
-        git,
-        importer,
-        journal,
-        llm,
-        loop,
-        money,
-        notify,
-        queue,
-        script,
-        suggest,
-        task,
-    )
+    """All primitives: those of each domain, then the runtime's. Raises ``DeclarationError`` where two share a name."""
+    from cleared.primitives import config, ctx, git, llm, loop, money, notify, queue, script, task
 
-    return collect_primitives(
-        importer, journal, money, accounts, git, queue, config, ctx, script, loop, notify, llm, task, suggest
-    )  # fmt: skip
+    names = [name for domain in load_domains() for name in domain.primitive_modules]
+    own = (queue, money, git, config, ctx, script, loop, notify, llm, task)
+    return collect_primitives(*map(import_module, names), *own)
 
 
 def collect_primitives(*modules: ModuleType) -> Registry:

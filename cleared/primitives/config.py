@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cleared.config.loading import get_setting
-from cleared.errors import ClearedError, Place, PrimitiveError
+from cleared.base.errors import ClearedError, Place, PrimitiveError
 from cleared.primitives.context import Context
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Json, Line
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Json, Line
+from cleared.workspace.settings.setting_lookup import get_setting
 
 _NO_DEFAULT: Final[Any] = object()
 

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base import money
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, PrimitiveError
+from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import CardDraft
-from cleared.clock import format_iso
-from cleared.config.model import Config
-from cleared.errors import Place, PrimitiveError
-from cleared.importing.drop_folder import ImportSession
-from cleared.ledger.categoriser import Categoriser
-from cleared.ledger.entry import Entry
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
-from cleared.light_dataclass import dataclass
+from cleared.domains.domain import Staged, TakenFile
 from cleared.primitives.model_requests import ModelAnswers
+from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.primitives.run_log import LogRow, RunLog
-from cleared.registry.vocabulary import DecodingContext
-from cleared.schema import money
+from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.primitives.loop_jobs import WorkspaceLoop
@@ -44,12 +39,12 @@ class Budget:
     entries: int = 0
     total: Decimal = Decimal(0)
 
-    def charge_entry(self, entry: Entry) -> None:
+    def charge_entry(self, amount: Decimal, accounts: Iterable[int]) -> None:
         """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
         self.entries += 1
-        self.total = money.total([self.total, entry.amount])
+        self.total = money.total([self.total, amount])
         allowed = self.accounts
-        outside = [] if allowed is None else [leg.account_id for leg in entry.legs if leg.account_id not in allowed]
+        outside = [] if allowed is None else [account for account in accounts if account not in allowed]
         if self.max_entries is not None and self.entries > self.max_entries:
             raise self._budget_error("max_entries", f"{self.entries} entries", str(self.max_entries))
         if self.max_total is not None and self.total > self.max_total:
@@ -101,15 +96,6 @@ class QuestionState:
 
 
 @dataclass(slots=True)
-class LastEntry:
-    """The entry that the run staged last: what ``"pending"`` means."""
-
-    entry_id: str | None = None
-    """None before the first entry, and right after a duplicate or a void."""
-    was_duplicate: bool = False
-
-
-@dataclass(slots=True)
 class Context:
     """What the primitives of one run work on.
 
@@ -124,33 +110,27 @@ class Context:
     dry_run: bool
     config: Config
     env: DecodingContext
-    ledger_accounts: Mapping[str, int]
-    """Bank account id → its account in the ledger."""
     host: HostCalls
     loop: WorkspaceLoop
 
-    books: Books
-    bank: BankBook
-    imports: ImportSession
+    source: FileSource
+    """The files of the commit that the run builds on."""
     cards: CardDraft
+    parts: dict[str, Staged] = field(default_factory=dict)
+    """What is staged of each domain, by its name."""
 
     permissions: Permissions = field(default_factory=Permissions)
     questions: QuestionState = field(default_factory=QuestionState)
     model_answers: ModelAnswers = field(default_factory=ModelAnswers)
-    last_entry: LastEntry = field(default_factory=LastEntry)
     log: RunLog = field(default_factory=RunLog)
-    categoriser: Categoriser | None = None
-    """What was learned from persons' decisions; None until it is asked."""
     events: list[dict[str, Any]] = field(default_factory=list)
     commit_messages: list[str] = field(default_factory=list)
 
     @property
     def has_changes(self) -> bool:
         """Whether the draft would change anything."""
-        return bool(
-            self.books.staged or self.books.statuses or self.bank.staged_line_ids() or self.bank.new_imports
-            or self.bank.new_undone or self.cards.added or self.cards.resolved or self.cards.went_on or self.events
-        )  # fmt: skip
+        cards = self.cards.added or self.cards.resolved or self.cards.went_on
+        return bool(cards or self.events) or any(part.has_changes for part in self.parts.values())
 
     def log_action(self, action: str, details: str, entry_id: str = "") -> None:
         """A row for the agent log."""
@@ -163,14 +143,6 @@ class Context:
             raise PrimitiveError("the event's payload is larger than 64 kB", remedy="Emit ids, not data.")
         self.events.append({"name": name, "payload": payload})
 
-    def stage_entry_card(self, entry: Entry, title: str, description: str, confidence: str) -> str:
-        """Stage a card that asks about an entry, unless it was asked about before; its id."""
-        return self.stage_card(
-            ENTRY.name, (entry.entry_id,), title, entry_id=entry.entry_id, description=description,
-            confidence=confidence, amount=str(entry.amount), evidence=entry.evidence,
-            accounts=[leg.account_id for leg in entry.legs],
-        )  # fmt: skip
-
     def stage_card(
         self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any
     ) -> str:
@@ -180,3 +152,8 @@ class Context:
             Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details)
         )
         return identity
+
+
+def taken_files(context: Context) -> dict[str, TakenFile]:
+    """The files that leave the drop folder with this draft, by the path where they lie."""
+    return {path: file for part in context.parts.values() for path, file in part.taken_files().items()}

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from cleared.clock import format_iso
-from cleared.errors import Place, PrimitiveError
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT
-from cleared.registry.dict_shapes import EventInfo
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Json, Line, Text
+from cleared.primitives.registry.dict_shapes import EventInfo
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Json, Line, Text
+from cleared.sandbox.header_values import is_event_name
 
 BUILT_IN_EVENTS: Final = (
-    "run.succeeded", "run.failed", "proposal.approved", "card.resolved", "import.new", "loop.job_finished",
-)  # fmt: skip
+    "run.succeeded",
+    "run.failed",
+    "proposal.approved",
+    "card.resolved",
+    "import.new",
+    "loop.job_finished",
+)
 """Events that the program itself tells of; no script and no person can."""
 LOOP_ENQUEUE_EVENT: Final = "loop.enqueue"
 """What ``loop_enqueue`` emits, and nothing else can: the loop takes it for an order."""
@@ -23,7 +28,6 @@ NOTIFY_SEND_EVENT: Final = "notify.send"
 """What ``notify_send`` emits, and nothing else can: its payload is sent as a message."""
 ORDER_EVENTS: Final = (LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, MODEL_ANSWER_EVENT)
 """Events that the program itself stages and reads; no ``ctx_emit`` and no person can make one."""
-_EVENT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*(?:[.-][a-z0-9_]+)*", re.ASCII)
 
 
 @primitive(effect=Effect.READ, grant="ctx.log")
@@ -53,11 +57,12 @@ def emit_event(ctx: Context, event_name: str, payload: Json) -> None:
             place=Place(field="event_name"),
             remedy="Choose a name of your own.",
         )
-    if not _EVENT_NAME.fullmatch(event_name) or len(event_name) > 100:
+    if not is_event_name(event_name):
         raise PrimitiveError(
             f"{event_name[:60]!r} is not an event name",
             place=Place(field="event_name"),
-            remedy="Lower case letters, digits, _ with . or - between, such as transactions.imported.",
+            remedy="Small letters, digits and _, with . or - or single spaces between: transactions.imported, or "
+            "new transactions imported.",
         )
     ctx.stage_event(event_name, payload)
     ctx.log_action("ctx_emit", event_name)

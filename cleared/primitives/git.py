@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cleared.errors import Place, PrimitiveError
+from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
-from cleared.registry.dict_shapes import CommitInfo, CommitResult
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Line, Whole
+from cleared.primitives.registry.dict_shapes import CommitInfo, CommitResult
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Line, Whole
 
 
 @primitive(effect=Effect.STAGE, grant="git.commit")

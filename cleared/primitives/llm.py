@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cleared.errors import Place, PolicyError, PrimitiveError
+from cleared.base.errors import Place, PolicyError, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.model_requests import MAX_REQUESTS, NO_ANSWER, ModelRequest
-from cleared.registry.dict_shapes import Classification, Summary
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Line, Text, Whole
+from cleared.primitives.registry.dict_shapes import Classification, Summary
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Line, Text, Whole
 
 MAX_CHOICES: Final = 500
 MAX_WORDS: Final = 1_000
@@ -32,9 +32,11 @@ def llm_classify(ctx: Context, text: Text, choices: list[Line], instruction: Tex
         )
     answer = _ask(ctx, ModelRequest("llm_classify", text, instruction or "", tuple(choices)))
     found: Classification = {
-        "choice": answer["choice"], "confidence": float(answer["confidence"]), "source": answer["source"],
+        "choice": answer["choice"],
+        "confidence": float(answer["confidence"]),
+        "source": answer["source"],
         "reason": answer["reason"],
-    }  # fmt: skip
+    }
     shown = f"{found['choice']} ({found['confidence']:g})" if found["source"] != NO_ANSWER else found["reason"]
     ctx.log_action("llm_classify", f"{shown}: {text}"[:500])
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from cleared.errors import Place, PolicyError, PrimitiveError
+from cleared.base.errors import Place, PolicyError, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
-from cleared.registry.dict_shapes import LoopAsked, LoopJob, LoopResult, LoopStatus
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Line, Whole
+from cleared.primitives.registry.dict_shapes import LoopAsked, LoopJob, LoopResult, LoopStatus
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Line, Whole
 
 
 @primitive(effect=Effect.OUTBOX, grant="loop.enqueue")

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.config.model import Config
-from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
-from cleared.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
+from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
+from cleared.primitives.registry.dict_shapes import LoopJob, LoopResult, LoopStatus
+from cleared.workspace.settings.model import Config
 
 _JOB_ID: Final = re.compile(r"job_(?P<at>[0-9]{8}T[0-9]{6}Z)_(?P<kind>.+?)(?:_[0-9]+)?", re.ASCII)
 
@@ -45,12 +45,18 @@ class WorkspaceLoop:
         status = loop_reader.read_status(runtime)
         stop, running, last, counts = status["stop"], status["running"], status["last_job"], status["counts"]
         return {
-            "up": status["up"], "status": status["status"], "paused": status["paused"],
-            "stop_reason": stop["reason"] if stop else None, "cycles": status["cycles"],
-            "running": running["job_id"] if running else None, "queued": len(status["queued"]),
-            "succeeded": counts["succeeded"], "failed": counts["failed"],
-            "failed_or_no_result": counts["failed_or_no_result"], "last_job": last["job_id"] if last else None,
-        }  # fmt: skip
+            "up": status["up"],
+            "status": status["status"],
+            "paused": status["paused"],
+            "stop_reason": stop["reason"] if stop else None,
+            "cycles": status["cycles"],
+            "running": running["job_id"] if running else None,
+            "queued": len(status["queued"]),
+            "succeeded": counts["succeeded"],
+            "failed": counts["failed"],
+            "failed_or_no_result": counts["failed_or_no_result"],
+            "last_job": last["job_id"] if last else None,
+        }
 
     def list_jobs(self, limit: int) -> list[LoopJob]:
         """Jobs, newest first: those that wait, the one that runs, those that have ended."""
@@ -94,22 +100,44 @@ class DryRunLoop(WorkspaceLoop):
         day = match["at"]
         at = f"{day[:4]}-{day[4:6]}-{day[6:11]}:{day[11:13]}:{day[13:]}"
         return {
-            "job_id": job_id, "kind": match["kind"], "target": "", "status": "succeeded", "started_at": at,
-            "ended_at": at, "duration_sec": 0.0, "exit_code": 0, "summary": "",
-        }  # fmt: skip
+            "job_id": job_id,
+            "kind": match["kind"],
+            "target": "",
+            "status": "succeeded",
+            "started_at": at,
+            "ended_at": at,
+            "duration_sec": 0.0,
+            "exit_code": 0,
+            "summary": "",
+        }
 
 
 def describe_job(row: Mapping[str, Any]) -> LoopResult:
     """What is told of a job: how it went, and nothing of where its files lie."""
     return {
-        "job_id": row["job_id"], "kind": row["kind"], "target": row["target"], "status": row["status"],
-        "started_at": row["started_at"], "ended_at": row["ended_at"], "duration_sec": row["duration_sec"],
-        "exit_code": row["exit_code"], "summary": row["summary"],
-    }  # fmt: skip
+        "job_id": row["job_id"],
+        "kind": row["kind"],
+        "target": row["target"],
+        "status": row["status"],
+        "started_at": row["started_at"],
+        "ended_at": row["ended_at"],
+        "duration_sec": row["duration_sec"],
+        "exit_code": row["exit_code"],
+        "summary": row["summary"],
+    }
 
 
 def _status_of_no_loop(*, up: bool) -> LoopStatus:
     return {
-        "up": up, "status": "none", "paused": False, "stop_reason": None, "cycles": 0, "running": None, "queued": 0,
-        "succeeded": 0, "failed": 0, "failed_or_no_result": 0, "last_job": None,
-    }  # fmt: skip
+        "up": up,
+        "status": "none",
+        "paused": False,
+        "stop_reason": None,
+        "cycles": 0,
+        "running": None,
+        "queued": 0,
+        "succeeded": 0,
+        "failed": 0,
+        "failed_or_no_result": 0,
+        "last_job": None,
+    }

@@ -9,11 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
-
-from cleared.light_dataclass import dataclass
 
 MODEL_ANSWER_EVENT: Final = "llm.answered"
 """An answer, as it stands among the events of the run that used it. Nothing else can emit it."""
@@ -52,8 +50,10 @@ class ModelRequest:
         return (
             answer.keys() == {"choice", "confidence", "source", "reason"}
             and (answer["choice"] is None or answer["choice"] in self.choices)
-            and isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
-        )  # fmt: skip
+            and isinstance(confidence, int | float)
+            and not isinstance(confidence, bool)
+            and 0 <= confidence <= 1
+        )
 
     def without_answer(self, reason: str) -> dict[str, Any]:
         """What a script gets where there is no answer, and why."""

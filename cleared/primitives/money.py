@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from cleared.errors import Place, PrimitiveError
+from cleared.base import money
+from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Amount, Weight
-from cleared.schema import money
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Amount, Weight
 
 
 @primitive(effect=Effect.READ, grant="money.read")

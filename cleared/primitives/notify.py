@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.errors import Place, PrimitiveError
+from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
-from cleared.registry.dict_shapes import MessageStaged
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Line, Text
+from cleared.primitives.registry.dict_shapes import MessageStaged
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Line, Text
 
 MAX_MESSAGES: Final = 10
 """Messages that a run may send."""

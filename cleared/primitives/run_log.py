@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from cleared.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
-from cleared.light_dataclass import dataclass
+from cleared.base.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
 
 _LAST_BYTES: Final = 1 << 20
 
@@ -58,7 +58,10 @@ class RunLog:
         """Another log with these rows; more may be added to it."""
         made = RunLog()
         made._most, made._size, made._most_last, made._size_last = (
-            self._most, self._size, self._most_last, self._size_last
-        )  # fmt: skip
+            self._most,
+            self._size,
+            self._most_last,
+            self._size_last,
+        )
         made._first, made._last, made._left_out = [*self._first], deque(self._last), Counter(self._left_out)
         return made

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cleared.primitives.context import Context
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Json, Line
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Json, Line
 
 
 @primitive(effect=Effect.READ, grant="script.run")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from cleared.base.errors import Place, PrimitiveError
 from cleared.cards.kinds import TASK
-from cleared.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
-from cleared.registry.dict_shapes import NextTaskInfo, TaskInfo
-from cleared.registry.primitive import Effect, primitive
-from cleared.registry.vocabulary import Json, Line
+from cleared.primitives.registry.dict_shapes import NextTaskInfo, TaskInfo
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import Json, Line
 
 _MAX_LEDGER: Final = 64 << 20
 
@@ -17,7 +17,7 @@ _MAX_LEDGER: Final = 64 << 20
 @primitive(effect=Effect.READ, grant="task.read")
 def task_next(ctx: Context) -> NextTaskInfo:
     """The task that comes next: ``{"state", "id", "reasons"}``; state is ready, done or blocked."""
-    from cleared.tasks.task_graph import choose_next
+    from cleared.jobs.tasks.task_graph import choose_next
 
     tasks, lines = _load(ctx)
     found = choose_next(tasks, {name: line.status for name, line in lines.items()})
@@ -36,8 +36,8 @@ def task_get(ctx: Context, id: Line) -> TaskInfo:
 @primitive(effect=Effect.READ, grant="task.read")
 def task_list(ctx: Context, status: Line | None = None) -> list[TaskInfo]:
     """All tasks by id, or those of one state: pending, in-progress, completed, failed or blocked."""
-    from cleared.tasks.task_graph import sort_key
-    from cleared.tasks.task_states import ALIASES, STATES
+    from cleared.jobs.tasks.task_graph import sort_key
+    from cleared.jobs.tasks.task_states import ALIASES, STATES
 
     wanted = ALIASES.get(status, status) if status is not None else None
     if wanted is not None and wanted not in STATES:
@@ -55,7 +55,7 @@ def task_propose(ctx: Context, task: Json) -> str:
 
     A person who takes it (``cleared task add --card CARD``) makes it a task; until then it is none.
     """
-    from cleared.tasks.task_definition import TaskRefused, check_task
+    from cleared.jobs.tasks.task_definition import TaskRefused, check_task
 
     try:
         checked = check_task(task, "task", optional_id=True)
@@ -66,25 +66,29 @@ def task_propose(ctx: Context, task: Json) -> str:
         del definition["id"]
     ctx.log_action("task_propose", checked.title)
     return ctx.stage_card(
-        TASK.name, (checked.digest,), f"{definition.get('id', 'a task')}: {checked.title}", task=definition,
-        description=checked.description[:2_000], command=checked.verification_command,
-    )  # fmt: skip
+        TASK.name,
+        (checked.digest,),
+        f"{definition.get('id', 'a task')}: {checked.title}",
+        task=definition,
+        description=checked.description[:2_000],
+        command=checked.verification_command,
+    )
 
 
 def _load(ctx: Context) -> tuple[Any, Any]:
     """Tasks and newest lines, by id, as of the run's commit. Raises ``PrimitiveError`` where there is no ledger."""
-    from cleared.tasks.ledger_lines import parse_line
-    from cleared.tasks.task_ledger import LEDGER
-    from cleared.tasks.task_store import load_tasks
+    from cleared.jobs.tasks.ledger_lines import parse_line
+    from cleared.jobs.tasks.task_ledger import LEDGER
+    from cleared.jobs.tasks.task_store import load_tasks
 
-    data = ctx.books.source.read(LEDGER)
+    data = ctx.source.read(LEDGER)
     if data is None or len(data) > _MAX_LEDGER:
         raise PrimitiveError(
             "no ledger of tasks is committed" if data is None else "the ledger of tasks is too large for a script",
             remedy="Make one: cleared task init." if data is None else "Use cleared task show.",
         )
     lines = {record.id: record for record in map(parse_line, data.split(b"\n")) if record is not None}
-    return load_tasks(ctx.books.source).tasks, lines
+    return load_tasks(ctx.source).tasks, lines
 
 
 def _describe(task: Any, line: Any) -> TaskInfo:

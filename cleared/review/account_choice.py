@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from cleared.bounds import MAX_DIGITS
+from cleared.base import money
+from cleared.base.bounds import MAX_DIGITS
+from cleared.books.ledger.chart import Account
+from cleared.books.ledger.entry import ZERO
 from cleared.cards.card import Card
-from cleared.ledger.chart import Account
-from cleared.ledger.entry import ZERO
-from cleared.light_dataclass import dataclass
 from cleared.review.queue_snapshot import QueueSnapshot
-from cleared.schema import money
+from cleared.review.split_parts import MIXED_WORD, describe_odd_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class SplitInput:
     """What is not placed on an account yet."""
     problem: str
     """Why it cannot be taken; empty where it can."""
+    mixed: bool = False
+    """Whether parts of both signs are meant."""
 
 
 def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: int = 50) -> list[AccountMatch]:
@@ -54,10 +57,19 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
             continue
         why = _match_reason(vendor_uses[number], number in current)
         ranked.append(
-            ((str(number) != needle, number in current, -vendor_uses[number], -queue.account_uses[number], rank,
-              account.account_type not in types, number),
-             AccountMatch(number, account.account_name, account.account_type, why))
-        )  # fmt: skip
+            (
+                (
+                    str(number) != needle,
+                    number in current,
+                    -vendor_uses[number],
+                    -queue.account_uses[number],
+                    rank,
+                    account.account_type not in types,
+                    number,
+                ),
+                AccountMatch(number, account.account_name, account.account_type, why),
+            )
+        )
     return [match for _, match in sorted(ranked, key=lambda pair: pair[0])[:limit]]
 
 
@@ -103,12 +115,14 @@ def amount_to_split(queue: QueueSnapshot, card_id: str) -> Decimal:
     return -(line[1].amount - queue.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
 
 
-def parse_split(queue: QueueSnapshot, card_id: str, typed: str) -> SplitInput:
-    """``5020=30 5060=15.10``; the last amount may be left out (``5060=``): it takes the rest. Raises nothing: what is
-    wrong is the ``problem``."""
+def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool = False) -> SplitInput:
+    """``5020=30 5060=15.10``; the last amount may be left out (``5060=``): it takes the rest. ``mixed``, or that word
+    at the end: parts of both signs are meant. Raises nothing: what is wrong is the ``problem``."""
     whole = amount_to_split(queue, card_id)
     lines: list[tuple[int, Decimal]] = []
     words = typed.replace(",", " ").replace(";", " ").split()
+    if words[-1:] == [MIXED_WORD]:
+        mixed = bool(words.pop())
     for at, word in enumerate(words):
         number, _, amount = word.partition("=")
         rest = money.total([whole, *(-v for _, v in lines)])
@@ -126,4 +140,9 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str) -> SplitInput:
             return SplitInput(tuple(lines), rest, problem)
         lines.append((account, value))
     rest = money.total([whole, *(-v for _, v in lines)])
-    return SplitInput(tuple(lines), rest, f"{money.format_amount(rest)} is not placed yet" if rest else "")
+    problem = "" if mixed else describe_odd_part(whole, lines)
+    if problem:
+        problem += f" (meant? add the word {MIXED_WORD})"
+    return SplitInput(
+        tuple(lines), rest, problem or (f"{money.format_amount(rest)} is not placed yet" if rest else ""), mixed
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.cards.queue_files import find_cards
-from cleared.decisions.decision_context import DecisionContext
+from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.runs.question_tickets import Questions
 
 

@@ -8,28 +8,30 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.books_index.journal_index import JournalIndex, open_index
-from cleared.books_index.sealed_files import SealedFiles, digest_sources
-from cleared.changes.host import Host
-from cleared.decisions.reconciling import iter_legs, read_facts
-from cleared.errors import ClearedError, Place, UsageError
-from cleared.ledger.reconciliation import (
+from cleared.base import money
+from cleared.base.errors import ClearedError, Place, UsageError
+from cleared.base.json_values import to_json
+from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.ledger.reconciliation import (
     OpenRow,
     Reconciliation,
     find_completeness,
     read_account_facts,
     reconcile_account,
 )
+from cleared.books.opened_books import journal_bounds
+from cleared.changes.decisions.reconciling import iter_legs, read_facts
+from cleared.changes.host import Host
 from cleared.queries import open_committed_books
-from cleared.registry.json_values import to_json
-from cleared.schema import money
+from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 if TYPE_CHECKING:
-    from cleared.ledger.staged_bank_lines import BankBook
-    from cleared.vcs import Snapshot
+    from cleared.books.ledger.staged_bank_lines import BankBook
+    from cleared.git import Snapshot
 
 _COMPLETENESS: Final = "completeness"
-_SOURCES: Final = ("books_index", "config", "decisions", "ledger", "review", "schema", "workspace")
+_SOURCES: Final = ("base", "books/index", "books/ledger", "changes/decisions", "review", "workspace")
 """The folders of the program that decide what is in the sealed file."""
 
 
@@ -43,9 +45,10 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
     if not names:
         known = ", ".join(sorted({str(bank.ledger_account) for bank in host.config.bank_accounts}))
         raise UsageError(
-            f"{account} is no bank account", place=Place(field="account"),
+            f"{account} is no bank account",
+            place=Place(field="account"),
             remedy=f"Those of config.yaml (bank_accounts) are: {known or 'none yet'}.",
-        )  # fmt: skip
+        )
     with open_committed_books(host) as (_, snapshot, books, bank):
         info = books.chart.find_account(account)
         index = open_index(host.layout, snapshot, host.decimal_places)
@@ -63,17 +66,33 @@ def parse_balance(host: Host, text: str) -> Decimal:
         amount = Decimal(text.replace(",", "") if "." in text else text)
     except InvalidOperation:
         amount = Decimal("NaN")
-    if not amount.is_finite() or abs(amount) > host.bounds.max_amount or amount != round(amount, host.bounds.places):
+    if (
+        not amount.is_finite()
+        or abs(amount) > journal_bounds(host.config).max_amount
+        or amount != round(amount, journal_bounds(host.config).places)
+    ):
         raise UsageError(
-            f"{text[:40]!r} is no amount of money", place=Place(field="balance"),
-            remedy=f"Write it like 48722.95, with at most {host.bounds.places} decimals.",
-        )  # fmt: skip
-    return amount.quantize(money.quantum(host.bounds.places))
+            f"{text[:40]!r} is no amount of money",
+            place=Place(field="balance"),
+            remedy=f"Write it like 48722.95, with at most {journal_bounds(host.config).places} decimals.",
+        )
+    return amount.quantize(money.quantum(journal_bounds(host.config).places))
 
 
 def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str, Any]:
     return {
-        "date": found.day.isoformat(), "stated": to_json(found.stated), "booked": to_json(found.booked),
+        "date": found.day.isoformat(),
+        "stated": to_json(found.stated),
+        "booked": to_json(found.booked),
+        "in_transit": [
+            {
+                "id": line.line_id,
+                "date": line.posted_date.isoformat(),
+                "amount": to_json(part),
+                "booked": sorted({day.isoformat() for day, _ in line.parts}),
+            }
+            for line, part in found.in_transit
+        ],
         "difference": to_json(found.difference) if found.difference else "0",
         "since": found.since.isoformat() if found.since else None,
         "gaps": [
@@ -84,16 +103,24 @@ def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str,
             {"reason": each.reason, "rows": [_row_data(row) for row in each.rows]} for each in found.explanations
         ],
         "gave_up": found.gave_up,
-        "opening": {"date": found.opening.day.isoformat(), "balance": to_json(found.opening.amount),
-                    "shared": is_shared}
-        if found.opening else None,
-    }  # fmt: skip
+        "opening": {
+            "date": found.opening.day.isoformat(),
+            "balance": to_json(found.opening.amount),
+            "shared": is_shared,
+        }
+        if found.opening
+        else None,
+    }
 
 
 def _row_data(row: OpenRow) -> dict[str, Any]:
     return {
-        "id": row.id, "date": row.day.isoformat(), "amount": to_json(row.amount), "text": row.text, "fault": row.fault,
-    }  # fmt: skip
+        "id": row.id,
+        "date": row.day.isoformat(),
+        "amount": to_json(row.amount),
+        "text": row.text,
+        "fault": row.fault,
+    }
 
 
 def read_completeness(host: Host) -> list[dict[str, Any]]:
@@ -127,25 +154,28 @@ def _describe_facts(host: Host, snapshot: Snapshot, index: JournalIndex) -> str:
 def _find_completeness(host: Host, index: JournalIndex, bank: BankBook) -> list[dict[str, Any]]:
     rows = []
     for account in host.config.bank_accounts:
-        legs = iter_legs(index, account.ledger_account)
-        shares = sum(a.ledger_account == account.ledger_account for a in host.config.bank_accounts) > 1
-        facts = read_account_facts(legs, bank, [account.id], 0 if shares else account.ledger_account)
+        number = account.ledger_account
+        shares = sum(a.ledger_account == number for a in host.config.bank_accounts) > 1
+        facts = read_account_facts(iter_legs(index, number), bank, [account.id], number, is_shared=shares)
         found = find_completeness(facts)
         opening = facts.find_unbooked_opening() if found.through is None and not shares else None
-        agreed = [each for each in bank.agreed_balances if each.account == account.ledger_account]
+        agreed = [each for each in bank.agreed_balances if each.account == number and each.state == AGREED]
+        in_transit = facts.timing.list_in_transit(number, found.through) if found.through else []
         rows.append(
             {
-                "account": account.id, "name": account.name or account.id,
+                "account": account.id,
+                "name": account.name or account.id,
                 "account_id": account.ledger_account,
                 "through": found.through.isoformat() if found.through else None,
                 "differs_on": found.differs.day.isoformat() if found.differs else None,
                 "difference": to_json(found.difference) if found.differs else None,
-                "known": bool(facts.stated), "imported": facts.has_lines,
-                "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)}
-                if opening else None,
+                "in_transit": to_json(money.total([part for _, part in in_transit])) if in_transit else None,
+                "known": bool(facts.stated),
+                "imported": facts.has_lines,
+                "opening": {"date": opening.day.isoformat(), "balance": to_json(opening.amount)} if opening else None,
                 "reconciled": {"date": agreed[-1].day.isoformat(), "by": agreed[-1].by} if agreed else None,
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -167,6 +197,8 @@ def describe_completeness(account: dict[str, Any]) -> str:
     through = f"complete to the cent through {account['through']}" if account["through"] else "not complete"
     if account["reconciled"]:
         through += f", reconciled through {account['reconciled']['date']} by {account['reconciled']['by']}"
+    if account["in_transit"]:
+        through += f" ({account['in_transit']} of it is in transit: booked on other days)"
     if account["opening"]:
         through += f"; its opening balance of {account['opening']['balance']} is not booked (cleared journal open)"
     elif account["differs_on"] is not None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
-from cleared.decisions.decision_context import DecisionContext
-from cleared.errors import Place, PolicyError, UsageError
+from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.gate.program_changes import sort_change
-from cleared.vcs import Snapshot, parse_parents
-from cleared.vcs.side_branch import find_branch
+from cleared.git import Snapshot, parse_parents
+from cleared.git.side_branch import find_branch
 
 PREFIX: Final = "cleared-cycle/"
 _BRANCH: Final = re.compile(rf"{PREFIX}[a-z0-9-]{{1,60}}")

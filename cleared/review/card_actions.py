@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
-from cleared.cards.kinds import PROPOSAL
+from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, PolicyError, UsageError
-from cleared.light_dataclass import dataclass
 from cleared.review import card_decisions
-from cleared.review.card_view import CardChoice, proposal_folder
+from cleared.review.card_view import CardChoice, cards_summary, digest_shown_cards
 from cleared.review.correction_tests import agree_and_record, correct_and_record
 from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import Correction
 from cleared.review.explanation import explain_entry
 from cleared.review.questions import answer_and_resume
-from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, proposal_folder, read_queue
 from cleared.review.source_files import FileView, entry_script
 from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_again
 
 if TYPE_CHECKING:
-    from cleared.proposals.teaching import Lesson
+    from cleared.gate.proposals.teaching import Lesson
 
 OpenHost = Callable[[], Host]
 
@@ -45,11 +45,21 @@ class ActionRequest:
     """With the outcome duplicate: the entry that stands."""
     words: str = ""
     """With the verb always: the words of the bank's text that name the vendor."""
-    seen: str | None = None
-    """With the verb undo: the commit that the person saw the books at; None: whichever decision is the last."""
+    act: str | None = None
+    """With the verb undo: the id of the act that the person was shown; None: whichever is the last."""
+    shown: Mapping[str, str] | None = None
+    """Digests of what the person was shown, for ``changes.decisions.shown_cards``; None where the caller says them."""
+
+
+def request_decision(queue: QueueSnapshot, choice: CardChoice, rows: Sequence[QueueRow]) -> ActionRequest:
+    """A choice about cards as this queue shows them: it is refused where one is another by then."""
+    ids = tuple(row.id for row in rows)
+    return ActionRequest(choice, ids, cards_summary(rows), shown=digest_shown_cards(queue, ids))
 
 
 UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
+NAME_LAST_ACT = ActionRequest(CardChoice("name", "Undo"), (), "")
+"""Says what undo would take back; ``act`` of its result is what ``UNDO`` is bound to then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +72,8 @@ class ActionResult:
     """False for a refusal: then nothing was changed."""
     cards: tuple[str, ...] = ()
     """Cards that are settled; after an undo, cards that wait again."""
+    act: str = ""
+    """What an undo of it is bound to; empty where it is none that undo could take back."""
     similar_cards: tuple[str, ...] = ()
     """Open cards that look like a corrected one."""
     lesson: Lesson | None = None
@@ -74,14 +86,12 @@ class ActionExecutor:
 
     open: OpenHost
     """Opens the workspace with the settings of that moment: they say who may decide."""
-    _not_undoable: list[str] = field(default_factory=list)
-    """What was done since the last decision that ``undo`` can take back, such as an approval. Undo refuses each of
-    these once, so that it never takes back an older decision by surprise."""
 
     def execute_request(self, request: ActionRequest) -> ActionResult:
         """Carry out one request. A refusal is a result, too: it raises no ``ClearedError``."""
         try:
-            return self._dispatch_request(self.open(), request)
+            with expecting(request.shown) if request.shown is not None else nullcontext():
+                return self._dispatch_request(self.open(), request)
         except ClearedError as error:
             return ActionResult(" ".join(str(error).split()), False)
         except OSError as error:
@@ -90,7 +100,10 @@ class ActionExecutor:
     def _dispatch_request(self, host: Host, request: ActionRequest) -> ActionResult:
         verb, ids = request.choice.verb, list(request.cards)
         if verb == "undo":
-            return self._undo_last(host, request.seen)
+            return self._undo_last(host, request.act)
+        if verb == "name":
+            named = undo_decision(host, dry_run=True)
+            return ActionResult(". ".join(named.messages), True, act=named.act)
         if verb == "confirm":
             return self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
@@ -118,7 +131,7 @@ class ActionExecutor:
 
     def _teach_vendor(self, host: Host, request: ActionRequest) -> ActionResult:
         """Decide one card, and propose that the vendor's lines always go to that account."""
-        from cleared.proposals.teaching import propose_vendor
+        from cleared.gate.proposals.teaching import propose_vendor
 
         correction, queue = request.correction or Correction(), read_queue(host)
         card = queue.cards.get(request.cards[0])
@@ -145,22 +158,20 @@ class ActionExecutor:
         return replace(done, text=f"{done.text}. {lesson.difference}", lesson=lesson)
 
     def _decision_result(self, verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
-        self._not_undoable.clear()
         posted = f", posted {', '.join(result.posted[:3])}" if result.posted else ""
         posted += " …" if len(result.posted) > 3 else ""
         settled = tuple(card_id for card_id in request.cards if card_id not in result.agreed)
         messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
-        return ActionResult(". ".join([*messages, *result.messages]), True, settled, tuple(result.similar_cards))
+        text = ". ".join([*messages, *result.messages])
+        return ActionResult(text, True, settled, similar_cards=tuple(result.similar_cards), act=result.commit)
 
-    def _undo_last(self, host: Host, seen: str | None) -> ActionResult:
-        if self._not_undoable:
-            action = self._not_undoable.pop()
-            raise PolicyError(f"{action} is not taken back here", remedy="u again takes back the decision before it.")
-        result = undo_decision(host, seen=seen)
+    def _undo_last(self, host: Host, act: str | None) -> ActionResult:
+        result = undo_decision(host, act=act)
         if result.agreed:
             return ActionResult(". ".join(result.messages), True)
         names = ", ".join(result.entries or result.cards)
-        return ActionResult(f"Taken back: {names or 'the last decision'}", True, tuple(result.cards))
+        text = f"Taken back: {names}" if names else ". ".join(result.messages)
+        return ActionResult(text, True, tuple(result.cards))
 
     def _run_again(self, host: Host, request: ActionRequest) -> ActionResult:
         """Run the agent of a failed run, or of a question that cannot be answered, once more. A success settles the
@@ -173,11 +184,10 @@ class ActionExecutor:
             return ActionResult(_run_summary(run, "ran"), False)
         if card.id in read_queue(host).cards:  # most such runs have settled it themselves
             self._decision_result("", request, card_decisions.answer_card(host, card.id, "seen"))
-        self._not_undoable.append(f"the run of {card.agent}")
         return ActionResult(_run_summary(run, "ran"), True, request.cards)
 
     def _decide_proposal(self, host: Host, request: ActionRequest) -> ActionResult:
-        from cleared.proposals.approval import approve_proposal, reject_proposal
+        from cleared.gate.proposals.approval import approve_proposal, reject_proposal
 
         card = read_queue(host).cards.get(request.cards[0])
         if card is None:
@@ -191,8 +201,7 @@ class ActionExecutor:
         else:
             outcome = reject_proposal(host, name, request.reason)
             text = f"{outcome.proposal.id} is rejected; the live scripts stay"
-        self._not_undoable.append(f"the decision about {outcome.proposal.id}")
-        return ActionResult(text, True, request.cards)
+        return ActionResult(text, True, request.cards, act=outcome.commit or "")
 
 
 def read_suggestion(value: str) -> Correction:
@@ -214,7 +223,7 @@ def read_suggestion(value: str) -> Correction:
     parts = tuple((account, amount) for account, amount in lines if amount is not None)
     if not parts or len(parts) != len(lines):
         raise UsageError("choose an account", remedy="Tap one of the list.")
-    return Correction(lines=parts)
+    return Correction(lines=parts, mixed=True)  # all parts were shown, and split so before
 
 
 _MOST_PARTS: Final = 100
@@ -232,7 +241,7 @@ def _run_summary(run: RunResult, verb_done: str) -> str:
 
 def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
     """The words of a card's bank text that may name the vendor."""
-    from cleared.proposals.vendor_table import propose_words
+    from cleared.gate.proposals.vendor_table import propose_words
 
     card = queue.cards.get(card_id)
     return propose_words(queue.row_of(card).text) if card is not None else ""
@@ -241,7 +250,8 @@ def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
 def approve_lesson(lesson: Lesson) -> ActionRequest:
     """The request that makes a taught vendor live."""
     about = f"{lesson.row.words} to {lesson.row.account}"
-    return ActionRequest(CardChoice("approve", "Approve: it becomes live"), (lesson.proposal.card,), about)
+    shown = {lesson.proposal.folder: lesson.proposal.digest_shown()}
+    return ActionRequest(CardChoice("approve", "Approve: it becomes live"), (lesson.proposal.card,), about, shown=shown)
 
 
 def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileView]:
@@ -249,12 +259,10 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
 
     Raises ``UsageError`` for a card without code, and what ``app.why`` raises.
     """
-    from cleared.proposals.proposal_history import diff_code
-
     card = queue.cards.get(card_id)
-    if card is not None and card.kind == PROPOSAL.name:
-        changes = diff_code(host, proposal_folder(card))
-        return [FileView(path, tuple(text.splitlines())) for path, text in changes.items()]
+    shown = queue.proposal_of(card) if card is not None else None
+    if shown is not None:
+        return [FileView(path, tuple(text.splitlines())) for path, text in shown.code.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
     return [entry_script(host, explain_entry(host, card.entry_id))]

@@ -9,20 +9,22 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
-from cleared.approvals.decision_effects import entry_weight
-from cleared.approvals.person_only import refuse_in_job
-from cleared.approvals.reviewers import parse_agreements
+from cleared.base import money
+from cleared.base.clock import format_iso
+from cleared.base.errors import PolicyError, UsageError
+from cleared.base.short_text import list_first
+from cleared.books.decision_effects import entry_weight
+from cleared.books.ledger.corrections import find_corrections
+from cleared.books.ledger.entry import ZERO, Entry, Leg
+from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY
 from cleared.changes import commit_messages
+from cleared.changes.decisions.adjusting_entries import read_adjustment
+from cleared.changes.decisions.authorization import AGREES_TRAILER
+from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host, current_user
-from cleared.clock import format_iso
-from cleared.decisions.adjusting_entries import read_adjustment
-from cleared.decisions.authorization import AGREES_TRAILER
-from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.errors import PolicyError, UsageError
-from cleared.ledger.corrections import find_corrections
-from cleared.ledger.entry import ZERO, Entry, Leg
+from cleared.git import Snapshot
 from cleared.review.answers import find_stopped_question
 from cleared.review.decision_staging import (
     STAGE_BY_VERB,
@@ -37,10 +39,11 @@ from cleared.review.entry_decisions import (
     non_bank_legs,
     read_correction,
 )
+from cleared.review.last_act import LATER_TRAILER
 from cleared.review.target_lookup import Target, find_targets
 from cleared.runs.question_tickets import Questions
-from cleared.schema import money
-from cleared.vcs import Snapshot
+from cleared.trust.person_only import refuse_in_job
+from cleared.trust.reviewers import parse_agreements
 
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
 
@@ -51,7 +54,7 @@ def confirm_entries(host: Host, ids: Sequence[str]) -> DecisionResult:
 
 
 def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
-    """Put open cards behind all others, for everybody. It decides nothing about them, and is not taken back."""
+    """Put open cards behind all others, for everybody. It decides nothing about them; undo takes it back."""
     refuse_in_job()
     result = DecisionResult()
 
@@ -63,7 +66,8 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
                 target.card.id, format_iso(decision_context.context.now), decision_context.by
             )
             result.cards.append(target.card.id)
-        return Decision(commit_messages.cards_skipped(result.cards))
+        trailers = ((LATER_TRAILER, " ".join(result.cards)),)
+        return Decision(commit_messages.cards_skipped(result.cards), trailers=trailers)
 
     result.commit = commit_decision(host, "queue skip", stage_skips, by=current_user(), collects=[result]) or ""
     return result
@@ -130,12 +134,14 @@ def _similar_cards(decision_context: DecisionContext, corrected: Sequence[Target
     context = decision_context.context
     corrected_keys = {
         (key, tuple(x.account_id for x in non_bank_legs(context, t.entry.legs)))
-        for t in corrected if t.entry is not None
-        for key in (t.entry.counterparty, t.entry.description) if key
-    }  # fmt: skip
+        for t in corrected
+        if t.entry is not None
+        for key in (t.entry.counterparty, t.entry.description)
+        if key
+    }
     similar = []
     for card in context.cards.open_cards():
-        entry = context.books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+        entry = books_of(context).books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
         if entry is not None and entry.entry_id not in {t.name for t in corrected}:
             legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
             if any((key, legs) in corrected_keys for key in (entry.counterparty, entry.description) if key):
@@ -144,9 +150,13 @@ def _similar_cards(decision_context: DecisionContext, corrected: Sequence[Target
 
 
 def _decide_targets(
-    host: Host, command: str, ids: Sequence[str], request_of: Callable[[DecisionContext, Target], DecisionData],
-    remember: RecordTests | None = None, stopped: Callable[[DecisionContext], Card | None] = lambda _: None,
-) -> DecisionResult:  # fmt: skip
+    host: Host,
+    command: str,
+    ids: Sequence[str],
+    request_of: Callable[[DecisionContext, Target], DecisionData],
+    remember: RecordTests | None = None,
+    stopped: Callable[[DecisionContext], Card | None] = lambda _: None,
+) -> DecisionResult:
     """Decide about each target, in one commit. Where a decision takes two and this is the first, only that is recorded.
 
     ``request_of`` gives what to decide about a target; ``stopped`` gives a question that has its answer already.
@@ -195,7 +205,7 @@ def _plural_summary(request: DecisionData) -> str:
 
 
 def _first_of_two_message(waiting: Sequence[str]) -> str:
-    shown = ", ".join(waiting[:5]) + (" …" if len(waiting) > 5 else "")
+    shown = list_first(waiting, 5)
     return f"It takes two: you are the first for {shown}. Another reviewer decides the same, or: cleared queue agree"
 
 
@@ -230,18 +240,27 @@ def _upper_bound(decision_context: DecisionContext, target: Target, request: Dec
     written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
     if target.entry is not None:
         corrected = target.entry.status == "user-corrected"
-        entries = [target.entry, *(find_corrections(context.books, target.entry) if corrected else ())]
-        return money.total([*(entry_weight(each, context.books, context.bank) for each in entries), *written])
+        entries = [target.entry, *(find_corrections(books_of(context).books, target.entry) if corrected else ())]
+        return money.total(
+            [*(entry_weight(each, books_of(context).books, books_of(context).bank) for each in entries), *written]
+        )
     if target.card is not None and target.card.kind == ADJUSTMENT.name:
         posts = request["verb"] == "confirm"
-        return read_adjustment(target.card, context.books.bounds.places).amount if posts else ZERO
-    line = context.bank.find_line(str(target.card.details.get("line", ""))) if target.card is not None else None
+        return read_adjustment(target.card, books_of(context).books.bounds.places).amount if posts else ZERO
+    line = (
+        books_of(context).bank.find_line(str(target.card.details.get("line", ""))) if target.card is not None else None
+    )
     return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
 
 
 def _new_entry_card(decision_context: DecisionContext, entry: Entry) -> Card:
     """A card for an entry that has no open one, to record there what the first of two has decided."""
-    return Card(card_id(ENTRY.name, entry.entry_id, "again", decision_context.context.run_id), ENTRY.name,
-                f"{entry.date} {entry.amount} {entry.description[:120]}", format_iso(decision_context.context.now),
-                decision_context.context.run_id, entry.entry_id,
-                details={"description": entry.description, "amount": str(entry.amount)})  # fmt: skip
+    return Card(
+        card_id(ENTRY.name, entry.entry_id, "again", decision_context.context.run_id),
+        ENTRY.name,
+        f"{entry.date} {entry.amount} {entry.description[:120]}",
+        format_iso(decision_context.context.now),
+        decision_context.context.run_id,
+        entry.entry_id,
+        details={"description": entry.description, "amount": str(entry.amount)},
+    )

@@ -4,16 +4,22 @@ their own. It takes any kind, so a new one needs nothing here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.cards.kinds import AGREEMENT, kind_named
-from cleared.light_dataclass import dataclass
 
 MAX_ROWS: Final = 50
 _LABELS: Final = {
-    "retry": "to try again", "on_timeout": "if nobody answers", "due": "answer until", "default": "default answer",
-    "instead_of": "asked before", "omitted": "rows left out", "says": "what it would change", "sha256": "SHA-256",
-}  # fmt: skip
+    "retry": "to try again",
+    "on_timeout": "if nobody answers",
+    "due": "answer until",
+    "default": "default answer",
+    "instead_of": "asked before",
+    "omitted": "rows left out",
+    "says": "what it would change",
+    "sha256": "SHA-256",
+}
 """Details whose name is not their label."""
 _REASONS: Final = ("cause", "remedy")
 _FOR_PROGRAMS: Final = ("ticket", "key", "event_id", "series")
@@ -29,6 +35,8 @@ class CardSection:
     rows: tuple[tuple[str, ...], ...] = ()
     columns: tuple[str, ...] = ()
     """The headings of the rows' columns, where they need any."""
+    is_code: bool = False
+    """Whether the lines are those of a diff."""
 
 
 def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -38,10 +46,19 @@ def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
     first = card["agreed"][-1] if card["agreed"] else None
     is_open = card["status"] == "open"
     fields = [
-        ("card", card["id"]), ("kind", f"{card['kind']}: {kind.meaning}"), ("title", card["title"]),
-        ("entry", card["entry_id"]), ("agent", card["agent"]), ("run", card["run_id"]), ("since", card["created_at"]),
-        ("status", card["status"] if is_open else
-         f"{card['status']}: {card['resolution']}, by {card['resolved_by']} at {card['resolved_at']}"),
+        ("card", card["id"]),
+        ("kind", f"{card['kind']}: {kind.meaning}"),
+        ("title", card["title"]),
+        ("entry", card["entry_id"]),
+        ("agent", card["agent"]),
+        ("run", card["run_id"]),
+        ("since", card["created_at"]),
+        (
+            "status",
+            card["status"]
+            if is_open
+            else f"{card['status']}: {card['resolution']}, by {card['resolved_by']} at {card['resolved_at']}",
+        ),
         ("cannot be answered", card["held"]),
         ("first of two", f"{first['by']} decided {first['says']} ({first['at']})" if first and is_open else None),
         (
@@ -51,7 +68,7 @@ def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("answers", ", ".join(map(str, answers)) if is_open else None),
         ("settled by", kind.settled_by if is_open else None),
         *detail_fields(details, card["title"]),
-    ]  # fmt: skip
+    ]
     return [(label, str(value)) for label, value in fields if value]
 
 
@@ -73,9 +90,11 @@ def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
     for name, value in details.items():
         if _is_table(value) and not name.startswith("_"):
             columns = dict.fromkeys(
-                c for row in value[:MAX_ROWS] for c, cell in row.items()
+                c
+                for row in value[:MAX_ROWS]
+                for c, cell in row.items()
                 if c not in _ROWS_FOR_PROGRAMS and cell not in ("", None)
-            )  # fmt: skip
+            )
             rows = tuple(tuple(_text(row.get(c, "")) for c in columns) for row in value[:MAX_ROWS])
             yield CardSection(_label(name).capitalize(), rows=rows, columns=tuple(map(_label, columns)))
     futures = details.get("futures")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from cleared.base import money
+from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY
-from cleared.ledger.entry import Entry
-from cleared.light_dataclass import dataclass
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
-from cleared.schema import money
 
 SIMILAR: Final = 5
 """Earlier entries that are shown."""
@@ -62,6 +62,12 @@ def possible_duplicates(queue: QueueSnapshot, card: Card) -> list[Entry]:
     entry = queue.entry_of(card)
     if entry is None:
         return []
-    same = [e for e in queue.entries.values() if e.amount == entry.amount and e.status != "voided"
-            and e.entry_id != entry.entry_id and not queue.corrected_entry_id(e)]  # fmt: skip
+    same = [
+        e
+        for e in queue.entries.values()
+        if e.amount == entry.amount
+        and e.status != "voided"
+        and e.entry_id != entry.entry_id
+        and not queue.corrected_entry_id(e)
+    ]
     return sorted(same, key=lambda e: abs((e.date - entry.date).days))[:DUPLICATES]

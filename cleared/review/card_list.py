@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cleared.books_index.open_cards import CardList, remember_open_cards
-from cleared.books_index.surroundings import read_surroundings
+from cleared.books.index.open_cards import CardList, remember_open_cards
+from cleared.books.index.surroundings import read_surroundings
 from cleared.cards.kinds import QUESTION
 from cleared.changes.host import Host
 from cleared.queries import can_be_kept, open_last_commit, read_queue_of_commit

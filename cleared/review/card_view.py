@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from cleared.base import money
+from cleared.base.errors import UsageError
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, FAILED_RUN, LINE, PROPOSAL, QUESTION, kind_named
-from cleared.errors import UsageError
-from cleared.ledger.entry import Entry
-from cleared.light_dataclass import dataclass
+from cleared.changes.decisions.shown_cards import digest_card
 from cleared.review.answers import answer_choices
 from cleared.review.card_details import CardSection, detail_fields, detail_tables, preview_lines
 from cleared.review.card_groups import card_group, similar_entries
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
-from cleared.schema import money
-from cleared.terminal import count_noun
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,17 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         raise UsageError(f"there is no open card {card_id!r}", remedy="cleared queue list shows them.")
     row, group = queue.row_of(card), card_group(queue, card_id)
     return CardView(
-        card.id, card.kind, kind_named(card.kind).title, row.text, row.amount, tuple(_card_sections(queue, card)),
+        card.id,
+        card.kind,
+        kind_named(card.kind).title,
+        row.text,
+        row.amount,
+        tuple(_card_sections(queue, card)),
         (*card_choices(card, is_held=card_id in queue.held), *_suggested_choices(queue, card)),
         len(group.rows) if group else 1,
         has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
         has_file="file" in card.details or queue.line_of(card) is not None,
-    )  # fmt: skip
+    )
 
 
 def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]:
@@ -95,9 +101,16 @@ def split_text(queue: QueueSnapshot, parts: Sequence[tuple[int, Decimal]]) -> st
     return ", ".join(f"{queue.account_label(account)} {money.format_amount(amount)}" for account, amount in parts)
 
 
-def proposal_folder(card: Card) -> str:
-    """The full name of a proposal's folder: its number alone may be two."""
-    return str(card.details.get("proposal", card.id))
+def digest_shown_cards(queue: QueueSnapshot, ids: Sequence[str]) -> dict[str, str]:
+    """What a decision about these cards is bound to: the digests of them, and of the proposals behind them, as they are
+    shown (see ``changes.decisions.shown_cards``)."""
+    digests: dict[str, str] = {}
+    for card in (queue.cards[each] for each in ids if each in queue.cards):
+        digests[card.id] = digest_card(card, queue.entry_of(card))
+        shown = queue.proposal_of(card)
+        if shown is not None:
+            digests[shown.proposal.folder] = shown.digest
+    return digests
 
 
 def cards_summary(rows: Sequence[QueueRow]) -> str:
@@ -114,7 +127,7 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
     if card.kind in (ENTRY.name, LINE.name):
         yield from _bookkeeping_sections(queue, card)
     elif card.kind == PROPOSAL.name:
-        yield CardSection("What it would change", tuple(str(line) for line in details.get("says", ())))
+        yield from _proposal_sections(queue, card)
     elif card.kind == FAILED_RUN.name:
         yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
         yield CardSection("Not done", (str(details.get("not_done", "")),))
@@ -127,6 +140,16 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
         days = queue.overdue[card.id]
         waiting = f"for {count_noun(days, 'day')}" if days else f"since {card.created_at}"
         yield CardSection("Waiting", (waiting,))
+
+
+def _proposal_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
+    """What the proposal itself says, and its code: its card is a line that anybody with the repository can write."""
+    shown = queue.proposal_of(card)
+    if shown is None:
+        yield CardSection("It cannot be decided", ("the proposal is not there, or cannot be read: cleared agent diff",))
+        return
+    yield CardSection("What it would change", shown.says)
+    yield CardSection("Its code, beside what is approved", shown.code_lines, is_code=True)
 
 
 def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cleared.approvals.approval_record import CASES
+from cleared.base import money
+from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.books.ledger.entry import Leg
+from cleared.books.staged_books import books_of
+from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import DecisionContext
-from cleared.errors import ClearedError
+from cleared.gate.approved_tests import is_approved_test, require_verifiable
 from cleared.gate.examination import Gate
+from cleared.gate.proposals.approval import Signer, sign_tests
+from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
-from cleared.ledger.entry import Leg
-from cleared.proposals.approval import Signer, sign_tests
-from cleared.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
 from cleared.review.decision_staging import DecisionResult
 from cleared.review.entry_decisions import Correction
 from cleared.review.explanation import posting_commit
-from cleared.schema import money
 
 
 def correct_and_record(host: Host, ids: list[str], correction: Correction) -> DecisionResult:
@@ -37,13 +38,15 @@ def correction_recorder(host: Host) -> RecordTests:
     def record_corrections(
         decision_context: DecisionContext, lessons: dict[str, tuple[Leg, ...]], result: DecisionResult
     ) -> dict[str, bytes | None]:
-        by_run: dict[tuple[str, str], dict[str, Any]] = {}
+        by_run: dict[tuple[str, str, str], dict[str, Any]] = {}
         for entry_id, legs in lessons.items():
-            entry = decision_context.context.books.get_entry(entry_id)
+            entry = books_of(decision_context.context).books.get_entry(entry_id)
             commit = posting_commit(host, decision_context.repo, entry)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person posted it
-            key = commit.trailers["Agent"], commit.trailers["Run"]
+            found = books_of(decision_context.context).bank.find_line(entry.reference)
+            month = f"{found[1].posted_date if found is not None else entry.date:%Y-%m}"
+            key = commit.trailers["Agent"], commit.trailers["Run"], month
             by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
         if not by_run:
             return {}
@@ -57,17 +60,14 @@ def _test_files(
     host: Host,
     gate: Gate,
     decision_context: DecisionContext,
-    by_run: dict[tuple[str, str], dict[str, Any]],
+    by_run: dict[tuple[str, str, str], dict[str, Any]],
     result: DecisionResult,
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
-    if approvals.read_record(CASES) is None and decision_context.snapshot.read_file(CASES) is not None:
-        result.messages.append("Not remembered: the list of tests cannot be verified here (cleared trust).")
-        return {}
     texts: dict[str, bytes | None] = {}
-    for (agent, run), legs in by_run.items():
+    for (agent, run, month), legs in by_run.items():
         try:
-            case = _corrected_test(host, gate, decision_context, agent, run, legs)
+            case = _corrected_test(host, gate, decision_context, (agent, run, month), legs)
         except ClearedError as error:
             result.messages.append(f"Not remembered as a test: {error}")
             continue
@@ -76,25 +76,27 @@ def _test_files(
     if not texts:
         return {}
     signer = Signer(host, approvals, decision_context)
-    sign_tests(signer, approvals, texts)
+    sign_tests(signer, texts)
     return signer.files
 
 
 def _corrected_test(
-    host: Host, gate: Gate, decision_context: DecisionContext, agent: str, run: str, legs: dict[str, Any]
+    host: Host, gate: Gate, decision_context: DecisionContext, of: tuple[str, str, str], legs: dict[str, Any]
 ) -> RegressionTest:
-    """The run's test of corrections, with these among them."""
-    path = path_of_test(corrected_test_name(agent, run))
+    """The test of the corrections of this agent, run and month, with these among them. Raises ``PolicyError`` where the
+    one that is there is not as it was approved."""
+    agent, run, month = of
+    path = path_of_test(corrected_test_name(agent, run, month))
     committed = decision_context.snapshot.read_file(path)
     if committed is not None:
-        try:
-            old = parse_test(committed, path)
-        except ValueError:
-            old = None
-        if old is not None and "legs" in old.expected:
+        require_verifiable(gate.scripts.approvals, path)
+        if not is_approved_test(gate.scripts.approvals, path, committed):
+            raise PolicyError("it is not as it was approved", place=Place(path), remedy=f"See: git log -- {path}.")
+        old = parse_test(committed, path)
+        if "legs" in old.expected:
             return replace(old, expected={"legs": {**old.expected["legs"], **legs}})
     case, _ = record_test(host, gate, agent, run, "corrected by a person", about=legs)
-    return corrected_test(case, legs)
+    return corrected_test(case, month, legs)
 
 
 def _leg_data(leg: Leg) -> list[Any]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from cleared.audit.book_violations import find_committed_violations
+from cleared.base.clock import format_iso
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import DAMAGE
 from cleared.changes import commit_messages
+from cleared.changes.audit.book_violations import find_committed_violations
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.ledger.violations import CHECKS, Violation
-from cleared.light_dataclass import dataclass
+from cleared.domains.violations import CHECKS, Violation
 
 CHECK = "check"
 """Who settles these cards, where no person does."""
@@ -64,9 +63,7 @@ def _violation_key(violation: Violation) -> tuple[str, ...]:
     return violation.check, *where, violation.entry_id or "", violation.message
 
 
-def _card_for(
-    cards: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str
-) -> Card:  # fmt: skip
+def _card_for(cards: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str) -> Card:
     """The newest card of a violation; a new one where the newest was settled because the violation was gone."""
     number = 0
     while True:

@@ -6,24 +6,27 @@ Each function takes a target and a request, stages the changes, and returns what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.cards.card import card_id
+from cleared.base import money
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.importing.bank_file import find_entry_day
+from cleared.books.ledger.bank_lines import why_not_postable
+from cleared.books.ledger.booked_lines import DECIDED
+from cleared.books.ledger.chains import date_tags
+from cleared.books.ledger.corrections import find_corrections, make_leg
+from cleared.books.ledger.entry import Entry, Leg
+from cleared.books.ledger.posting import post_entry
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT, find_sides
+from cleared.books.primitives.voiding import stage_line_card
+from cleared.books.staged_books import books_of
 from cleared.cards.kinds import ADJUSTMENT, BRANCH, ENTRY, LINE, PROPOSAL, QUESTION, RECEIPT, TRANSFER, kind_named
-from cleared.clock import format_iso
-from cleared.decisions.adjusting_entries import post_adjustment
-from cleared.decisions.decision_context import DecisionContext
-from cleared.decisions.receipt_filing import link_proposed
-from cleared.errors import PolicyError, UsageError
-from cleared.ledger.booked_lines import DECIDED
-from cleared.ledger.corrections import find_corrections, make_leg
-from cleared.ledger.entry import Entry, Leg
-from cleared.ledger.posting import post_entry
-from cleared.ledger.transfers import CLEARING_ACCOUNT, find_sides
-from cleared.light_dataclass import dataclass
+from cleared.changes.decisions.adjusting_entries import post_adjustment
+from cleared.changes.decisions.decision_context import DecisionContext
+from cleared.changes.decisions.receipt_filing import link_proposed
 from cleared.primitives.context import Context
-from cleared.primitives.voiding import stage_line_card
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files
 from cleared.review.entry_decisions import (
@@ -35,8 +38,8 @@ from cleared.review.entry_decisions import (
     read_correction,
     void_with_corrections,
 )
+from cleared.review.split_parts import refuse_odd_parts
 from cleared.review.target_lookup import Target
-from cleared.schema import money
 
 OWNER_DRAWS_ACCOUNT: Final = 3200
 
@@ -46,6 +49,8 @@ class DecisionResult:
     """What a decision did."""
 
     commit: str = ""
+    act: str = ""
+    """Of an undo: the id of the act that it takes back."""
     cards: list[str] = field(default_factory=list)
     entries: list[str] = field(default_factory=list)
     """Entries that were decided about."""
@@ -82,7 +87,7 @@ def _confirm_target(
     entry = decidable_entry(decision_context.context, require_entry(target).entry_id)
     if entry.status in DECIDED:
         raise PolicyError(f"{entry.entry_id} is {entry.status} already", remedy="Nothing needs doing.")
-    decision_context.context.books.set_status(entry.entry_id, "user-confirmed")
+    books_of(decision_context.context).books.set_status(entry.entry_id, "user-confirmed")
     decision_context.context.log_action("confirm", entry.description[:200], entry.entry_id)
     _settle_target(decision_context, target, "confirmed", result)
     return f"{entry.entry_id} {entry.description}"
@@ -98,7 +103,7 @@ def _correct_target(
     made = correct_entry(decision_context.context, entry.entry_id, correction, decision_context.by)
     result.posted += [e.entry_id for e in made.posted]
     decision_context.context.log_action("correct", entry.description[:200], entry.entry_id)
-    _settle_target(decision_context, target, f"corrected: {', '.join(result.posted)}"[:300], result)
+    _settle_target(decision_context, target, f"corrected: {', '.join([*result.posted, *made.amended])}"[:300], result)
     if entry.reference and made.reclassified:
         result.corrected_legs[entry.entry_id] = made.legs
     return f"{entry.entry_id} {entry.description}"
@@ -139,7 +144,7 @@ def _answer_target(
         choice_list = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {target.name}", remedy=f"It takes: {choice_list}.")
     if card.kind == LINE.name:
-        decision_context.context.bank.set_line_aside(
+        books_of(decision_context.context).bank.set_line_aside(
             str(card.details["line"]), "ignored", f"{choice}, by {decision_context.by}"
         )
     if card.kind == TRANSFER.name and choice == "pair":
@@ -184,7 +189,7 @@ def _reject_entry(
         _settle_target(decision_context, target, f"personal: {reason}", result)
         return
     if outcome == "duplicate":
-        twin = context.books.find_entry(of or "")
+        twin = books_of(context).books.find_entry(of or "")
         if twin is None or twin.entry_id == entry.entry_id or twin.status == "voided":
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         _require_same_money(context, entry, twin)
@@ -192,9 +197,9 @@ def _reject_entry(
     result.posted += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
-            context.bank.set_line_aside(line.line_id, "ignored", reason)
+            books_of(context).bank.set_line_aside(line.line_id, "ignored", reason)
         else:
-            context.bank.set_line_aside(line.line_id, "held", reason)
+            books_of(context).bank.set_line_aside(line.line_id, "held", reason)
             stage_line_card(context, line, f"held in suspense: {reason}", entry.entry_id)
     context.log_action("reject", reason, entry.entry_id)
     _settle_target(decision_context, target, f"rejected: {reason}"[:300], result)
@@ -202,7 +207,7 @@ def _reject_entry(
 
 def _require_same_money(context: Context, entry: Entry, twin: Entry) -> None:
     """Raises ``UsageError`` where both entries do not move the same bank accounts by the same amounts."""
-    banks = set(context.ledger_accounts.values())
+    banks = set(books_of(context).ledger_accounts.values())
     moved, other = ([(x.account_id, x.amount) for x in e.legs if x.account_id in banks] for e in (entry, twin))
     if sorted(moved) == sorted(other) and (moved or entry.amount == twin.amount):
         return
@@ -224,28 +229,41 @@ def _post_held_line(
         raise UsageError(
             f"{target.name} is not about an entry or a bank line", remedy="cleared queue answer ID CHOICE."
         )
-    account_line = context.bank.find_line(str(card.details["line"]))
+    account_line = books_of(context).bank.find_line(str(card.details["line"]))
     if account_line is None:
         raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared journal check.")
     bank, line = account_line
-    if line.state == "pending":
-        raise PolicyError("the bank has not posted this line yet", remedy="Wait for it.")
-    account = context.ledger_accounts.get(bank)
-    if account is None:
+    if (why := why_not_postable(line)) is not None:
+        raise PolicyError(f"this bank line is {why[0]}", place=Place(field="line"), remedy=why[1])
+    bank_account = next((each for each in context.config.bank_accounts if each.id == bank), None)
+    if bank_account is None:
         raise UsageError(f"the bank account {bank!r} is not in config.yaml any more", remedy="Put it back.")
-    rest = money.total([line.amount, -context.bank.posted_amount(line.line_id)])
+    account = bank_account.ledger_account
+    rest = money.total([line.amount, -books_of(context).bank.posted_amount(line.line_id)])
     lines = checked_lines(context, correction, {account})
     if correction.account is not None:
         lines = ((correction.account, -rest),)
+    refuse_odd_parts(-rest, lines, is_meant=correction.mixed)
     if not lines:
         raise UsageError("which account is it?", remedy="--account N, or --line ACCOUNT=AMOUNT for each.")
     legs = [make_leg(account, rest), *(make_leg(a, v) for a, v in lines)]
-    day = context.books.periods.first_open(correction.day or line.posted_date)
+    meant = correction.day or find_entry_day(bank_account, line)
+    day = books_of(context).books.date_change(books_of(context).bank.list_entry_ids(line.line_id), meant)
     entry, _ = post_entry(
-        context.books, context.bank, context.ledger_accounts, day, line.description, legs, reference=line.line_id,
-        status="user-confirmed", counterparty=correction.counterparty or "", confidence="1.00",
-        evidence=f"posted by {decision_context.by}", tags=";".join(correction.tags or ()), notes=correction.note or "",
-    )  # fmt: skip
+        books_of(context).books,
+        books_of(context).bank,
+        books_of(context).ledger_accounts,
+        day,
+        line.description,
+        legs,
+        reference=line.line_id,
+        status="user-confirmed",
+        counterparty=correction.counterparty or "",
+        confidence="1.00",
+        evidence=f"posted by {decision_context.by}",
+        notes=correction.note or "",
+        tags=";".join([*(correction.tags or ()), *date_tags(day, meant)]),
+    )
     result.posted.append(entry.entry_id)
     context.log_action("correct", f"posted {line.description}"[:200], entry.entry_id)
     _settle_target(decision_context, target, f"posted as {entry.entry_id}", result)
@@ -259,8 +277,8 @@ def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: 
     """
     context = decision_context.context
     entries = [decidable_entry(context, entry_id) for entry_id in dict.fromkeys(ids)]
-    known = [e for entry in entries for e in (entry, *find_corrections(context.books, entry))]
-    sides = find_sides(known, set(context.ledger_accounts.values()))
+    known = [e for entry in entries for e in (entry, *find_corrections(books_of(context).books, entry))]
+    sides = find_sides(known, set(books_of(context).ledger_accounts.values()))
     if len(sides) != 2 or sides[0].account == sides[1].account or sides[0].amount != -sides[1].amount:
         raise UsageError(
             f"{' and '.join(ids)[:80]} are not both sides of one transfer",
@@ -273,16 +291,15 @@ def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: 
             context.log_action("correct", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
             outcome = f"corrected: {', '.join(result.posted)}"[:300]
         elif entry.status == "pending-review":  # who says what it is has decided about it
-            context.books.set_status(entry.entry_id, "user-confirmed")
+            books_of(context).books.set_status(entry.entry_id, "user-confirmed")
             context.log_action("confirm", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
             outcome = "confirmed"
         else:
             continue
         result.entries.append(entry.entry_id)
-        card = context.cards.committed_cards.get(card_id(ENTRY.name, entry.entry_id))
-        if card is not None and card.status == "open":
-            context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, outcome)
-            result.cards.append(card.id)
+        for card in context.cards.list_about(ENTRY.name, entry.entry_id):
+            context.cards.resolve_card(card, format_iso(context.now), decision_context.by, outcome)
+            result.cards.append(card)
 
 
 def settle_decided_transfers(decision_context: DecisionContext, result: DecisionResult) -> None:
@@ -293,7 +310,7 @@ def settle_decided_transfers(decision_context: DecisionContext, result: Decision
         ids = card.details.get("entries")
         if card.kind != TRANSFER.name or not isinstance(ids, list) or set(result.entries).isdisjoint(ids):
             continue
-        statuses = [e.status if (e := context.books.find_entry(str(each))) else "voided" for each in ids]
+        statuses = [e.status if (e := books_of(context).books.find_entry(str(each))) else "voided" for each in ids]
         if "voided" in statuses:
             answer = "one of its entries is voided"
         elif all(status in DECIDED for status in statuses):
@@ -308,9 +325,11 @@ def require_entry(target: Target) -> Entry:
     if target.entry is None:
         card = target.card
         kind = card.kind if card else ""
-        remedy = "cleared agent approve P… decides about proposals." if kind == PROPOSAL.name else (
-            f"cleared queue answer {target.name} {'|'.join(kind_named(kind).answers or ['seen'])}."
-        )  # fmt: skip
+        remedy = (
+            "cleared agent approve P… decides about proposals."
+            if kind == PROPOSAL.name
+            else (f"cleared queue answer {target.name} {'|'.join(kind_named(kind).answers or ['seen'])}.")
+        )
         raise UsageError(f"{target.name} is not about an entry ({kind})", remedy=remedy)
     return target.entry
 

@@ -1,8 +1,9 @@
 """What a decision does to an entry: correcting, replacing, voiding. Nothing is edited in place.
 
 A correction reclassifies where the bank's legs stay as they are: one further entry takes the old legs back and posts
-the new ones, tagged ``@corrects=<id>``. Where more changes, the entry is voided and posted again. Both are dated as the
-original if its period is open, else on the first day of the earliest open period.
+the new ones, tagged ``@corrects=<id>``. Where more changes, the entry is voided and posted again, tagged
+``@replaces=<id>``. ``Books.date_change`` dates both. What moves no money is changed where it stands
+(``entry_amending``).
 """
 
 from __future__ import annotations
@@ -10,20 +11,24 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from cleared.errors import Place, PolicyError, PrimitiveError, UsageError
-from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.corrections import CORRECTS, effective_legs, find_corrections, make_leg
-from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.ledger.posting import post_entry
-from cleared.ledger.staged_journal import Books
-from cleared.light_dataclass import dataclass
+from cleared.base import money
+from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
+from cleared.books.ledger import corrections
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.chains import CORRECTS, REPLACES, date_tags
+from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
+from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg
+from cleared.books.ledger.posting import post_entry
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
-from cleared.schema import money
+from cleared.review.entry_amending import list_amendments, stage_amendments
+from cleared.review.split_parts import refuse_odd_parts
 
 _MAX_STEPS: Final = 20
 """An entry can be posted again and again; tags that were written by hand may lead round in a circle."""
@@ -32,7 +37,8 @@ _MAX_STEPS: Final = 20
 @dataclass(frozen=True, slots=True)
 class Correction:
     """What an entry should have been; None: as it is. ``account`` replaces the only leg that is not of a bank;
-    ``lines`` (account, amount: positive is a debit) replace all that are not."""
+    ``lines`` (account, amount: positive is a debit) replace all that are not; ``mixed``: parts of both signs are
+    meant."""
 
     account: int | None = None
     lines: tuple[tuple[int, Decimal], ...] = ()
@@ -40,15 +46,20 @@ class Correction:
     counterparty: str | None = None
     tags: tuple[str, ...] | None = None
     note: str | None = None
+    mixed: bool = False
 
 
 def correction_data(correction: Correction) -> dict[str, Any]:
     """The correction as plain data."""
     return {
-        "account": correction.account, "lines": [[account, str(amount)] for account, amount in correction.lines],
-        "day": correction.day.isoformat() if correction.day else None, "counterparty": correction.counterparty,
-        "tags": list(correction.tags) if correction.tags is not None else None, "note": correction.note,
-    }  # fmt: skip
+        "account": correction.account,
+        "lines": [[account, str(amount)] for account, amount in correction.lines],
+        "day": correction.day.isoformat() if correction.day else None,
+        "counterparty": correction.counterparty,
+        "tags": list(correction.tags) if correction.tags is not None else None,
+        "note": correction.note,
+        "mixed": correction.mixed,
+    }
 
 
 _DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
@@ -75,10 +86,14 @@ def read_correction(data: Mapping[str, Any]) -> Correction:
     try:
         day, tags = data["day"], data["tags"]
         return Correction(
-            data["account"], tuple((int(account), Decimal(amount)) for account, amount in data["lines"]),
-            date.fromisoformat(day) if day else None, data["counterparty"], None if tags is None else tuple(tags),
+            data["account"],
+            tuple((int(account), Decimal(amount)) for account, amount in data["lines"]),
+            date.fromisoformat(day) if day else None,
+            data["counterparty"],
+            None if tags is None else tuple(tags),
             data["note"],
-        )  # fmt: skip
+            bool(data["mixed"]),
+        )
     except (KeyError, TypeError, ValueError, InvalidOperation):
         raise UsageError(
             "that is not readable as a correction", remedy="Correct it again: cleared queue correct."
@@ -91,6 +106,8 @@ class CorrectionResult:
 
     entry: Entry
     posted: tuple[Entry, ...]
+    amended: tuple[str, ...]
+    """The columns that were changed where they stand."""
     legs: tuple[Leg, ...]
     reclassified: bool
     """Whether the accounts or amounts are others now: what the agent should have known."""
@@ -98,21 +115,21 @@ class CorrectionResult:
 
 def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
-    entry = context.books.get_entry(entry_id)
+    entry = books_of(context).books.get_entry(entry_id)
     if entry.status == "voided":
-        successor = _find_successor(context.books, entry_id)
+        successor = _find_successor(books_of(context).books, entry_id)
         raise PolicyError(
-            f"{entry.entry_id} is voided", place=Place(field="entry_id"),
+            f"{entry.entry_id} is voided",
+            place=Place(field="entry_id"),
             remedy=f"Decide about {successor}, which took its place." if successor else "No entry took its place.",
-        )  # fmt: skip
+        )
     return entry
 
 
 def _find_successor(books: Books, entry_id: str) -> str:
     """The entry that stands in the place of one that was voided and posted again; empty where there is none."""
-    entries = list(books.iter_entries())
     for _ in range(_MAX_STEPS):
-        later = [e for e in entries if f"{CORRECTS}{entry_id}" in e.tags.split(";")]
+        later = [books.get_entry(i) for i in books.chains.find_linked(entry_id, REPLACES)]
         if not later:
             return ""
         standing = [e.entry_id for e in later if e.status != "voided"]
@@ -124,38 +141,39 @@ def _find_successor(books: Books, entry_id: str) -> str:
 
 def non_bank_legs(context: Context, legs: Iterable[Leg]) -> list[Leg]:
     """The legs that are not of a bank's account."""
-    banks = set(context.ledger_accounts.values())
+    banks = set(books_of(context).ledger_accounts.values())
     return [each for each in legs if each.account_id not in banks]
 
 
 def correct_entry(context: Context, entry_id: str, correction: Correction, by: str) -> CorrectionResult:
-    """Stage the correction of an entry.
+    """Stage the correction of an entry. A note is of what is posted, or of the entry where nothing is.
 
-    Raises ``UsageError`` where it changes nothing, or where it is not clear which leg it
-    changes, ``PrimitiveError`` for accounts
-    and dates that cannot be posted to, ``PolicyError`` for a voided entry.
+    Raises ``UsageError`` where it changes nothing, or where it is not clear which leg it changes, ``PrimitiveError``
+    for accounts and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
     entry = decidable_entry(context, entry_id)
-    before = effective_legs(context.books, entry)
+    before = effective_legs(books_of(context).books, entry)
     after = _corrected_legs(context, entry, before, correction)
     changed = _sum_by_account(before) != _sum_by_account(after)
-    rest = (
-        (correction.day is not None and correction.day != entry.date)
-        or (correction.counterparty is not None and correction.counterparty != entry.counterparty)
-        or correction.tags is not None
-    )
-    if not changed and not rest and not correction.note:
+    moved = correction.day is not None and correction.day != entry.date
+    note = None if changed or moved else correction.note
+    texts = list_amendments(entry, correction.counterparty, correction.tags, note)
+    if not changed and not moved and not texts:
         raise UsageError(f"{entry.entry_id} is like that already", remedy="Confirm it: cleared queue approve.")
-    banks = set(context.ledger_accounts.values())
+    banks = set(books_of(context).ledger_accounts.values())
     same_bank = {a: v for a, v in _sum_by_account(before).items() if a in banks} == {
         a: v for a, v in _sum_by_account(after).items() if a in banks
     }
     has_bank = any(each.account_id in banks for each in entry.legs)
-    if changed and not rest and same_bank and has_bank:
-        posted = _post_reclassification(context, entry, before, after, correction, by)
-    else:
+    entry = stage_amendments(books_of(context).books, entry, texts)
+    posted: tuple[Entry, ...] = ()
+    if changed and not moved and same_bank and has_bank:
+        posted = _post_reclassification(context, entry, after, correction, by)
+    elif changed or moved:
         posted = repost_entry(context, entry, after, correction, by, status="user-corrected")
-    return CorrectionResult(entry, posted, after, changed)
+    elif entry.status == "pending-review":  # who corrects it has decided about it
+        books_of(context).books.set_status(entry.entry_id, "user-corrected")
+    return CorrectionResult(entry, posted, tuple(texts), after, changed)
 
 
 def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], correction: Correction) -> tuple[Leg, ...]:
@@ -176,24 +194,25 @@ def _corrected_legs(context: Context, entry: Entry, before: Sequence[Leg], corre
         lines = checked_lines(context, correction, {each.account_id for each in unchanged})
         given = money.total([amount for _, amount in lines])
         due = -money.total([each.amount for each in unchanged])
+        refuse_odd_parts(due, lines, is_meant=correction.mixed)
         if given != due:
             raise PrimitiveError(
-                f"their sum is {money.format_amount(given)}, "
-                f"and must be {money.format_amount(due)}",
-                place=Place(field="lines"), remedy="Money in is negative. cleared why ENTRY shows its legs.",
-            )  # fmt: skip
+                f"their sum is {money.format_amount(given)}, and must be {money.format_amount(due)}",
+                place=Place(field="lines"),
+                remedy="Money in is negative. cleared why ENTRY shows its legs.",
+            )
         return (*unchanged, *(make_leg(account, amount) for account, amount in lines))
     return tuple(before)
 
 
 def checked_lines(
     context: Context, correction: Correction, bank_accounts: Collection[int]
-) -> tuple[tuple[int, Decimal], ...]:  # fmt: skip
+) -> tuple[tuple[int, Decimal], ...]:
     """The lines as given. ``bank_accounts``: those that the entry itself moves.
 
     Raises ``UsageError`` for an amount that no entry can have, and for the entry's own bank account.
     """
-    bounds = context.books.bounds
+    bounds = books_of(context).books.bounds
     for account, amount in correction.lines:
         _refuse_own_bank(account, bank_accounts)
         if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
@@ -213,66 +232,80 @@ def _refuse_own_bank(account: int, bank_accounts: Collection[int]) -> None:
 
 
 def _post_reclassification(
-    context: Context, entry: Entry, before: Sequence[Leg], after: Sequence[Leg], correction: Correction, by: str
+    context: Context, entry: Entry, after: Sequence[Leg], correction: Correction, by: str
 ) -> tuple[Entry, ...]:
-    """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither."""
-    old, new = _sum_by_account(non_bank_legs(context, before)), _sum_by_account(non_bank_legs(context, after))
+    """One entry that takes back what was wrong and posts what is right; the bank's legs are in neither.
+
+    A correction that stands is taken back: one at a time counts, so that on every day the entry is what was said of it.
+    """
+    books = books_of(context).books
+    earlier = [each.entry_id for each in find_corrections(books, entry)]
+    reversals = [books.void_entry(entry_id, f"replaced by {by}")[1] for entry_id in reversed(earlier)]
+    books.set_status(entry.entry_id, "user-corrected")
+    old, new = _sum_by_account(non_bank_legs(context, entry.legs)), _sum_by_account(non_bank_legs(context, after))
     moved = {a: new.get(a, ZERO) - old.get(a, ZERO) for a in (*old, *(a for a in new if a not in old))}
     legs = [make_leg(account, amount) for account, amount in moved.items() if amount]
+    if not legs:  # it is again what was posted at first
+        return tuple(reversals)
     legs.sort(key=lambda each: each.debit == 0)
-    books = context.books
-    day = books.periods.first_open(entry.date)
-    tags = [f"{CORRECTS}{entry.entry_id}"] + ([f"@orig_date={entry.date}"] if day != entry.date else [])
+    day = books.date_change([entry.entry_id])
+    replaced = (f"{REPLACES}{entry_id}" for entry_id in earlier)
+    tags = [f"{CORRECTS}{entry.entry_id}", *replaced, *date_tags(day, entry.date)]
     added = books.add_entry(
-        day, f"Correct {entry.entry_id}: {entry.description}"[:2000], legs, status="user-corrected",
-        counterparty=entry.counterparty, confidence="1.00", evidence=f"corrected by {by}",
-        tags=";".join(tags), notes=correction.note or "",
-    )  # fmt: skip
-    books.set_status(entry.entry_id, "user-corrected")
-    return (added,)
+        day,
+        f"Correct {entry.entry_id}: {entry.description}"[:2000],
+        legs,
+        status="user-corrected",
+        counterparty=entry.counterparty,
+        confidence="1.00",
+        evidence=f"corrected by {by}",
+        tags=";".join(tags),
+        notes=correction.note or "",
+    )
+    return (*reversals, added)
 
 
 def repost_entry(
     context: Context, entry: Entry, legs: Sequence[Leg], correction: Correction, by: str, *, status: str
 ) -> tuple[Entry, ...]:
     """Void the entry and its corrections, and post it again for the same bank line: ``(reversals…, the new entry)``."""
-    reversals = [*void_with_corrections(context, entry, f"replaced by {by}")]
-    books = context.books
-    day = books.periods.first_open(correction.day or entry.date)
-    tags = [t for t in entry.tags.split(";") if t and not t.startswith("@")]
-    if correction.tags is not None:
-        tags = list(correction.tags)
-        if any(not t or t.startswith("@") or ";" in t for t in tags):
-            raise UsageError("a tag is a word without ; and without @ at its beginning", remedy="Correct --tag.")
-    tags.append(f"{CORRECTS}{entry.entry_id}")
-    if day != (correction.day or entry.date):
-        tags.append(f"@orig_date={correction.day or entry.date}")
+    reversals = void_with_corrections(context, entry, f"replaced by {by}")
+    books = books_of(context).books
+    day = books.date_change([entry.entry_id], correction.day or reversals[-1].date)
+    tags = [t for t in entry.tags.split(";") if t and (not t.startswith("@") or t.startswith(KIND))]
+    tags += [f"{REPLACES}{entry.entry_id}", *date_tags(day, correction.day or entry.date)]
     added, _ = post_entry(
-        books, context.bank, context.ledger_accounts, day, entry.description, legs, reference=entry.reference,
-        status=status, counterparty=entry.counterparty if correction.counterparty is None else correction.counterparty,
+        books,
+        books_of(context).bank,
+        books_of(context).ledger_accounts,
+        day,
+        entry.description,
+        legs,
+        reference=entry.reference,
+        status=status,
+        counterparty=entry.counterparty,
         confidence="1.00" if status == "user-corrected" else entry.confidence,
         evidence=f"corrected by {by}" if status == "user-corrected" else entry.evidence,
-        tags=";".join(tags), notes=entry.notes if correction.note is None else correction.note,
-    )  # fmt: skip
+        tags=";".join(tags),
+        notes=entry.notes if correction.note is None else correction.note,
+    )
     return (*reversals, added)
 
 
-def void_with_corrections(context: Context, entry: Entry, reason: str) -> list[Entry]:
-    """Void an entry and its corrections, and return the reversals. Its bank lines are open again, without a card."""
-    voided = []
-    for each in (*reversed(find_corrections(context.books, entry)), entry):
-        original, reversal = context.books.void_entry(each.entry_id, reason)
-        for line in context.bank.unmatch_entry(original, reversal, reason):
-            context.bank.new_outcomes.pop(line.line_id, None)
-        voided.append(reversal)
-    return voided
+def void_with_corrections(context: Context, entry: Entry, reason: str, not_before: date | None = None) -> list[Entry]:
+    """Void an entry and its corrections, and return the reversals. Its bank lines are open again, without a card.
+    ``not_before``: see ``corrections.void_with_corrections``."""
+    voided = corrections.void_with_corrections(books_of(context).books, entry, reason, not_before)
+    for line in books_of(context).bank.unmatch_entries(voided, reason):
+        books_of(context).bank.new_outcomes.pop(line.line_id, None)
+    return [reversal for _, reversal in voided]
 
 
 def posted_line(context: Context, entry: Entry) -> BankLine | None:
     """The bank line the entry posts, if it does."""
-    if not entry.reference or not context.bank.posted_amount(entry.reference):
+    if not entry.reference or not books_of(context).bank.posted_amount(entry.reference):
         return None
-    line = context.bank.find_line(entry.reference)
+    line = books_of(context).bank.find_line(entry.reference)
     return line[1] if line else None
 
 

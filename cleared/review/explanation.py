@@ -12,29 +12,30 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cleared.approvals.reviewers import KEY
-from cleared.approvals.verification import Approvals
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError, Place, UsageError
+from cleared.base.json_values import to_json
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.entry_json import entry_to_json
+from cleared.books.ledger.receipts import parse_receipts
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.decisions.passkey_signatures import find_passkey_signer
+from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
-from cleared.changes.session import open_books
 from cleared.changes.trace import TraceStore
-from cleared.clock import format_iso
-from cleared.decisions.decision_context import UNDO_TRAILER
-from cleared.decisions.passkey_signatures import find_passkey_signer
-from cleared.decisions.signatures import find_signing_reviewer
-from cleared.errors import ClearedError, Place, UsageError
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
-from cleared.ledger.entry import Entry
-from cleared.ledger.entry_json import entry_to_json
-from cleared.ledger.receipts import parse_receipts
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books
-from cleared.registry.json_values import to_json
+from cleared.git import Repository, Snapshot, history
+from cleared.review.entry_amending import describe_changes
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
-from cleared.vcs import Repository, Snapshot, history
+from cleared.trust.reviewers import KEY
+from cleared.trust.verification import Approvals
 
 _POSTING: Final = ("journal_add", "journal_add_double", "journal_add_many", "journal_void")
 
@@ -44,7 +45,7 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
     commit is not in this clone."""
     with host.open_for_reading() as repo:
         head = Snapshot(repo, repo.read_head())
-        books, bank = open_books(host, CommittedSource(head))
+        books, bank = open_books(host.layout, CommittedSource(head))
         entry = books.find_entry(name)
         if entry is None:
             raise UsageError(f"there is no entry {name!r}", remedy="cleared journal list shows the ids.")
@@ -59,17 +60,26 @@ def explain_entry(host: Host, name: str) -> dict[str, Any]:
             records = [*bank.imports, *bank.all_imports]  # of an undone import, too
             source = next((r for r in records if r.file_sha256 == fact.file_sha256), None)
             line = {
-                "account": account, "line": fact.line_id, "file": source.name if source else None, "row": fact.row,
-                "date": fact.posted_date.isoformat(), "amount": str(fact.amount), "text": fact.description,
-            }  # fmt: skip
+                "account": account,
+                "line": fact.line_id,
+                "file": source.name if source else None,
+                "row": fact.row,
+                "date": fact.posted_date.isoformat(),
+                "amount": str(fact.amount),
+                "text": fact.description,
+            }
         return {
-            "entry": entry_to_json(entry), "bank_line": line, "receipts": _list_receipts(host, bank, entry),
+            "entry": entry_to_json(entry),
+            "bank_line": line,
+            "receipts": _list_receipts(host, bank, entry),
             "commit": {
-                "id": commit.id, "at": commit.trailers.get("Clock", format_iso(commit.when)), "subject": commit.subject,
+                "id": commit.id,
+                "at": commit.trailers.get("Clock", format_iso(commit.when)),
+                "subject": commit.subject,
             },
             **_run_origin(host, repo, commit, entry),
             "decisions": _later_decisions(host, repo, entry, _voiding_commit(host, repo, books, entry)),
-        }  # fmt: skip
+        }
 
 
 def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, Any]]:
@@ -78,8 +88,9 @@ def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, A
     receipts = parse_receipts(bank.source.read(path), path).values()
     return [
         {"name": r.name, "file": r.file, "sha256": r.sha256, "is_here": (host.root / r.file).is_file()}
-        for r in receipts if entry.entry_id in r.entries
-    ]  # fmt: skip
+        for r in receipts
+        if entry.entry_id in r.entries
+    ]
 
 
 def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:
@@ -117,16 +128,22 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, entry:
         standing = Approvals(CommittedSource(snapshot), host.root, {}).verify_version(path, data)
         record = standing.record
         approval = {
-            "state": standing.state, "by": record.by if record else None, "at": record.at if record else None,
-            "proposal": record.proposal if record else None, "why": standing.reason,
-        }  # fmt: skip
+            "state": standing.state,
+            "by": record.by if record else None,
+            "at": record.at if record else None,
+            "proposal": record.proposal if record else None,
+            "why": standing.reason,
+        }
     occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
     call = _call_by_replay(host, repo, occasion, trailers, entry) if occasion is not None else None
     return {
-        "run": trailers["Run"], "agent": trailers.get("Agent"), "event": trailers.get("Event"),
-        "script": {"file": path, "blob": blob}, "call": call or _call_from_trace(host, trailers["Run"], entry),
+        "run": trailers["Run"],
+        "agent": trailers.get("Agent"),
+        "event": trailers.get("Event"),
+        "script": {"file": path, "blob": blob},
+        "call": call or _call_from_trace(host, trailers["Run"], entry),
         "approval": approval,
-    }  # fmt: skip
+    }
 
 
 def _call_by_replay(
@@ -136,8 +153,12 @@ def _call_by_replay(
     after = occasion.after
     if after is None:
         return None
-    texts = {p: after.read_file(p) for folder in (host.layout.agents_dir, host.layout.scripts_dir)
-             for p in after.list_entries(folder) if p.endswith(".py") and p.count("/") == 1}  # fmt: skip
+    texts = {
+        p: after.read_file(p)
+        for folder in (host.layout.agents_dir, host.layout.scripts_dir)
+        for p in after.list_entries(folder)
+        if p.endswith(".py") and p.count("/") == 1
+    }
     scripts = Scripts(host, after, texts=texts)
     with contextlib.suppress(ClearedError), make_drop_folder(occasion.inputs) as folder:
         attempt = Attempt(
@@ -161,11 +182,14 @@ def _call_by_replay(
             if index is not None:
                 posting_calls.append(
                     {
-                        "primitive": name, "file": place.file, "line": place.line, "column": place.column,
+                        "primitive": name,
+                        "file": place.file,
+                        "line": place.line,
+                        "column": place.column,
                         "from": "replay",
                         "arguments": host.redactor.redact_data(to_json(_call_arguments(args, kwargs, index))),
                     }
-                )  # fmt: skip
+                )
 
         attempt.watch_answer = look_at_call
         with contextlib.suppress(ClearedError):
@@ -197,15 +221,23 @@ def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | Non
                 arguments = _call_arguments(tuple(call_arguments["args"]), call_arguments["kwargs"], index)
             except (ValueError, KeyError, TypeError):  # cut off, where they were long
                 arguments = call["arguments"]
-            return {"primitive": call["name"], "file": call["file"], "line": call["line"], "column": call["column"],
-                    "arguments": arguments, "from": "trace"}  # fmt: skip
+            return {
+                "primitive": call["name"],
+                "file": call["file"],
+                "line": call["line"],
+                "column": call["column"],
+                "arguments": arguments,
+                "from": "trace",
+            }
     # In no call that was kept whole: then in one of those that were summed up, where they are all of one line.
     posting = [s for s in run_trace["more_calls"] if s["name"] in _POSTING]
     if len(posting) != 1 or any(call["name"] == "journal_add_many" for call in run_trace["calls"]):
         return None
     return {key: posting[0][key] for key in ("file", "line", "column")} | {
-        "primitive": posting[0]["name"], "arguments": None, "from": "trace"
-    }  # fmt: skip
+        "primitive": posting[0]["name"],
+        "arguments": None,
+        "from": "trace",
+    }
 
 
 def _voiding_commit(host: Host, repo: Repository, books: Books, entry: Entry) -> history.CommitInfo | None:
@@ -222,11 +254,11 @@ def _voiding_commit(host: Host, repo: Repository, books: Books, entry: Entry) ->
 def _later_decisions(
     host: Host, repo: Repository, entry: Entry, voiding: history.CommitInfo | None
 ) -> list[dict[str, Any]]:
-    """What people decided of it since, oldest first. ``signed``: by which reviewer, as the signature says; empty where
-    it is wrong, None where there is none."""
+    """What people decided of it since, oldest first. ``changed``: what they amended. ``signed``: by which reviewer, as
+    the signature says; empty where it is wrong, None where there is none."""
     decisions = []
     whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
-    commits = history.read_log(host.root, None, grep=entry.entry_id)
+    commits = history.read_log(host.root, None, grep=entry.entry_id, files=True)
     if voiding is not None and voiding.id not in {commit.id for commit in commits}:
         commits = sorted([*commits, voiding], key=lambda commit: commit.when, reverse=True)
     for commit in commits:
@@ -239,11 +271,27 @@ def _later_decisions(
                     "by": commit.trailers.get("By"),
                     "at": commit.trailers.get("Clock"),
                     "what": commit.subject,
+                    "changed": _list_changes(host, repo, commit, entry),
                     "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
                 }
             )
     return decisions[::-1]
 
 
+def _list_changes(host: Host, repo: Repository, commit: history.CommitInfo, entry: Entry) -> list[dict[str, str]]:
+    """What a decision changed where it stands: each ``field``, its ``old`` text and its ``new`` one."""
+    parent = parent_commit(repo, commit.id)
+    if parent is None or host.layout.journal_path(*entry.month) not in (commit.files or ()):
+        return []
+    was, now = (
+        open_books(host.layout, CommittedSource(Snapshot(repo, each)))[0].find_entry(entry.entry_id)
+        for each in (parent, commit.id)
+    )
+    if was is None or now is None:
+        return []
+    return [{"field": field, "old": old, "new": new} for field, old, new in describe_changes(was, now)]
+
+
 def _find_signer(host: Host, repo: Repository, commit: str) -> str:
-    return find_signing_reviewer(host, repo, commit) or find_passkey_signer(host, repo, commit)
+    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    return find_signing_reviewer(approvals, repo, commit) or find_passkey_signer(host, repo, commit)

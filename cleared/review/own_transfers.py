@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from cleared.approvals.person_only import refuse_in_job
-from cleared.books_index.journal_index import EntryFilter
+from cleared.base.errors import PolicyError
+from cleared.books.index.journal_index import EntryFilter
+from cleared.books.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
+from cleared.books.opened_books import ledger_accounts
 from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.errors import PolicyError
-from cleared.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
 from cleared.queries import open_journal_index
 from cleared.review.decision_staging import DecisionResult, pair_entries, settle_decided_transfers
+from cleared.trust.person_only import refuse_in_job
 
 
 def read_transfers(host: Host) -> dict[str, Any]:
     """``{pairs, unpaired, proposed, balance}``: both sides are in; one is; they look like both sides and are booked
     otherwise. Amounts are digits."""
     with open_journal_index(host) as (index, _):
-        sides = find_sides(index.iter_entries(EntryFilter()), set(host.ledger_accounts.values()))
+        sides = find_sides(index.iter_entries(EntryFilter()), set(ledger_accounts(host.config).values()))
     found = find_transfers(sides)
     return {
         "pairs": [_pair_data(pair) for pair in found.pairs],
@@ -34,9 +35,13 @@ def _pair_data(pair: TransferPair) -> dict[str, Any]:
 
 def _side_data(side: TransferSide) -> dict[str, Any]:
     return {
-        "entry_id": side.entry_id, "date": side.day.isoformat(), "account_id": side.account, "amount": str(side.amount),
-        "text": side.text, "status": side.status,
-    }  # fmt: skip
+        "entry_id": side.entry_id,
+        "date": side.day.isoformat(),
+        "account_id": side.account,
+        "amount": str(side.amount),
+        "text": side.text,
+        "status": side.status,
+    }
 
 
 def pair_transfer(host: Host, one: str, other: str) -> DecisionResult:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cleared.approvals.tickets import Ticket
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
+from cleared.git import Snapshot, find_clone_id, history
 from cleared.review.card_decisions import answer_card
 from cleared.review.decision_staging import DecisionResult
 from cleared.runs import suspended_runs
@@ -26,7 +25,7 @@ from cleared.runs.outcome import RunResult
 from cleared.runs.question_card import agent_name
 from cleared.runs.question_tickets import TIMEOUT_ACTOR, Questions
 from cleared.runs.suspended_runs import Ended
-from cleared.vcs import Snapshot, find_clone_id, history
+from cleared.trust.tickets import Ticket
 
 ESCALATES = "Escalates"
 """The trailer of the commit that notes that nobody answered in time."""

@@ -8,27 +8,28 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
 
+from cleared.base import money
+from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
+from cleared.books.ledger.categoriser import Categoriser, Suggestion
+from cleared.books.ledger.chains import CORRECTS
+from cleared.books.ledger.chart import Chart
+from cleared.books.ledger.entry import ZERO, Entry, Leg
+from cleared.books.opened_books import ledger_accounts, open_books
+from cleared.books.transfer_cards import refused_transfers
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY, LINE
-from cleared.cards.transfer_cards import refused_transfers
+from cleared.cards.kinds import ENTRY, LINE, PROPOSAL
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.changes.session import open_books
-from cleared.ledger.bank_lines import BankLine, ImportRecord, normalise_description
-from cleared.ledger.categoriser import Categoriser, Suggestion
-from cleared.ledger.chart import Chart
-from cleared.ledger.corrections import CORRECTS
-from cleared.ledger.entry import ZERO, Entry, Leg
-from cleared.light_dataclass import dataclass
+from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
+from cleared.git import Snapshot
 from cleared.runs.question_tickets import Questions
-from cleared.schema import money
-from cleared.vcs import Snapshot
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 GroupKey = tuple[str, str, tuple[int | str, ...]]
@@ -73,6 +74,8 @@ class QueueSnapshot:
     """Imported files by digest."""
     refused_transfers: set[tuple[str, str]]
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
+    proposals: Mapping[str, ShownProposal]
+    """The proposals that open cards are about, by folder."""
 
     @property
     def rows(self) -> list[QueueRow]:
@@ -100,7 +103,9 @@ class QueueSnapshot:
                 fact.description,
                 None,
             )
-        return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
+        shown = self.proposal_of(card)
+        title = card.title if shown is None else f"{shown.proposal.id}: {shown.proposal.title}"
+        return QueueRow(card.id, card.kind, card.created_at[:10], "", title, card.entry_id)
 
     def entry_of(self, card: Card) -> Entry | None:
         return self.entries.get(card.entry_id) if card.entry_id else None
@@ -110,6 +115,10 @@ class QueueSnapshot:
         entry = self.entry_of(card)
         reference = entry.reference if entry is not None else str(card.details.get("line", ""))
         return self.lines.get(reference)
+
+    def proposal_of(self, card: Card) -> ShownProposal | None:
+        """What a proposal's card is about; None where it is not there, or cannot be read."""
+        return self.proposals.get(proposal_folder(card)) if card.kind == PROPOSAL.name else None
 
     def posts_line(self, card: Card) -> bool:
         """Whether its entry posts a bank line: then rejecting it needs an outcome for the line."""
@@ -212,9 +221,13 @@ class QueueSnapshot:
         amount = self._bank_amount(entry) if entry is not None else line[1].amount if line is not None else ZERO
         day = line[1].posted_date if line is not None else entry.date if entry is not None else date.min
         found = self.categoriser.suggest(
-            description, amount, line[1].line_id if line is not None else "", day=day,
-            bank=self._bank_of(entry, line), entry_id=entry.entry_id if entry is not None else "",
-        )  # fmt: skip
+            description,
+            amount,
+            line[1].line_id if line is not None else "",
+            day=day,
+            bank=self._bank_of(entry, line),
+            entry_id=entry.entry_id if entry is not None else "",
+        )
         if found is None:
             return None
         accounts = [found.account, *(account for account, _ in found.parts)]
@@ -255,6 +268,11 @@ class QueueSnapshot:
         return by_group
 
 
+def proposal_folder(card: Card) -> str:
+    """The full name of a proposal's folder: its number alone may be two."""
+    return str(card.details.get("proposal", card.id))
+
+
 def vendor_key(counterparty: str, description: str) -> str:
     """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
     if counterparty.strip():
@@ -269,7 +287,7 @@ def read_queue(host: Host) -> QueueSnapshot:
         head = repo.read_head()
         snapshot = Snapshot(repo, head)
         source = CommittedSource(snapshot)
-        books, bank = open_books(host, source)
+        books, bank = open_books(host.layout, source)
         every_card = queue_files.load_cards(source, host.layout.queue_dir)
         cards = {c.id: c for c in every_card.values() if c.status == "open"}
         wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
@@ -282,14 +300,23 @@ def read_queue(host: Host) -> QueueSnapshot:
             if line.line_id in wanted
         }
         return QueueSnapshot(
-            head, host.config.business.name, cards, _overdue_days(host, cards.values()),
-            Questions(host, repo, snapshot, cards).list_held(), entries, books.chart,
-            dict(host.ledger_accounts), lines,
+            head,
+            host.config.business.name,
+            cards,
+            _overdue_days(host, cards.values()),
+            Questions(host, repo, snapshot, cards).list_held(),
+            entries,
+            books.chart,
+            dict(ledger_accounts(host.config)),
+            lines,
             {ref: bank.posted_amount(ref) for ref in wanted},
             # Of a file that came again the first time counts; of an undone one, what stands.
             {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
             refused_transfers(every_card.values()),
-        )  # fmt: skip
+            read_shown_proposals(
+                host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
+            ),
+        )
 
 
 def _overdue_days(host: Host, cards: Iterable[Card]) -> dict[str, int]:

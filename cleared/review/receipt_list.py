@@ -5,14 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from cleared.books_index.journal_index import EntryFilter
+from cleared.base import money
+from cleared.base.errors import UsageError
+from cleared.books.index.journal_index import EntryFilter
+from cleared.books.ledger.receipt_matching import list_payments
+from cleared.books.ledger.receipts import Receipt, list_inbox, parse_receipts
+from cleared.books.ledger.transfers import find_sides
+from cleared.books.opened_books import ledger_accounts
 from cleared.changes.host import Host
-from cleared.errors import UsageError
-from cleared.ledger.receipt_matching import list_payments
-from cleared.ledger.receipts import Receipt, list_inbox, parse_receipts
-from cleared.ledger.transfers import find_sides
 from cleared.queries import make_report_books, open_journal_index
-from cleared.schema import money
 
 
 def list_receipts(host: Host, *, loose: bool = False) -> dict[str, Any]:
@@ -34,9 +35,15 @@ def list_receipts(host: Host, *, loose: bool = False) -> dict[str, Any]:
 
 def _receipt_data(host: Host, receipt: Receipt) -> dict[str, Any]:
     return {
-        "name": receipt.name, "sha256": receipt.sha256, "file": receipt.file, "bytes": receipt.size, "at": receipt.at,
-        "by": receipt.by, "entries": list(receipt.entries), "is_here": (host.root / receipt.file).is_file(),
-    }  # fmt: skip
+        "name": receipt.name,
+        "sha256": receipt.sha256,
+        "file": receipt.file,
+        "bytes": receipt.size,
+        "at": receipt.at,
+        "by": receipt.by,
+        "entries": list(receipt.entries),
+        "is_here": (host.root / receipt.file).is_file(),
+    }
 
 
 def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) -> dict[str, Any]:
@@ -51,12 +58,13 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
             wanted = EntryFilter(start=span.start, end=span.end)
         receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
         proved = {entry_id for receipt in receipts.values() for entry_id in receipt.entries}
-        entries, banks = list(index.iter_entries(wanted)), set(host.ledger_accounts.values())
+        entries, banks = list(index.iter_entries(wanted)), set(ledger_accounts(host.config).values())
         proved |= {side.entry_id for side in find_sides(entries, banks) if side.is_cleared}  # no transfer has a receipt
         payments = [
-            each for each in list_payments(entries, banks)
+            each
+            for each in list_payments(entries, banks)
             if each.is_out and each.amount > over and each.entry_id not in proved
-        ]  # fmt: skip
+        ]
     return {
         "payments": [
             {"entry_id": p.entry_id, "date": str(p.day), "amount": money.format_amount(p.amount), "text": p.text}
@@ -64,4 +72,4 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
         ],
         "total": money.format_amount(money.total([p.amount for p in payments])),
         "currency": host.config.business.currency,
-    }  # fmt: skip
+    }

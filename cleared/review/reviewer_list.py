@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cleared.approvals.keys import own_key
+from cleared.changes.decisions.authorization import find_authorization
 from cleared.changes.host import Host
-from cleared.decisions.authorization import find_authorization
-from cleared.vcs import Snapshot
+from cleared.git import Snapshot
+from cleared.trust.keys import own_key
 
 
 def list_reviewers(host: Host) -> dict[str, Any]:
@@ -21,6 +21,7 @@ def list_reviewers(host: Host) -> dict[str, Any]:
     mine = own.public if own is not None else ""
     return {
         "reviewers": [{"name": name, "key": key, "you": key == mine} for key, name in rules.reviewers.items()],
-        "two_person": None if rules.two_person is None else str(rules.two_person), "key": mine,
+        "two_person": None if rules.two_person is None else str(rules.two_person),
+        "key": mine,
         "may_decide": not rules.is_restricted or mine in rules.reviewers,
-    }  # fmt: skip
+    }

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
+from cleared.base.errors import ClearedError, UsageError
+from cleared.base.safe_names import resolve_inside
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, UsageError
-from cleared.light_dataclass import dataclass
+from cleared.git import Snapshot
 from cleared.review.queue_snapshot import QueueSnapshot
-from cleared.safe_names import resolve_inside
-from cleared.vcs import Snapshot
 
 SHOWN_BYTES: Final = 8 * 1024 * 1024
 
@@ -103,5 +103,9 @@ def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
             data, path = Snapshot(repo, str(why["commit"]["id"])).read_file(other) or data, other
     if data is None:
         raise UsageError(f"{path} is not in that commit", remedy="cleared why shows what is known.")
-    return FileView(path, _decode_lines(data), int(call["line"]) if call else None,
-                "" if call else "Which line made the entry is not known any more.")  # fmt: skip
+    return FileView(
+        path,
+        _decode_lines(data),
+        int(call["line"]) if call else None,
+        "" if call else "Which line made the entry is not known any more.",
+    )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.ledger.entry import Entry
+from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import find_cards
-from cleared.decisions.decision_context import DecisionContext
-from cleared.decisions.shown_cards import digest_card, refuse_changed
-from cleared.errors import Place, PolicyError, UsageError
-from cleared.ledger.entry import Entry
-from cleared.light_dataclass import dataclass
+from cleared.changes.decisions.decision_context import DecisionContext
+from cleared.changes.decisions.shown_cards import digest_card, refuse_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,15 @@ def _find_target(decision_context: DecisionContext, text: str) -> Target:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return Target(card, context.books.find_entry(card.entry_id) if card.entry_id else None)
-    entry = context.books.find_entry(text)
+        return Target(card, books_of(context).books.find_entry(card.entry_id) if card.entry_id else None)
+    entry = books_of(context).books.find_entry(text)
     if cards and (entry is None or cards[-1].kind != ENTRY.name):
         card = cards[-1]
         raise PolicyError(
             f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",
-            place=Place(field="card"), remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
-        )  # fmt: skip
+            place=Place(field="card"),
+            remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
+        )
     if entry is None:
         raise UsageError(f"there is no card or entry {text!r}", remedy="cleared queue list shows them.")
     return Target(None, entry)

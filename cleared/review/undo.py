@@ -3,68 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 
-from cleared.approvals.approval_record import CASES
-from cleared.approvals.person_only import refuse_in_job
-from cleared.approvals.verification import Approvals
+from cleared.base.clock import format_iso
+from cleared.base.errors import PolicyError
+from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVERSES, date_tags, list_links
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.posting import post_entry
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.opened_books import open_books
+from cleared.books.primitives.voiding import stage_line_card
+from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import LINE, QUESTION
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed
+from cleared.changes.decisions.authorization import AGREES_TRAILER, SecondNeeded
+from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.receipt_filing import take_back_links
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
-from cleared.changes.session import open_books
-from cleared.clock import format_iso
-from cleared.decisions.authorization import AGREES_TRAILER, SecondNeeded
-from cleared.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.decisions.receipt_filing import take_back_links
-from cleared.errors import PolicyError
 from cleared.gate.past_runs import parent_commit
+from cleared.gate.proposals.approval import Signer, sign_tests
+from cleared.gate.proposals.rollback import roll_back_script
 from cleared.gate.regression_tests import CASES_DIR
-from cleared.ledger.corrections import CORRECTS
-from cleared.ledger.entry import Entry
-from cleared.ledger.posting import post_entry
-from cleared.ledger.staged_journal import Books
-from cleared.primitives.voiding import stage_line_card
-from cleared.proposals.approval import Signer, sign_tests
+from cleared.git import Snapshot, history
 from cleared.review.answers import committed_questions
 from cleared.review.decision_staging import DecisionResult
+from cleared.review.entry_amending import restore_amended
 from cleared.review.entry_decisions import void_with_corrections
+from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, find_last_act
 from cleared.runs.suspended_runs import reissue_question
-from cleared.vcs import Snapshot, history
-from cleared.vcs.object_reader import OID_PATTERN
+from cleared.trust.approval_record import digest_of
+from cleared.trust.person_only import refuse_in_job
+from cleared.trust.verification import Approvals
 
-UNDOES = "Undoes"
 ABOUT = "About"
 """The trailer that names the entries a decision was taken back of."""
-RESTORES = "@restores="
 
 
-def undo_decision(host: Host, *, dry_run: bool = False, seen: str | None = None) -> DecisionResult:
-    """Take back the newest decision about the books that stands, by whichever command. ``dry_run``: only say which.
-    ``seen``: the commit that the person saw the books at; what was decided since is not taken back.
+def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, older: bool = False) -> DecisionResult:
+    """Take back the last act that stands, by whichever command: a decision about the books, a card that was put off, or
+    an approval, whose script is rolled back. ``dry_run``: only say which, with ``act`` of the result.
 
-    Raises ``PolicyError`` where there is none, where somebody has decided since ``seen``, where it was pushed, where it
-    is of a sort that cannot be taken back, where an entry would move to another period, and inside a job.
+    ``act``: the id of the act that the person was shown; where it is not the last one any more, nothing is taken back.
+    ``older``: the last that can be taken back, though something beside the books was done since.
+
+    Raises ``PolicyError`` where there is none, where somebody has acted since, where it was pushed, where it is of a
+    sort that cannot be taken back, where an entry would move to another period, and inside a job.
     """
     refuse_in_job()
     result, taken_back = DecisionResult(), list[Callable[[], None]]()
+    approved: list[tuple[LastAct, str]] = []
 
     def stage_undo(decision_context: DecisionContext) -> Decision | None:
-        commit = _last_decision(host, decision_context)
-        if seen is not None:
-            _refuse_unseen(host, decision_context, seen)
-        by, at = commit.trailers.get("By", ""), commit.trailers.get("Clock", "")
-        result.messages[:] = [
-            f"{'it would take' if dry_run else 'took'} back: {commit.subject} ({by}, {at}, {commit.short})"
-        ]
+        last = _require_last_act(host, decision_context, act, older=older)
+        commit = last.commit
+        result.act = last.id
+        result.messages[:] = [f"{'it would take' if dry_run else 'took'} back: {last.name}"]
+        if last.rolled_back:
+            made = decision_context.snapshot.at_commit(commit.id).read_file(last.rolled_back)
+            approved[:] = [(last, digest_of(made or b""))]
+            return None
+        names, decision_id = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
+        if LATER_TRAILER in commit.trailers:
+            _bring_forward(decision_context, commit, result)
+            marks = ((UNDOES, decision_id),)
+            return None if dry_run else Decision(commit_messages.decision_undone(commit.subject), trailers=marks)
         parent = parent_commit(decision_context.repo, commit.id)
         if parent is None:
             raise PolicyError("what was there before the last decision is not in this clone", remedy="Correct it anew.")
         earlier = Snapshot(decision_context.repo, parent)
-        before, _ = open_books(host, CommittedSource(earlier))
-        after, _ = open_books(host, CommittedSource(Snapshot(decision_context.repo, commit.id)))
-        names, decision_id = commit.trailers.get(UNDO_TRAILER, "").split(), commit.trailers["Decision"]
+        before, _ = open_books(host.layout, CommittedSource(earlier))
+        after, _ = open_books(host.layout, CommittedSource(Snapshot(decision_context.repo, commit.id)))
         months = [m for m in map(host.layout.journal_month, commit.files or ()) if m is not None]
         _refuse_continued_runs(host, decision_context, names)
         for card in commit.trailers.get(AGREES_TRAILER, "").split():
@@ -81,9 +93,7 @@ def undo_decision(host: Host, *, dry_run: bool = False, seen: str | None = None)
         files |= take_back_links(decision_context, earlier, Snapshot(decision_context.repo, commit.id))
         about = ((ABOUT, " ".join(result.entries)),) if result.entries else ()
         marks = ((UNDOES, decision_id), *about)
-        return Decision(
-            commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision_id)
-        )  # fmt: skip
+        return Decision(commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision_id))
 
     try:
         commit = commit_decision(host, "queue undo", stage_undo, collects=[result])
@@ -91,81 +101,66 @@ def undo_decision(host: Host, *, dry_run: bool = False, seen: str | None = None)
         return DecisionResult(first.commit, agreed=[first.card], messages=[f"I{first.message[1:]}. {first.remedy}"])
     if dry_run:
         return result
+    if approved:
+        return _roll_back_approval(host, *approved[0], result)
     assert commit is not None
     result.commit = commit
-    taken_back[-1]()
+    for withdraw_answers in taken_back[-1:]:
+        withdraw_answers()
     return result
+
+
+def _require_last_act(host: Host, decision_context: DecisionContext, act: str | None, *, older: bool) -> LastAct:
+    """The last act. Raises ``PolicyError`` where it is not ``act``, or cannot be taken back."""
+    cards = decision_context.context.cards.open_cards()
+    last = find_last_act(host, decision_context.snapshot, cards, older=older)
+    if last is None:
+        raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
+    if act is not None and act != last.id:
+        raise PolicyError(
+            f"the last decision is another one by now: {last.name}; nothing was taken back",
+            remedy="Look at the queue again; undo then takes back that one.",
+        )
+    last.require_undoable(host)
+    return last
+
+
+def _roll_back_approval(host: Host, last: LastAct, digest: str, result: DecisionResult) -> DecisionResult:
+    """Roll back the script that was approved, if it is still the one with this digest."""
+    path = last.rolled_back
+    folder, _, stem = path.removesuffix(".py").rpartition("/")
+    with expecting({path: digest}):
+        name = stem if folder == host.layout.agents_dir else path
+        done = roll_back_script(host, name, f"undo: {last.commit.subject}")
+    result.commit = done.commit
+    result.messages.append(f"{path} is {'the version before' if done.restored else 'gone'} again")
+    return result
+
+
+def _bring_forward(decision_context: DecisionContext, commit: history.CommitInfo, result: DecisionResult) -> None:
+    """Put cards back to where they were before somebody put them behind the others."""
+    cards, now = decision_context.context.cards, format_iso(decision_context.context.now)
+    for card in commit.trailers[LATER_TRAILER].split():
+        cards.bring_forward(card, now, decision_context.by, commit.trailers.get("Clock", ""))
+        result.cards.append(card)
 
 
 def _restore_tests(
     host: Host, decision_context: DecisionContext, commit: history.CommitInfo, earlier: Snapshot
-) -> dict[str, bytes | None]:  # fmt: skip
+) -> dict[str, bytes | None]:
     """The tests that recorded the decision, as they were before it."""
     made = Snapshot(decision_context.repo, commit.id)
     texts = {
-        path: earlier.read_file(path) for path in commit.files or ()
+        path: earlier.read_file(path)
+        for path in commit.files or ()
         if path.startswith(f"{CASES_DIR}/") and decision_context.snapshot.read_file(path) == made.read_file(path)
-    }  # fmt: skip
+    }
     if not texts:
         return {}
     approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
-    if approvals.read_record(CASES) is None:
-        return {}
     signer = Signer(host, approvals, decision_context)
-    sign_tests(signer, approvals, texts)
+    sign_tests(signer, texts)
     return signer.files
-
-
-def _last_decision(host: Host, decision_context: DecisionContext) -> history.CommitInfo:
-    """The newest decision about the books. Raises ``PolicyError`` where it cannot be taken back; an older one is never
-    taken back instead."""
-    waiting = {card.id for card in decision_context.context.cards.open_cards() if card.agreed}
-    undone: set[str] = set()
-    for commit in history.read_log(host.root, 2_000, grep="Decision: ", files=True):
-        undone |= set(commit.trailers.get(UNDOES, "").split("\n"))
-        # That the first of two had agreed is past, once the second has.
-        decides = UNDO_TRAILER in commit.trailers or waiting & set(commit.trailers.get(AGREES_TRAILER, "").split())
-        if decides and commit.trailers.get("Decision") not in undone:
-            if history.is_pushed(host.root, commit.id):
-                raise PolicyError(
-                    f"the last decision ({commit.subject}) was pushed already",
-                    remedy="Others may build on it: correct it with a new decision.",
-                )
-            return commit
-        if UNDOES not in commit.trailers and commit.trailers.get("Decision") not in undone:
-            _refuse_unsupported(host, decision_context, commit)
-    raise PolicyError("there is no decision to take back", remedy="cleared queue list shows what waits.")
-
-
-def _refuse_unseen(host: Host, decision_context: DecisionContext, seen: str) -> None:
-    """Raises ``PolicyError`` where there was a decision after the commit ``seen``: it is not what the person means."""
-    remedy = "Look at the queue again; undo then takes back what is the last decision by now."
-    if not OID_PATTERN.fullmatch(seen) or not decision_context.repo.has_in_history(seen):
-        raise PolicyError("what you saw is not in the history of these books any more", remedy=remedy)
-    for commit in history.read_log(host.root, 100, grep="Decision: ", rev=f"{seen}..HEAD"):
-        if UNDO_TRAILER in commit.trailers or UNDOES in commit.trailers:
-            by = commit.trailers.get("By", "somebody")
-            raise PolicyError(f"{by} has decided since you looked ({commit.subject})", remedy=remedy)
-
-
-def _refuse_unsupported(host: Host, decision_context: DecisionContext, commit: history.CommitInfo) -> None:
-    """Raises ``PolicyError`` for a decision about the books that undo does not take back."""
-    files, periods = commit.files or (), host.layout.periods
-    remedy = ""
-    if periods in files:
-        closed = decision_context.context.books.periods.closed_through
-        then, _ = open_books(host, CommittedSource(decision_context.snapshot.at_commit(commit.id)))
-        through = then.periods.closed_through
-        if closed is not None and through is not None and through <= closed:
-            remedy = "Reopen it first: cleared period reopen DATE --reason …"
-    elif host.layout.undone in files:
-        remedy = "Import the file again: cleared import FILE."
-    elif any(host.layout.journal_month(path) for path in files):
-        remedy = "Void what it posted: cleared journal list, cleared journal void ID --reason …"
-    if remedy:
-        raise PolicyError(
-            f"the last decision was {commit.short} ({commit.subject}), which is not taken back here", remedy=remedy
-        )
 
 
 def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
@@ -200,33 +195,48 @@ def _restore_entries(
     months: list[tuple[int, int]],
     result: DecisionResult,
 ) -> None:
-    """Post again what the decision voided or changed, and void what it posted."""
+    """Post again what the decision voided or changed, void what it posted, and write what it amended as it was."""
     context = decision_context.context
     old = {e.entry_id: e for m in months for e in before.iter_entries(*m)}
     new = {e.entry_id: e for m in months for e in after.iter_entries(*m)}
-    heirs = _restorations_by_entry(context.books)
+    heirs = _restorations_by_entry(books_of(context).books)
     changed = [e for i, e in old.items() if new[i].status != e.status]
     added = [e for i, e in new.items() if i not in old and e.status != "voided"]
-    _refuse_closed_period(context.books, [*changed, *(e for i, e in new.items() if i not in old)])
+    _refuse_closed_period(books_of(context).books, [*changed, *(e for i, e in new.items() if i not in old)])
     # What restores an entry takes its place: of two decisions about it the second may have been taken back before.
     standing = [
-        _standing_entry(context.books, heirs, e.entry_id) for e in changed if new[e.entry_id].status != "voided"
+        _standing_entry(books_of(context).books, heirs, e.entry_id)
+        for e in changed
+        if new[e.entry_id].status != "voided"
     ]
-    for now in [*standing, *(_standing_entry(context.books, heirs, e.entry_id) for e in added)]:
-        if context.books.get_entry(now.entry_id).status != "voided":
-            result.posted += [
-                e.entry_id for e in void_with_corrections(context, now, f"undone by {decision_context.by}")
-            ]
+    for now in [*standing, *(_standing_entry(books_of(context).books, heirs, e.entry_id) for e in added)]:
+        if books_of(context).books.get_entry(now.entry_id).status != "voided":
+            # On no day before its own: where what it replaced cancels with it there, the chain counts as unmoved since
+            # an earlier day, and only a part of that is taken back here.
+            reversals = void_with_corrections(context, now, f"undone by {decision_context.by}", now.date)
+            result.posted += [each.entry_id for each in reversals]
+    result.entries += restore_amended(books_of(context).books, old, new)
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
-        tags = [t for t in entry.tags.split(";") if t and not t.startswith(RESTORES)]
-        tags = [_renamed_tag(t, again) for t in tags]
+        tags = [t for t in entry.tags.split(";") if t and not t.startswith((RESTORES, ORIGINAL_DATE))]
+        tags = [_rename_corrected(t, books_of(context).books, heirs, again) for t in tags]
+        day = _date_restoration(books_of(context).books, entry, tags)
+        tags += [f"{RESTORES}{entry.entry_id}", *date_tags(day, entry.date)]
         restored, duplicate = post_entry(
-            context.books, context.bank, context.ledger_accounts, context.books.periods.first_open(entry.date),
-            entry.description, entry.legs, reference=entry.reference, status=entry.status,
-            counterparty=entry.counterparty, confidence=entry.confidence, evidence=entry.evidence,
-            tags=";".join([*tags, f"{RESTORES}{entry.entry_id}"]), notes=entry.notes,
-        )  # fmt: skip
+            books_of(context).books,
+            books_of(context).bank,
+            books_of(context).ledger_accounts,
+            day,
+            entry.description,
+            entry.legs,
+            reference=entry.reference,
+            status=entry.status,
+            counterparty=entry.counterparty,
+            confidence=entry.confidence,
+            evidence=entry.evidence,
+            tags=";".join(tags),
+            notes=entry.notes,
+        )
         if duplicate:
             raise PolicyError(
                 f"the bank line of {entry.entry_id} was posted since, as {restored.entry_id}",
@@ -234,8 +244,16 @@ def _restore_entries(
             )
         again[entry.entry_id] = restored.entry_id
         context.log_action("undo", f"restored as {restored.entry_id}", entry.entry_id)
-        result.entries.append(entry.entry_id)
+        result.entries = list(dict.fromkeys([*result.entries, entry.entry_id]))
         result.posted.append(restored.entry_id)
+
+
+def _date_restoration(books: Books, entry: Entry, tags: list[str]) -> date:
+    """The day on which an entry comes back: that of what took it away, so that it counts on each day or on none.
+    ``tags``: its new ones, which name what it corrects."""
+    taken = [books.get_entry(entry_id).date for entry_id in books.chains.find_linked(entry.entry_id, REVERSES)]
+    corrected = [target for _, target in list_links(";".join(tags))]
+    return books.date_change([entry.entry_id, *corrected], max(taken, default=entry.date))
 
 
 def _restorations_by_entry(books: Books) -> dict[str, list[Entry]]:
@@ -263,10 +281,16 @@ def _standing_entry(books: Books, heirs: dict[str, list[Entry]], entry_id: str) 
     )
 
 
-def _renamed_tag(tag: str, again: dict[str, str]) -> str:
-    """The tag; one that says ``@corrects=`` names the restored entry, where the corrected one was restored, too."""
+def _rename_corrected(tag: str, books: Books, heirs: dict[str, list[Entry]], again: dict[str, str]) -> str:
+    """The tag; one that says ``@corrects=`` names what stands for the corrected entry now: what this undo restored
+    (``again``), or an earlier one did.
+
+    With the id of a voided one, the entry that stands would have no correction, and the next would be added to this.
+    """
     target = tag.removeprefix(CORRECTS)
-    return f"{CORRECTS}{again[target]}" if tag.startswith(CORRECTS) and target in again else tag
+    if not tag.startswith(CORRECTS):
+        return tag
+    return f"{CORRECTS}{again.get(target) or _standing_entry(books, heirs, target).entry_id}"
 
 
 def _reopen_cards(
@@ -276,9 +300,11 @@ def _reopen_cards(
     context = decision_context.context
     restored = {
         tag.removeprefix(RESTORES): entry
-        for entries in context.books.staged.values() for entry in entries
-        for tag in entry.tags.split(";") if tag.startswith(RESTORES)
-    }  # fmt: skip
+        for entries in books_of(context).books.staged.values()
+        for entry in entries
+        for tag in entry.tags.split(";")
+        if tag.startswith(RESTORES)
+    }
     runs = set()
     for name in names:
         card = context.cards.committed_cards.get(name)
@@ -287,10 +313,10 @@ def _reopen_cards(
         line = str(card.details.get("line", ""))
         if (
             card.kind == LINE.name
-            and (bank_line := context.bank.find_line(line))
-            and not context.bank.posted_amount(line)
+            and (bank_line := books_of(context).bank.find_line(line))
+            and not books_of(context).bank.posted_amount(line)
         ):
-            context.bank.set_line_aside(line, "held", f"undone by {decision_context.by}")
+            books_of(context).bank.set_line_aside(line, "held", f"undone by {decision_context.by}")
             result.cards.append(stage_line_card(context, bank_line[1], "the decision was taken back", context.run_id))
             continue
         if card.kind == QUESTION.name:
@@ -302,13 +328,21 @@ def _reopen_cards(
             if card.kind == QUESTION.name
             else card.details
         )
-        again = Card(identity, card.kind, card.title, format_iso(context.now), card.run_id,
-                     entry.entry_id if entry else card.entry_id, card.agent, details)  # fmt: skip
+        again = Card(
+            identity,
+            card.kind,
+            card.title,
+            format_iso(context.now),
+            card.run_id,
+            entry.entry_id if entry else card.entry_id,
+            card.agent,
+            details,
+        )
         context.cards.add_card(again)
         result.cards.append(again.id)
     for card in context.cards.open_cards():
         follows = card.kind == QUESTION.name and card.details.get("run") in runs  # asked because of that answer
-        posted = card.kind == LINE.name and context.bank.posted_amount(str(card.details.get("line", ""))) != 0
+        posted = card.kind == LINE.name and books_of(context).bank.posted_amount(str(card.details.get("line", ""))) != 0
         if (card.run_id == decision_id or follows or posted) and card.id not in result.cards:
             context.cards.resolve_card(
                 card.id, format_iso(context.now), decision_context.by, "settled: the decision before it was taken back"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cleared.approvals.verification import Approvals, Verification, refusal_of
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
+from cleared.base.safe_files import read_stable
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import ClearedError, Place, PolicyError, UsageError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import read_stable
-from cleared.vcs import Snapshot, blob_id, history
-from cleared.vcs.working_files import read_content_id
+from cleared.git import Snapshot, blob_id, history
+from cleared.git.working_files import read_content_id
+from cleared.trust.approval_record import digest_of
+from cleared.trust.verification import Approvals, Verification, refusal_of
 from cleared.workspace import starters
 
 if TYPE_CHECKING:
@@ -44,9 +44,13 @@ class Scripts:
     bytes, None: removed) come first, for the gate, which rehearses what nobody has approved yet."""
 
     def __init__(
-        self, host: Host, snapshot: Snapshot, *, working_copy: bool = False,
+        self,
+        host: Host,
+        snapshot: Snapshot,
+        *,
+        working_copy: bool = False,
         texts: Mapping[str, bytes | None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host, self.snapshot, self.working_copy = host, snapshot, working_copy
         self.texts = texts or {}
         self._shared: dict[str, Script] = {}
@@ -130,14 +134,17 @@ class Scripts:
         self.warnings[file] = later
         return script
 
-    def find_earlier_starter(self, path: str, but: bytes | None = None) -> bytes | None:
-        """The newest version in the history that came with the program, other than ``but``; None where none did."""
+    def find_earlier_starter(self, path: str, but: bytes | None = None, digest: str = "") -> bytes | None:
+        """The newest version in the history that came with the program, other than ``but``, and with this digest where
+        one is given; None where none did."""
         rev = self.snapshot.commit or "HEAD"
         for commit in (
             history.read_log(self.host.root, None, [path], rev=rev) if starters.was_path_shipped(path) else ()
         ):
             data = self.snapshot.at_commit(commit.id).read_file(path)
-            if data is not None and data != but and starters.was_shipped(path, data):
+            if data is None or data == but or not starters.was_shipped(path, data):
+                continue
+            if digest in ("", digest_of(data)):
                 return data
         return None
 

@@ -9,21 +9,21 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.bounds import MAX_SHOWN_LINES
+from cleared.base.bounds import MAX_SHOWN_LINES
+from cleared.base.deadline import DeadlineExceeded, run_deadline
+from cleared.base.errors import ClearedError, Place, PrimitiveError
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.traced_calls import TracedCalls
-from cleared.deadline import DeadlineExceeded, run_deadline
-from cleared.dispatch import Call, Dispatcher
-from cleared.errors import ClearedError, Place, PrimitiveError
-from cleared.ledger.violations import BooksViolated
-from cleared.light_dataclass import dataclass
+from cleared.domains.violations import BooksViolated
+from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Budget, Context, QuestionState
+from cleared.primitives.dispatch import Call, Dispatcher
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
@@ -36,7 +36,6 @@ from cleared.sandbox.used_primitives import (
     header_only_grants,
     is_granted,
 )
-from cleared.vcs import Repository, Snapshot
 
 if TYPE_CHECKING:
     from cleared.sandbox.executor import Executor
@@ -60,7 +59,7 @@ class Event:
     """Path and SHA-256 of the files it is about; of those in ``import/`` the run sees no others."""
 
     def to_record(self) -> dict[str, Any]:
-        """As it is recorded; the inverse of ``event_of``."""
+        """As it is recorded; the inverse of ``parse_event``."""
         record: dict[str, Any] = {"id": self.key, "kind": self.kind, "name": self.name, "payload": self.payload}
         if self.depth:
             record["depth"] = self.depth
@@ -100,12 +99,23 @@ class Attempt:
     language models have answered, by the request's key; no model is asked here."""
 
     def __init__(
-        self, host: Host, repo: Repository, snapshot: Snapshot, script: Script, event: Event, *, dry_run: bool,
-        scripts: Scripts, now: datetime | None = None, drop_folder: Path | None = None,
-        say: Callable[[str], None] | None = None, run_id: str | None = None,
-        answers: Mapping[str, str] | None = None, stops_to_ask: bool = False,
+        self,
+        host: Host,
+        repo: Repository,
+        snapshot: Snapshot,
+        script: Script,
+        event: Event,
+        *,
+        dry_run: bool,
+        scripts: Scripts,
+        now: datetime | None = None,
+        drop_folder: Path | None = None,
+        say: Callable[[str], None] | None = None,
+        run_id: str | None = None,
+        answers: Mapping[str, str] | None = None,
+        stops_to_ask: bool = False,
         model_answers: Mapping[str, Mapping[str, Any]] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host, self.repo, self.snapshot, self.script = host, repo, snapshot, script
         self.dry_run, self.scripts = dry_run, scripts
         self.say = say if say is not None else host.show_message
@@ -130,24 +140,37 @@ class Attempt:
             self.context.permissions.budget = Budget(header.max_entries, header.max_total, header.accounts)
         allowed = _allowed_primitives(host, script)
         if not allowed.isdisjoint(_READING):
-            waiting = self.context.imports.count_waiting_bytes()
+            waiting = sum(part.count_waiting_bytes() for part in self.context.parts.values())
             self.limits = add_reading_time(self.limits, host.config.sandbox, script.header, waiting)
         self.context.permissions.enqueue_grants = granted_job_types(allowed)
         self.context.model_answers = ModelAnswers(model_answers or {}, granted_model_budgets(allowed))
         self.dispatcher = Dispatcher(
-            host.registry, self.context, host.env, allowed=allowed,
-            monotonic=host.clock.monotonic, record=self._record_call,
-        )  # fmt: skip
+            host.registry,
+            self.context,
+            host.env,
+            allowed=allowed,
+            monotonic=host.clock.monotonic,
+            record=self._record_call,
+        )
         self.sandbox: Executor | None = None
 
     def fresh_context(self) -> Context:
         """A context with nothing staged, for the attempt itself or for the record of its failure."""
         name = self.script.name
         return make_context(
-            self.host, self.repo, self.snapshot, agent=name, now=self.now, run_id=self.run_id, event=self.event,
-            dry_run=self.dry_run, on_log=self._show_log_line, run_script=self.run_script,
-            drop_folder=self.drop_folder, only=self._files_of_event(),
-        )  # fmt: skip
+            self.host,
+            self.repo,
+            self.snapshot,
+            agent=name,
+            now=self.now,
+            run_id=self.run_id,
+            event=self.event,
+            dry_run=self.dry_run,
+            on_log=self._show_log_line,
+            run_script=self.run_script,
+            drop_folder=self.drop_folder,
+            only=self._files_of_event(),
+        )
 
     def _files_of_event(self) -> frozenset[str] | None:
         """Names in ``import/`` that the run is about; None: all that lie there."""
@@ -183,10 +206,18 @@ class Attempt:
             return answer
 
         return self.sandbox.run(
-            script.source, file=script.file, call=call, names=self.host.registry, limits=self.limits, now=self.now,
-            timezone=self.host.config.business.timezone, seed=self.run_id, inputs=inputs, on_print=self._collect_print,
+            script.source,
+            file=script.file,
+            call=call,
+            names=self.host.registry,
+            limits=self.limits,
+            now=self.now,
+            timezone=self.host.config.business.timezone,
+            seed=self.run_id,
+            inputs=inputs,
+            on_print=self._collect_print,
             deadline=self.started + self.limits.seconds,
-        )  # fmt: skip
+        )
 
     def _record_call(self, call: Call) -> None:
         self.counts[call.name] += 1

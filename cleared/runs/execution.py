@@ -5,24 +5,26 @@ A dry run takes the same path without the commit.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError, Interrupted, PolicyError
+from cleared.base.terminal import count_noun
+from cleared.books.staged_books import books_of
 from cleared.changes import agent_log, commit_messages, draft, emitted_events
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed
+from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.noticed_history import notice_withdrawals
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
-from cleared.clock import format_iso
-from cleared.decisions.grown_files import return_grown_files
-from cleared.errors import ClearedError, Interrupted, PolicyError
+from cleared.git import GitBusy, HeadMoved, Repository, Snapshot, Unfinished, list_made_commits
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Question, Unanswered
@@ -32,8 +34,7 @@ from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.import_findings import stage_findings
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import RunError, RunResult, make_run_error
-from cleared.terminal import count_noun
-from cleared.vcs import GitBusy, HeadMoved, Repository, Snapshot, Unfinished
+from cleared.runs.run_recording import tolerate_lost_trace, wake_loop_of
 
 if TYPE_CHECKING:
     from cleared.primitives.context import Context
@@ -48,12 +49,18 @@ _MAX_WARNINGS: Final = 20
 
 
 def run_agent(
-    host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
-    again: FindResumption | None = None, texts: Mapping[str, bytes | None] | None = None,
+    host: Host,
+    name: str,
+    *,
+    dry_run: bool = False,
+    event: Event | None = None,
+    again: FindResumption | None = None,
+    texts: Mapping[str, bytes | None] | None = None,
     asker: ModelAsker | None = None,
-) -> RunResult:  # fmt: skip
+) -> RunResult:
     """Run an agent once. Everything it did is one commit, or nothing. ``again``: a run that asked goes on, or is asked
-    anew (``runs.asking``). ``texts``: of a dry run, path → text over what is approved (None: the working copies).
+    anew (``runs.suspended_runs``). ``texts``: of a dry run, path → text over what is approved (None: the working
+    copies).
 
     Where the script asks a language model what nobody has answered yet, the draft is discarded and the lock released;
     ``asker`` (None: one of its own) gets the answers, and the script runs again from its first line.
@@ -66,11 +73,6 @@ def run_agent(
     host.layout.agent_path(name)
     if not dry_run:
         host.refuse_invalid_policy()
-    if host.policy is not None and host.policy.unapproved:
-        keys = ", ".join(key for key, _, _ in host.policy.unapproved[:5]) + (
-            " …" if len(host.policy.unapproved) > 5 else ""
-        )
-        host.show_message(f"not in effect until approved: {keys} in config.yaml (cleared config approve)")
     if not dry_run and not host.stays_open:  # a service looks by itself
         return_grown_files(host)
     asker = asker or ModelAsker(host)
@@ -85,9 +87,15 @@ def run_agent(
 
 
 def _run_on_head(
-    host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
-    again: FindResumption | None, texts: Mapping[str, bytes | None] | None, asker: ModelAsker,
-) -> RunResult | None:  # fmt: skip
+    host: Host,
+    repo: Repository,
+    name: str,
+    event: Event,
+    dry_run: bool,
+    again: FindResumption | None,
+    texts: Mapping[str, bytes | None] | None,
+    asker: ModelAsker,
+) -> RunResult | None:
     """One run under the lock; None where ``asker`` has to ask a model first, and nothing was kept of the run."""
     for attempt in (1, 2):
         try:
@@ -106,9 +114,18 @@ class _AgentRun:
     """One attempt and its end."""
 
     def __init__(
-        self, host: Host, repo: Repository, name: str, event: Event, dry_run: bool,
-        again: FindResumption | None, texts: Mapping[str, bytes | None] | None, asker: ModelAsker, *, last: bool,
-    ) -> None:  # fmt: skip
+        self,
+        host: Host,
+        repo: Repository,
+        name: str,
+        event: Event,
+        dry_run: bool,
+        again: FindResumption | None,
+        texts: Mapping[str, bytes | None] | None,
+        asker: ModelAsker,
+        *,
+        last: bool,
+    ) -> None:
         self.asker = asker
         self.host, self.repo, self.dry_run = host, repo, dry_run
         self.last = last
@@ -125,10 +142,19 @@ class _AgentRun:
         self.script = scripts.load_agent(name)
         self.scripts = scripts
         self.attempt = Attempt(
-            host, repo, self.snapshot, self.script, self.again.event, dry_run=dry_run, scripts=scripts,
-            stops_to_ask=not dry_run, now=self.again.now or asker.now, run_id=self.again.run_id or asker.run_id,
-            answers=self.again.answers, model_answers=self._known_answers(),
-        )  # fmt: skip
+            host,
+            repo,
+            self.snapshot,
+            self.script,
+            self.again.event,
+            dry_run=dry_run,
+            scripts=scripts,
+            stops_to_ask=not dry_run,
+            now=self.again.now or asker.now,
+            run_id=self.again.run_id or asker.run_id,
+            answers=self.again.answers,
+            model_answers=self._known_answers(),
+        )
         self.context = self.attempt.context
         self.run_id = self.attempt.run_id
 
@@ -147,29 +173,34 @@ class _AgentRun:
     def execute_run(self) -> RunResult:
         attempt = self.attempt
         traces = self.host.traces
-        with _best_effort(self.host):
+        with tolerate_lost_trace(self.host):
             traces.begin_run(
-                {"id": self.run_id, "agent": self.script.name, "dry_run": self.dry_run,
-                 "started_at": format_iso(attempt.now), "event": attempt.event,
-                 "script": f"{self.script.file}@{self.script.blob}", "head": self.snapshot.commit}
-            )  # fmt: skip
+                {
+                    "id": self.run_id,
+                    "agent": self.script.name,
+                    "dry_run": self.dry_run,
+                    "started_at": format_iso(attempt.now),
+                    "event": attempt.event,
+                    "script": f"{self.script.file}@{self.script.blob}",
+                    "head": self.snapshot.commit,
+                }
+            )
         result = RunResult(self.run_id, self.script.name, "failed")
-        ended = True
+        ended, made_before = True, list_made_commits()
         try:
             self.host.report_step("begun")
             self._run_script(result)
             if result.commits and any(event["name"] == LOOP_ENQUEUE_EVENT for event in result.events):
-                _wake_loop(self.host)
+                wake_loop_of(self.host)
         except AnswersNeeded:
             ended = False
             raise
         except KeyboardInterrupt:
             result.status = "interrupted"
+            result.commits = [commit for commit in list_made_commits() if commit not in made_before]
             message = "interrupted; nothing was changed"
-            head = self.repo.find_head()
-            if head is not None and head != self.snapshot.commit:
-                message = f"interrupted, but after the commit {head[:10]} was made"
-                result.commits = [head]
+            if result.commits:
+                message = f"interrupted, after the commit {result.commits[-1][:10]} was made"
             result.error = RunError("Interrupted", message)
             raise Interrupted(message) from None
         finally:
@@ -187,7 +218,7 @@ class _AgentRun:
         later = [f for findings in self.scripts.warnings.values() for f in findings]
         result.warnings += [f"{f} (This stops no run, but it stops a proposal.)" for f in later[:_MAX_WARNINGS]]
         result.warnings += self.asker.warnings
-        with _best_effort(self.host):
+        with tolerate_lost_trace(self.host):
             traces.end_run(self.run_id, self._trace_record(result), attempt.calls, attempt.started, attempt.calls.sums)
             if self.host.on_ended is not None:
                 self.host.on_ended(attempt, result)
@@ -238,7 +269,15 @@ class _AgentRun:
 
     def _commit_draft(self, context: Context, message: CommitSubject) -> str:
         self._stage_resumed_cards(context)
-        return draft.commit_draft(self.host, self.repo, self.snapshot, context, message, self._commit_trailers("Event"))
+        return draft.commit_draft(
+            self.host,
+            self.repo,
+            self.snapshot,
+            context,
+            message,
+            self._commit_trailers("Event"),
+            command_key=self.host.command_key,
+        )
 
     def _stage_resumed_cards(self, context: Context) -> None:
         """Stage that the questions which this run has taken up are done with."""
@@ -261,7 +300,7 @@ class _AgentRun:
             resolve_cards(self.host, self.repo, self.snapshot, context)
             stage_findings(context)
             self._stage_model_answers()
-        result.entries = context.books.list_staged()
+        result.entries = books_of(context).books.list_staged()
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)
         if self.dry_run:
@@ -326,9 +365,15 @@ class _AgentRun:
         self._stage_resumed_cards(fresh)
         try:
             result.commits, result.cards = failed_runs.record_failure(
-                self.host, self.repo, self.snapshot, self.context, fresh, result.error,
-                self.script, self._commit_trailers("Attempt", FAILED),
-            )  # fmt: skip
+                self.host,
+                self.repo,
+                self.snapshot,
+                self.context,
+                fresh,
+                result.error,
+                self.script,
+                self._commit_trailers("Attempt", FAILED),
+            )
         except Unfinished as e:
             result.commits = [e.commit]
             result.warnings.append(str(e))
@@ -341,29 +386,13 @@ class _AgentRun:
 
     def _trace_record(self, result: RunResult) -> dict[str, Any]:
         return {
-            "status": result.status, "duration_ms": result.duration_ms, "result": result.result,
+            "status": result.status,
+            "duration_ms": result.duration_ms,
+            "result": result.result,
             "error": {**result.error.to_json_object(), "traceback": result.error.traceback} if result.error else None,
-            "message": result.message, "commits": result.commits, "entries": [e.entry_id for e in result.entries],
+            "message": result.message,
+            "commits": result.commits,
+            "entries": [e.entry_id for e in result.entries],
             "cards": [c.id for c in result.cards],
             "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
-        }  # fmt: skip
-
-
-def _wake_loop(host: Host) -> None:
-    """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
-    from cleared.jobs.inbox import wake_loop
-    from cleared.jobs.runtime_directory import own_runtime
-
-    with contextlib.suppress(ClearedError, OSError):
-        wake_loop(own_runtime(host.root, host.config))
-
-
-@contextlib.contextmanager
-def _best_effort(host: Host) -> Iterator[None]:
-    """The trace is operational: what keeps it from being written is said, and stops nothing."""
-    import sqlite3
-
-    try:
-        yield
-    except (OSError, sqlite3.Error, ClearedError) as e:
-        host.show_message(f"the trace of this run could not be kept: {e}")
+        }

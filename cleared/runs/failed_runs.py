@@ -5,26 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import PolicyError
+from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN
 from cleared.changes import commit_messages, draft
 from cleared.changes.auto_resolve import MAX_CARD_FILES
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import PolicyError
+from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.runs.outcome import RunError
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
-from cleared.vcs import Repository, Snapshot
 
 
 def record_failure(
-    host: Host, repo: Repository, snapshot: Snapshot, failed: Context, fresh: Context, error: RunError,
-    script: Script, trailers: list[tuple[str, str]],
-) -> tuple[list[str], list[Card]]:  # fmt: skip
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    failed: Context,
+    fresh: Context,
+    error: RunError,
+    script: Script,
+    trailers: list[tuple[str, str]],
+) -> tuple[list[str], list[Card]]:
     """Commit the failed run's rows and its card, from a fresh context; ``(commits, cards)``.
 
     Cards about files that could not be read stay: they are true whatever became of the run. The same failure again
@@ -75,9 +82,7 @@ def retry_details(event: Mapping[str, Any], agent: str, card: str) -> dict[str, 
     return {"retry": f"cleared agent run {agent} --again {card}", "event": dict(event), **about}
 
 
-def read_card_event(
-    host: Host, repo: Repository, snapshot: Snapshot, card: Card, *, believed: bool
-) -> Event | None:  # fmt: skip
+def read_card_event(host: Host, repo: Repository, snapshot: Snapshot, card: Card, *, believed: bool) -> Event | None:
     """The event that a failed run's card says to run its agent for again; None where that is just any run of it.
 
     Anybody may have written the card: what it says counts where its run attests it, or, for a run from before that was
@@ -99,5 +104,5 @@ def read_card_event(
 
 
 def _describe_discarded(failed: Context) -> str:
-    count = sum(len(entries) for entries in failed.books.staged.values())
+    count = sum(len(entries) for entries in books_of(failed).books.staged.values())
     return f"{count} entries were staged and discarded; no file left import/" if count else "nothing was staged"

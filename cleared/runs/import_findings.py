@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from typing import Final
 
+from cleared.books.ledger.amount_matches import TEXT_LENGTH
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.booked_lines import clean_payee
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.recurring import HISTORY, RecurringFinding, find_recurring
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
+from cleared.books.staged_books import books_of
+from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECURRING, TRANSFER
-from cleared.cards.transfer_cards import refused_transfers
-from cleared.decisions.receipt_proposals import propose_kept_receipts
-from cleared.ledger.amount_matches import TEXT_LENGTH
-from cleared.ledger.bank_lines import BankLine
-from cleared.ledger.booked_lines import clean_payee
-from cleared.ledger.entry import Entry
-from cleared.ledger.recurring import HISTORY, RecurringFinding, find_recurring
-from cleared.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
+from cleared.changes.decisions.receipt_proposals import propose_kept_receipts
 from cleared.primitives.context import Context
 
 MAX_CARDS: Final = 20
@@ -35,14 +36,15 @@ _WHAT: Final = {
 
 def stage_findings(context: Context) -> None:
     """Stage a card for each finding about the accounts that the run has imported."""
-    records = context.bank.new_imports
+    records = books_of(context).bank.new_imports
     if not records:
         return
     room = MAX_CARDS
     stopped = {
-        card.details.get("series") for card in context.cards.committed_cards.values()
+        card.details.get("series")
+        for card in context.cards.committed_cards.values()
         if card.kind == RECURRING.name and card.resolution == STOP
-    }  # fmt: skip
+    }
     for account in sorted({record.account for record in records}):
         for finding in _find_recurring(context, account):
             if room and finding.series not in stopped and _is_decided(context, finding):
@@ -56,7 +58,7 @@ def stage_findings(context: Context) -> None:
 
 
 def _find_recurring(context: Context, account: str) -> Iterator[RecurringFinding]:
-    bank = context.bank
+    bank = books_of(context).bank
     new = {line_id: line for line_id, (owner, line) in bank.new_lines.items() if owner == account}
     days = [line.posted_date for line in new.values() if line.state == "posted"]
     ends = [date.fromisoformat(r.last_date) for r in bank.imports if r.account == account and r.last_date]
@@ -70,7 +72,7 @@ def _find_recurring(context: Context, account: str) -> Iterator[RecurringFinding
 
 
 def _is_posted(context: Context, line: BankLine) -> bool:
-    return line.state == "posted" and context.bank.posted_amount(line.line_id) == line.amount
+    return line.state == "posted" and books_of(context).bank.posted_amount(line.line_id) == line.amount
 
 
 def _is_decided(context: Context, finding: RecurringFinding) -> bool:
@@ -78,8 +80,8 @@ def _is_decided(context: Context, finding: RecurringFinding) -> bool:
     decided = 0
     before = finding.lines if finding.what == "missing" else finding.lines[:-1]
     for line in before:
-        legs = [leg_id for leg_id, amount in context.bank.matches.get(line.line_id, ()) if amount]
-        entry = context.books.find_entry(legs[-1]) if legs else None
+        legs = [leg_id for leg_id, amount in books_of(context).bank.matches.get(line.line_id, ()) if amount]
+        entry = books_of(context).books.find_entry(legs[-1]) if legs else None
         decided += entry is not None and entry.status not in ("pending-review", "voided")
     return decided >= len(before) - 1
 
@@ -91,9 +93,15 @@ def _stage_recurring(context: Context, account: str, finding: RecurringFinding) 
     if card_id(RECURRING.name, *key) in context.cards.committed_cards:
         return 0
     context.stage_card(
-        RECURRING.name, key, f"{account}: {title}"[:300], what=finding.what, series=finding.series, account=account,
-        expected=finding.due.isoformat() if finding.due else None, rows=[_row_data(line) for line in finding.lines],
-    )  # fmt: skip
+        RECURRING.name,
+        key,
+        f"{account}: {title}"[:300],
+        what=finding.what,
+        series=finding.series,
+        account=account,
+        expected=finding.due.isoformat() if finding.due else None,
+        rows=[_row_data(line) for line in finding.lines],
+    )
     return 1
 
 
@@ -102,31 +110,34 @@ def _row_data(line: BankLine) -> dict[str, str]:
 
 
 def _find_pairs(context: Context) -> list[TransferPair]:
-    banks = set(context.ledger_accounts.values())
-    if len(banks) < 2 or context.books.chart.find_account(CLEARING_ACCOUNT) is None:
+    banks = set(books_of(context).ledger_accounts.values())
+    if len(banks) < 2 or books_of(context).books.chart.find_account(CLEARING_ACCOUNT) is None:
         return []
-    staged = {e.entry_id for each in context.books.staged.values() for e in each}
+    staged = {e.entry_id for each in books_of(context).books.staged.values() for e in each}
     pairs = find_transfers(find_sides(_recent_entries(context), banks)).proposed
     refused = {
         (clean_payee(out), clean_payee(into)) for out, into in refused_transfers(context.cards.committed_cards.values())
-    }  # fmt: skip
+    }
     return [
-        pair for pair in pairs
+        pair
+        for pair in pairs
         if not staged.isdisjoint((pair.out.entry_id, pair.into.entry_id))
         and (clean_payee(pair.out.text[:TEXT_LENGTH]), clean_payee(pair.into.text[:TEXT_LENGTH])) not in refused
-    ]  # fmt: skip
+    ]
 
 
 def _recent_entries(context: Context) -> Iterable[Entry]:
     """The entries of the months that the run posts into, and of those around them."""
-    days = [entry.date for each in context.books.staged.values() for entry in each]
+    days = [entry.date for each in books_of(context).books.staged.values() for entry in each]
     if not days:
         return []
     span = timedelta(days=3 * MAX_DAYS)
     first, last = min(days) - min(span, min(days) - date.min), max(days) + min(span, date.max - max(days))
-    months = [m for m in context.books.list_months() if (first.year, first.month) <= m <= (last.year, last.month)]
-    months = sorted({*months, *context.books.staged})
-    return (entry for month in months for entry in context.books.iter_entries(*month))
+    months = [
+        m for m in books_of(context).books.list_months() if (first.year, first.month) <= m <= (last.year, last.month)
+    ]
+    months = sorted({*months, *books_of(context).books.staged})
+    return (entry for month in months for entry in books_of(context).books.iter_entries(*month))
 
 
 def _stage_transfer(context: Context, pair: TransferPair) -> int:
@@ -138,8 +149,20 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
         f"{pair.into.account} on {pair.into.day} ({pair.into.text[:60]}): one transfer?"
     )
     context.stage_card(
-        TRANSFER.name, ids, title[:300], entries=list(ids), amount=str(pair.into.amount),
-        rows=[{"entry": s.entry_id, "date": str(s.day), "account": s.account, "amount": str(s.amount),
-               "text": s.text[:TEXT_LENGTH]} for s in (pair.out, pair.into)],
-    )  # fmt: skip
+        TRANSFER.name,
+        ids,
+        title[:300],
+        entries=list(ids),
+        amount=str(pair.into.amount),
+        rows=[
+            {
+                "entry": s.entry_id,
+                "date": str(s.day),
+                "account": s.account,
+                "amount": str(s.amount),
+                "text": s.text[:TEXT_LENGTH],
+            }
+            for s in (pair.out, pair.into)
+        ],
+    )
     return 1

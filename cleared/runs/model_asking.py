@@ -10,12 +10,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.config.secrets import Redactor
-from cleared.errors import ClearedError
 from cleared.primitives.model_requests import NO_ANSWER, ModelRequest
 from cleared.workspace.database import connect_to_write
+from cleared.workspace.settings.secrets import Redactor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -50,9 +50,11 @@ _SUMMARIZE: Final = (
     "with the summary as plain text and nothing else, in at most max_words words where that is not 0."
 )
 _CLASSIFICATION: Final = {
-    "type": "object", "required": ["choice", "confidence"], "additionalProperties": False,
+    "type": "object",
+    "required": ["choice", "confidence"],
+    "additionalProperties": False,
     "properties": {"choice": {"type": "string"}, "confidence": {"type": "number"}},
-}  # fmt: skip
+}
 """JSON Schema of an answer. A choice that is none of those given is not asked for again, but counts as no answer."""
 
 

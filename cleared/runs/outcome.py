@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from cleared.base.errors import ClearedError, ExitCode
+from cleared.base.json_values import to_json
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.entry_json import entry_to_json
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
-from cleared.errors import ClearedError, ExitCode
-from cleared.ledger.entry import Entry
-from cleared.ledger.entry_json import entry_to_json
-from cleared.light_dataclass import dataclass
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
-from cleared.registry.json_values import to_json
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
 
@@ -43,9 +42,13 @@ class RunError:
 
     def to_json_object(self) -> dict[str, Any]:
         return {
-            "type": self.type, "message": self.message, "file": self.file, "line": self.line,
-            "primitive": self.primitive, "remedy": self.remedy,
-        }  # fmt: skip
+            "type": self.type,
+            "message": self.message,
+            "file": self.file,
+            "line": self.line,
+            "primitive": self.primitive,
+            "remedy": self.remedy,
+        }
 
 
 @dataclass(slots=True)
@@ -95,15 +98,19 @@ class RunResult:
         }
 
 
-def make_run_error(error: ClearedError, *, primitive: str | None = None, line: int | None = None,
-             file: str | None = None) -> RunError:  # fmt: skip
+def make_run_error(
+    error: ClearedError, *, primitive: str | None = None, line: int | None = None, file: str | None = None
+) -> RunError:
     """The error as a value. Where it is told by the script's ``line``, its own place (a line of a bank file, an
     argument) goes into the message."""
     place, message = error.place, error.message
     if line is not None and place is not None and (place.file or (place.field and place.field not in message)):
         message = f"{place}: {message}"
     return RunError(
-        getattr(error, "type", type(error).__name__), message,
-        line if line is not None else (place.line if place else None), primitive,
-        error.remedy, file or (place.file if place else None),
-    )  # fmt: skip
+        getattr(error, "type", type(error).__name__),
+        message,
+        line if line is not None else (place.line if place else None),
+        primitive,
+        error.remedy,
+        file or (place.file if place else None),
+    )

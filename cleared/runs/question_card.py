@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from cleared.approvals.approval_record import canonical_digest
+from cleared.trust.approval_record import canonical_digest
 
 if TYPE_CHECKING:
     from cleared.cards.card import Card

@@ -11,21 +11,21 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.approvals import trust_store
-from cleared.approvals.approval_record import CONFIG, digest_of, try_parse_record
-from cleared.approvals.reviewers import UNRESTRICTED, ReviewRules, review_rules
-from cleared.approvals.tickets import Ticket, is_signed_answer, parse_ticket
+from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes.book_sources import CommittedSource
-from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.question_card import agent_name, displayed_digest
+from cleared.trust import trust_store
+from cleared.trust.approval_record import CONFIG, digest_of, try_parse_record
+from cleared.trust.reviewers import UNRESTRICTED, ReviewRules, review_rules
+from cleared.trust.tickets import Ticket, is_signed_answer, parse_ticket
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
-    from cleared.vcs import Repository, Snapshot
+    from cleared.git import Repository, Snapshot
 
 TIMEOUT_ACTOR: Final = "timeout"
 """Who answers where nobody did in time."""
@@ -40,7 +40,7 @@ class Questions:
 
     def __init__(
         self, host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host, self.repo, self.snapshot = host, repo, snapshot
         self.scripts = Scripts(host, snapshot)
         self.approvals = self.scripts.approvals
@@ -48,21 +48,6 @@ class Questions:
             queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
         )
         self._rules: ReviewRules | None = None
-        self._old = self._load_migrated_tickets()
-
-    def _load_migrated_tickets(self) -> Mapping[str, Any]:
-        """Tickets of questions that were asked before there were any: looked for once, before another can appear."""
-        trust = self.approvals.trust
-        if trust.questions is None and self.approvals.identity.pinned:
-            from cleared.runs.ticket_migration import make_missing_tickets
-
-            with suppress(WorkspaceError):  # inside a job nothing can be kept; it will be looked for outside
-                tickets = make_missing_tickets(
-                    self.host, self.repo, self.snapshot, self.cards, self.approvals.workspace
-                )
-                trust_store.remember_questions(trust.workspace, tickets)
-                trust.questions = tickets
-        return trust.questions or {}
 
     # -- what was asked -------------------------------------------------------------------------------------------
 
@@ -75,7 +60,7 @@ class Questions:
 
     def read_ticket(self, card: Card) -> Ticket:
         """What the run of this question is. Raises ``Held`` where nothing proves it."""
-        data = self._ticket_data(card)
+        data = card.details.get("ticket")
         if data is None:
             raise self._held_error(card, "nothing proves that a run asked it on a machine that is trusted here")
         try:
@@ -136,7 +121,7 @@ class Questions:
 
     def retry_command(self, card: Card) -> str:
         """The command that has the run of a held question asked again, or rejects it where there is no such agent."""
-        ticket_data, name = self._ticket_data(card), card.agent or ""
+        ticket_data, name = card.details.get("ticket"), card.agent or ""
         if isinstance(ticket_data, Mapping) and isinstance(ticket_data.get("path"), str):
             name = agent_name(ticket_data["path"])
         try:
@@ -153,14 +138,11 @@ class Questions:
             remedy=remedy or f"Have it asked again: {self.retry_command(card)}",
         )
 
-    def _ticket_data(self, card: Card) -> Any:
-        return card.details.get("ticket") or self._old.get(card.id)
-
     def list_signers(self) -> Iterator[tuple[str, str, str]]:
         """Key, whose it is said to be, and when, of the questions and answers that count where the key is trusted."""
         workspace = self.approvals.workspace
         for card in self.cards.values():
-            if card.kind != QUESTION.name or card.gone_on is not None or (data := self._ticket_data(card)) is None:
+            if card.kind != QUESTION.name or card.gone_on is not None or (data := card.details.get("ticket")) is None:
                 continue
             with suppress(ValueError):
                 ticket = parse_ticket(data)
@@ -174,7 +156,7 @@ class Questions:
 
     def find_answer(self, card: Card, ticket: Ticket) -> str | None:
         """What somebody who may has said to it; else None. A choice, or that it is settled otherwise."""
-        data = self._ticket_data(card)
+        data = card.details.get("ticket")
         for line in card.settlings:
             if is_signed_answer(line, self.approvals.workspace, card.id, data) and self._may_settle(line, ticket):
                 return str(line["resolution"])
@@ -232,7 +214,7 @@ class Questions:
             card.kind != QUESTION.name
             or card.status != "resolved"
             or card.gone_on is not None
-            or self._ticket_data(card) is None
+            or card.details.get("ticket") is None
         ):
             return None
         ticket = self.read_ticket(card)
@@ -277,7 +259,10 @@ def _check_displayed(questions: Questions, card: Card, ticket: Ticket) -> tuple[
 
 
 TICKET_CHECKS: Final[dict[str, TicketCheck]] = {
-    "signature": _check_signature, "workspace": _check_workspace, "key": _check_key, "card": _check_card,
+    "signature": _check_signature,
+    "workspace": _check_workspace,
+    "key": _check_key,
+    "card": _check_card,
     "shown": _check_displayed,
-}  # fmt: skip
+}
 """Why a ticket may not count: each gives the cause, and its own remedy if it has one; nothing where all is well."""

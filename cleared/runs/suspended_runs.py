@@ -13,24 +13,25 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cleared.approvals.approval_record import digest_of
-from cleared.approvals.keys import run_key
-from cleared.approvals.tickets import Ticket, sign_ticket
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
+from cleared.base.json_values import to_json
+from cleared.books.ledger.entry_json import entry_to_json
+from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages, draft
 from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
-from cleared.clock import format_iso
-from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.ledger.entry_json import entry_to_json
+from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.queue import Question
-from cleared.registry.json_values import to_json
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
 from cleared.runs.question_card import agent_name, displayed_digest, through_json
 from cleared.runs.question_tickets import Held, Questions
 from cleared.sandbox.trigger_kinds import ON_DEMAND
-from cleared.vcs import Repository, Snapshot, find_clone_id
+from cleared.trust.approval_record import digest_of
+from cleared.trust.keys import run_key
+from cleared.trust.tickets import Ticket, sign_ticket
 
 MAX_TRIED_CHOICES: Final = 4
 """Choices whose outcome is rehearsed for the card, at most."""
@@ -41,9 +42,14 @@ class Ended(PolicyError):
 
 
 def record_question(
-    host: Host, repo: Repository, snapshot: Snapshot, attempt: Attempt, question: Question,
-    trailers: list[tuple[str, str]], ended: tuple[str, ...] = (),
-) -> tuple[list[str], list[Card]]:  # fmt: skip
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    attempt: Attempt,
+    question: Question,
+    trailers: list[tuple[str, str]],
+    ended: tuple[str, ...] = (),
+) -> tuple[list[str], list[Card]]:
     """The card of a question, in one ``log:`` commit; asked before, it is the same card and nothing is committed.
 
     ``ended``: held questions that this one is asked instead of.
@@ -57,18 +63,30 @@ def record_question(
     fresh.log = attempt.context.log.copy_rows()
     fresh.log_action("run", f"waits for an answer: {question.text}"[:2_000])
     details = {
-        "question": question.text, "choices": list(question.choices), "default": question.default,
-        "on_timeout": question.on_timeout, "due": format_iso(attempt.now + timedelta(seconds=question.seconds)),
-        "key": question.key, "run": attempt.run_id, "event": dict(attempt.event),
+        "question": question.text,
+        "choices": list(question.choices),
+        "default": question.default,
+        "on_timeout": question.on_timeout,
+        "due": format_iso(attempt.now + timedelta(seconds=question.seconds)),
+        "key": question.key,
+        "run": attempt.run_id,
+        "event": dict(attempt.event),
         "futures": _dry_run_choices(host, repo, snapshot, attempt, question),
-    }  # fmt: skip
+    }
     if instead := _find_earlier_question(earlier, question):
         details["instead_of"] = instead
         fresh.log_action("run", f"the books have moved since: it asked something else before: {instead}"[:2_000])
     clean = host.redactor  # what is signed is what is kept
-    card = Card(_new_card_id(fresh.cards.committed_cards, attempt, question), QUESTION.name,
-                clean.redact_text(f"{attempt.script.name} asks: {question.text}"[:300]), format_iso(attempt.now),
-                attempt.run_id, None, attempt.script.name, clean.redact_data(through_json(details)))  # fmt: skip
+    card = Card(
+        _new_card_id(fresh.cards.committed_cards, attempt, question),
+        QUESTION.name,
+        clean.redact_text(f"{attempt.script.name} asks: {question.text}"[:300]),
+        format_iso(attempt.now),
+        attempt.run_id,
+        None,
+        attempt.script.name,
+        clean.redact_data(through_json(details)),
+    )
     try:
         card = replace(card, details={**card.details, "ticket": _make_ticket(questions, attempt, card).to_dict()})
     except WorkspaceError as error:
@@ -77,7 +95,7 @@ def record_question(
     for each in ended:
         fresh.cards.record_continuation(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
     subject = commit_messages.run_waits(attempt.script.name, question.text)
-    return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)], [card]
+    return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers, command_key=host.command_key)], [card]
 
 
 def _new_card_id(cards: Mapping[str, Card], attempt: Attempt, question: Question) -> str:
@@ -97,13 +115,29 @@ def _make_ticket(questions: Questions, attempt: Attempt, card: Card) -> Ticket:
     key = run_key(questions.host.root, create=True)
     assert key is not None
     details = card.details
-    return sign_ticket(key, Ticket(
-        workspace, card.id, attempt.run_id, attempt.script.file,
-        digest_of(attempt.script.source.encode()), details["event"], format_iso(attempt.now), attempt.run_id,
-        details["key"], details["question"], tuple(details["choices"]),
-        details["default"], details["on_timeout"], details["due"], dict(attempt.context.questions.answers),
-        find_clone_id(questions.repo, make=True) or "", displayed_digest(card), current_user(),
-    ))  # fmt: skip
+    return sign_ticket(
+        key,
+        Ticket(
+            workspace,
+            card.id,
+            attempt.run_id,
+            attempt.script.file,
+            digest_of(attempt.script.source.encode()),
+            details["event"],
+            format_iso(attempt.now),
+            attempt.run_id,
+            details["key"],
+            details["question"],
+            tuple(details["choices"]),
+            details["default"],
+            details["on_timeout"],
+            details["due"],
+            dict(attempt.context.questions.answers),
+            find_clone_id(questions.repo, make=True) or "",
+            displayed_digest(card),
+            current_user(),
+        ),
+    )
 
 
 def _find_earlier_question(earlier: list[Card], question: Question) -> str | None:
@@ -126,9 +160,18 @@ def _dry_run_choices(
     for choice in question.choices:
         answers = {**attempt.context.questions.answers, question.key: choice}
         trial = Attempt(
-            host, repo, snapshot, attempt.script, event, dry_run=False, scripts=attempt.scripts, now=attempt.now,
-            say=lambda _: None, run_id=attempt.run_id, answers=answers,
-        )  # fmt: skip
+            host,
+            repo,
+            snapshot,
+            attempt.script,
+            event,
+            dry_run=False,
+            scripts=attempt.scripts,
+            now=attempt.now,
+            say=lambda _: None,
+            run_id=attempt.run_id,
+            answers=answers,
+        )
         try:
             result = trial.execute_script()
             trial.context.host.check_draft()
@@ -138,12 +181,14 @@ def _dry_run_choices(
         context = trial.context
         outcomes[choice] = {
             "entries": [
-                entry_to_json(context.books.find_entry(e.entry_id) or e)
-                for entries in context.books.staged.values() for e in entries
+                entry_to_json(books_of(context).books.find_entry(e.entry_id) or e)
+                for entries in books_of(context).books.staged.values()
+                for e in entries
             ],
-            "statuses": dict(context.books.statuses), "cards": [c.title for c in context.cards.added.values()],
+            "statuses": dict(books_of(context).books.statuses),
+            "cards": [c.title for c in context.cards.added.values()],
             "result": to_json(result),
-        }  # fmt: skip
+        }
     return outcomes
 
 
@@ -208,7 +253,7 @@ def ask_again(questions: Questions, identity: str, name: str, *, believed: bool)
         event, cards = parse_event(ticket.event), tuple(each.id for each, _ in questions.list_run_questions(ticket.run))
     if event.key is not None and is_consumed(
         questions.host, questions.repo, questions.snapshot, name, event.key, asking=False
-    ):  # fmt: skip
+    ):
         raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
     return Resumption(event, cards)
 

@@ -1,4 +1,5 @@
-"""Scripts: reading their header, refusing what they may not contain, running them in isolation.
+"""Scripts: reading their header, refusing what they may not contain, running them in isolation, here or over a bridge.
 
-Nothing is imported here: start-up reaches this package, the interpreter is slow to import.
+It imports ``workspace`` and below. Begin with ``executor`` and ``script_session``; nothing is imported in this file,
+as start-up reaches it.
 """

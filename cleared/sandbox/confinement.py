@@ -16,16 +16,20 @@ import platform
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from cleared.light_dataclass import dataclass
 from cleared.sandbox import landlock, seccomp
 
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_CAPBSET_DROP = 38, 22, 2, 24
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_SECCOMP: dict[str, int] = {"x86_64": 317, "aarch64": 277}
+_SET_MODE_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 1 << 3, 1 << 5
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ABI_QUERY, _PATH_BENEATH = 1, 1
 _OPEN_FILES = 32
+_CAPABILITY_VERSION_3 = 0x20080522
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,43 +100,53 @@ def restrict_thread(wanted: Restrictions) -> None:
     Raises ``ConfinementUnavailable`` where the kernel refuses one.
     """
     libc = _load_libc()
-
-    def check_result(result: int, what: str) -> int:
-        if result < 0:
-            raise ConfinementUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
-        return result
-
-    check_result(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    _check_result(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     if wanted.ruleset is not None:
         attributes, paths = wanted.ruleset
         size = ctypes.c_size_t(len(attributes))
-        ruleset = check_result(libc.syscall(_CREATE_RULESET, attributes, size, 0), "landlock")
+        ruleset = _check_result(libc.syscall(_CREATE_RULESET, attributes, size, 0), "landlock")
         try:
             for path, rights in paths:
                 fd, rule = landlock.open_rule(path, rights)
                 try:
-                    check_result(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"landlock {path}")
+                    _check_result(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0), f"landlock {path}")
                 finally:
                     os.close(fd)
-            check_result(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
+            _check_result(libc.syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
         finally:
             os.close(ruleset)
         # Whether a worker has inherited Landlock cannot be read from outside, so the thread tests it on itself.
         if _can_open(wanted.outside):
             raise ConfinementUnavailable(f"landlock: a file outside could be opened ({wanted.outside})")
     if wanted.filter is not None:
-        buffer = ctypes.create_string_buffer(wanted.filter, len(wanted.filter))
-        program = _FilterProgram(len(wanted.filter) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-        check_result(libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
+        install_filter(wanted.filter)
+
+
+def install_filter(program: bytes, *, listens: bool = False) -> int:
+    """Have the calling thread, and what it starts, make only the system calls that a filter allows. ``listens``: a
+    descriptor is given that is asked about the calls for which the filter says so; else 0.
+
+    Raises ``ConfinementUnavailable`` where the kernel refuses it, as where somebody listens already.
+    """
+    buffer = ctypes.create_string_buffer(program, len(program))
+    given = _FilterProgram(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    number, flags = _SECCOMP[platform.machine()], _NEW_LISTENER if listens else 0
+    if listens:  # a call that is being asked about is not cut off by a signal; kernels before 5.19 do not know that
+        with suppress(ConfinementUnavailable):
+            wanted = flags | _WAIT_KILLABLE
+            return _check_result(_load_libc().syscall(number, _SET_MODE_FILTER, wanted, ctypes.byref(given)), "seccomp")
+    return _check_result(_load_libc().syscall(number, _SET_MODE_FILTER, flags, ctypes.byref(given)), "seccomp")
 
 
 def drop_capabilities() -> None:
-    """Have what the calling thread starts be without root's special rights; the thread must end soon. With them a
-    program of root's could read the environment of any process, Landlock or not."""
+    """Have the calling thread, and what it starts, be without root's special rights: with them a program of root's
+    could read the environment of any process, Landlock or not."""
     libc = _load_libc()
     number = 0
     while libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
         number += 1
+    head, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
+    libc.capset(head, none)
 
 
 def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
@@ -213,6 +227,12 @@ def observe_level(pid: int, wanted: Restrictions) -> ConfinementLevel:
 
 class _FilterProgram(ctypes.Structure):
     _fields_ = (("len", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def _check_result(result: int, what: str) -> int:
+    if result < 0:
+        raise ConfinementUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
 
 
 @lru_cache(maxsize=1)

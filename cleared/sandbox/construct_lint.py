@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from itertools import chain
 
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.sandbox import unicode_lint
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import find_comments, find_misplaced, line_column, normalise_text, parse_script
@@ -236,9 +236,11 @@ def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST,
 
 
 def _imports_dates(node: ast.AST) -> bool:
-    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else (
-        [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-    )  # fmt: skip
+    names = (
+        [alias.name for alias in node.names]
+        if isinstance(node, ast.Import)
+        else ([node.module or ""] if isinstance(node, ast.ImportFrom) else [])
+    )
     return any(name.split(".")[0] in _DATES for name in names)
 
 

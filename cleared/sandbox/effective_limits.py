@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from cleared.config.model import Sandbox
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.header import Header
 from cleared.sandbox.limits import Limits
+from cleared.workspace.settings.model import Sandbox
 
 BYTES_A_SECOND: Final = 50_000
 """Bytes of bank files that give a run another second: several times what a slow machine needs for them."""
@@ -43,10 +43,11 @@ def check_caps(header: Header | None, sandbox: Sandbox, file: str) -> Iterator[F
         if header is not None and requested is not None and requested > cap:
             effect = ", which is what it gets" if _is_set(key, sandbox) else ""
             yield Finding(
-                "header-limit", f"`{key}: {requested:.15g}` is more than a header may ask for, {cap:.15g}{effect}",
+                "header-limit",
+                f"`{key}: {requested:.15g}` is more than a header may ask for, {cap:.15g}{effect}",
                 Place(file, header.line_of(key), 1, key),
                 f"Write at most {cap:.15g}, or raise the cap: cleared config set sandbox.{key}_cap {requested:.15g}.",
-            )  # fmt: skip
+            )
 
 
 def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
@@ -62,9 +63,11 @@ def limits_of(sandbox: Sandbox, header: Header | None) -> Limits:
         if requested is not None and _is_set(key, sandbox):
             limits[key] = min(requested, cap_of(key, sandbox))
     return Limits(
-        seconds=limits["timeout"], memory_bytes=int(limits["memory_mb"]) << 20, max_calls=int(limits["max_calls"]),
+        seconds=limits["timeout"],
+        memory_bytes=int(limits["memory_mb"]) << 20,
+        max_calls=int(limits["max_calls"]),
         max_output_bytes=sandbox.max_output_kb << 10,
-    )  # fmt: skip
+    )
 
 
 def add_reading_time(limits: Limits, sandbox: Sandbox, header: Header | None, waiting_bytes: int) -> Limits:

@@ -14,7 +14,17 @@ class Executor(Protocol):
     """Runs one script after another, each in a fresh session."""
 
     def run(
-        self, source: str, *, file: str, call: Callable[[str, tuple[object, ...], dict[str, object], Position], object],
-        names: Any, limits: Limits, now: Any, timezone: str, seed: str, inputs: Mapping[str, object] | None,
-        on_print: Callable[[str], None] | None, deadline: float | None,
-    ) -> object: ...  # fmt: skip
+        self,
+        source: str,
+        *,
+        file: str,
+        call: Callable[[str, tuple[object, ...], dict[str, object], Position], object],
+        names: Any,
+        limits: Limits,
+        now: Any,
+        timezone: str,
+        seed: str,
+        inputs: Mapping[str, object] | None,
+        on_print: Callable[[str], None] | None,
+        deadline: float | None,
+    ) -> object: ...

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from cleared.errors import Place
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import Place
 
 NOT_SWITCHED: Final = (
-    "header", "syntax", "nesting", "character", "bidi", "invisible", "ascii-name",
-    "rehearsal", "invariants", "regression", "policy",
-)  # fmt: skip
+    "header",
+    "syntax",
+    "nesting",
+    "character",
+    "bidi",
+    "invisible",
+    "ascii-name",
+    "rehearsal",
+    "invariants",
+    "regression",
+    "policy",
+)
 """Rules that no setting can turn off; also those whose id begins with one of these and a dash."""
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
-from cleared.errors import Place
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import Place
 from cleared.sandbox import header_values
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import normalise_text, parse_script

@@ -36,6 +36,10 @@ _CRON_PART = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))
 _PLAIN_CRON = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))
 _UNIT = {None: 1, "s": 1, "m": 60, "h": 3600}
 _MAX_TEXT = 200
+_MAX_EVENT = 100
+# Spaces and dots are not mixed: two dotted names with a space between them are a list whose brackets were forgotten.
+_EVENT_NAME = re.compile(r"[a-z][a-z0-9_]*(?:(?:[.-][a-z0-9_]+)*|(?: [a-z0-9_]+(?:-[a-z0-9_]+)*)+)", re.ASCII)
+_EVENT_PATTERN = re.compile(r"[^\s\[\],]+|[a-z0-9_*?-]+(?: [a-z0-9_*?-]+)+", re.ASCII)
 
 
 class BadValue(Exception):
@@ -74,6 +78,31 @@ def read_words(value: str) -> tuple[str, ...]:
         if re.search(r"[\s\[\],]", word):
             raise BadValue("value", f"{word!r} is not one name", "Write a list as [a, b].")
     return tuple(names)
+
+
+def is_event_name(name: str) -> bool:
+    """Whether events may have this name: words of small letters and digits, with one space between them, or dots and
+    hyphens; never spaces and dots both."""
+    return len(name) <= _MAX_EVENT and _EVENT_NAME.fullmatch(name) is not None
+
+
+def read_event_names(value: str) -> tuple[str, ...]:
+    """Names of events, in quotes or without; ``*``, ``?`` stand for any letters, any letter."""
+    names = [_drop_quotes(name) for name in _split_list(value)]
+    if not names:
+        raise BadValue("value", "the value is empty", "Write one name, or a list as [a, b].")
+    for name in names:
+        if not _EVENT_PATTERN.fullmatch(name) or len(name) > _MAX_EVENT:
+            raise BadValue(
+                "value",
+                f"{name[:60]!r} is no name of an event",
+                "Write it like import.done or new transactions imported; several as [a, b].",
+            )
+    return tuple(names)
+
+
+def _drop_quotes(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
 
 
 def read_words_or_none(value: str) -> tuple[str, ...]:

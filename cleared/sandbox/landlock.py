@@ -9,10 +9,13 @@ import os
 import struct
 from pathlib import Path
 
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 14
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 # Rights of the file system known to each ABI: 13 at first, then REFER, TRUNCATE, IOCTL_DEV.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
+TRUNCATES = 3
+"""The first ABI that also confines what truncates files."""
 SCOPES = 6
 """The first ABI that also confines signals and abstract sockets."""
 ZONE_FOLDER = Path("/usr/share/zoneinfo")
@@ -28,10 +31,9 @@ _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 def ruleset_attributes(abi: int, *, network: bool = False) -> bytes:
     """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it.
 
-    ``network``: but not TCP, for processes in a network namespace of their own.
+    ``network``: but not TCP.
     """
-    rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1
-    attr = struct.pack("<Q", rights)
+    attr = struct.pack("<Q", _known_rights(abi))
     if abi >= 4:
         attr += struct.pack("<Q", 0 if network else 0b11)  # TCP bind and connect
     if abi >= SCOPES:
@@ -67,6 +69,11 @@ def list_rule(path: Path) -> tuple[Path, int]:
     return path, _READ_DIR
 
 
+def open_folder_rule(path: Path) -> tuple[Path, int]:
+    """A rule that allows reading all below a folder, and executing nothing of it."""
+    return path, _READ_FILE | _READ_DIR
+
+
 def read_rule(path: Path) -> tuple[Path, int]:
     """A rule that allows reading and executing a file, or all below a folder."""
     return path, (_EXECUTE | _READ_FILE) if path.is_file() else (_EXECUTE | _READ_FILE | _READ_DIR)
@@ -74,14 +81,24 @@ def read_rule(path: Path) -> tuple[Path, int]:
 
 def write_rule(path: Path, abi: int) -> tuple[Path, int]:
     """A rule that allows everything with a file, or below a folder, but making or controlling devices."""
-    rights = (1 << _FS_RIGHTS.get(abi, 16)) - 1 & ~(1 << 6 | 1 << 11 | 1 << 15)
+    rights = _known_rights(abi) & ~(1 << 6 | 1 << 11 | _IOCTL_DEV)
     return path, rights if path.is_dir() else rights & _FILE_RIGHTS
+
+
+def terminal_rule(path: Path, abi: int) -> tuple[Path, int]:
+    """A rule that allows using a device, or those in a folder, as terminals are used."""
+    rights = _READ_FILE | _WRITE_FILE | _IOCTL_DEV | (_READ_DIR if path.is_dir() else 0)
+    return path, rights & _known_rights(abi)
 
 
 def open_rule(path: Path, rights: int) -> tuple[int, bytes]:
     """An ``O_PATH`` descriptor and the ``struct landlock_path_beneath_attr`` that names it."""
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
     return fd, struct.pack("<Qi", rights, fd)
+
+
+def _known_rights(abi: int) -> int:
+    return (1 << _FS_RIGHTS.get(abi, 16)) - 1
 
 
 def _read_linkage(binary: Path) -> tuple[Path | None, list[str]]:

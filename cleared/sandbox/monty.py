@@ -7,8 +7,8 @@ from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from cleared.clock import SystemClock
-from cleared.errors import Place, UsageError, WorkspaceError
+from cleared.base.clock import SystemClock
+from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.sandbox.confinement import ConfinementLevel
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.limits import Limits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from cleared.errors import CheckFailed, ClearedError, Place
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import CheckFailed, ClearedError, Place
 
 FailureKind = Literal["error", "timeout", "memory", "calls", "output", "crash", "result", "syntax", "recursion"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from cleared.errors import Place, PrimitiveError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import Place, PrimitiveError
 from cleared.sandbox import result_values
 from cleared.sandbox.argument_size import measure_arguments
 from cleared.sandbox.limits import Limits

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.sandbox.finding import Finding
 
 MAX_BYTES = 256 << 10

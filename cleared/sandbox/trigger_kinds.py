@@ -1,18 +1,17 @@
 """The kinds of triggers: what can start an agent. This is the only list of them.
 
 From it come the keys that a header may have and the check that a trigger and its key stand together (``header``), the
-sentence on a proposal's card (``proposals.proposal_text``), what ``cleared status`` lists, and the sample event of a
-dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write its source of deliveries
+sentence on a proposal's card (``gate.proposals.proposal_text``), what ``cleared status`` lists, and the sample event of
+a dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write its source of deliveries
 (``triggers.trigger_source``), which ``WorkspaceService.sources`` lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from cleared.light_dataclass import dataclass
 from cleared.sandbox import header_values
 
 
@@ -66,25 +65,37 @@ def _describe_schedule(header: TriggerHeader, times: str) -> str:
 
 
 SCHEDULE: Final = TriggerKind(
-    "schedule", "on a schedule", _describe_schedule, "schedule", header_values.read_cron, "0 6 * * *",
+    "schedule",
+    "on a schedule",
+    _describe_schedule,
+    "schedule",
+    header_values.read_cron,
+    "0 6 * * *",
     {"timezone": header_values.read_timezone},
-)  # fmt: skip
+)
 FILE_WATCH: Final = TriggerKind(
-    "file_watch", "when a file is dropped", lambda header, paths: f"when a file is dropped into {paths}", "watch",
-    header_values.read_paths, "import/*.csv",
-)  # fmt: skip
+    "file_watch",
+    "when a file is dropped",
+    lambda header, paths: f"when a file is dropped into {paths}",
+    "watch",
+    header_values.read_paths,
+    "import/*.csv",
+)
 EVENT: Final = TriggerKind(
     "event",
     "after an event",
     lambda header, names: f"on the event {names}",
     "event",
-    header_values.read_words,
+    header_values.read_event_names,
     "import.done",
 )
 WEBHOOK: Final = TriggerKind(
-    "webhook", "when a program calls", lambda header, _: "when a program that has its secret calls",
-    options={"sample": header_values.read_json}, sample="sample",
-)  # fmt: skip
+    "webhook",
+    "when a program calls",
+    lambda header, _: "when a program that has its secret calls",
+    options={"sample": header_values.read_json},
+    sample="sample",
+)
 ON_DEMAND: Final = TriggerKind("on_demand", "when you start it", lambda header, _: "when you start it")
 
 TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, WEBHOOK, ON_DEMAND)

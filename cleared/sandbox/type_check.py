@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
-from cleared.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError
 from cleared.sandbox.confinement import limit_processor_time
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import find_dead_code, find_misplaced, normalise_text, parse_script, walk_in_order
@@ -179,6 +179,12 @@ class _MarkedScript:
 _DEFINITION: Final = re.compile(r"^def (\w+)\(", re.MULTILINE)
 
 
+_LIKE: Final = re.compile(r"^(\w+Like) = (\w+) \| Mapping\[.*$", re.MULTILINE)
+"""What is taken for a record: the record, or a dict of a variable."""
+_OF_RECORDS: Final = frozenset({"invalid-key", "missing-typed-dict-key"})
+_OF_KEYS: Final = "Invalid argument to key "
+
+
 class _CheckUnfinished(WorkspaceError):
     """The checker ran out of time or memory over a script."""
 
@@ -195,6 +201,7 @@ class TypeChecker:
 
     def __init__(self, stubs: str) -> None:
         self._stubs = stubs + _BUILTINS
+        self._exact_stubs = _LIKE.sub(r"\1 = \2", self._stubs)
         self._primitives = frozenset(_DEFINITION.findall(stubs))
         self._worker: Worker | None = None
         self._checks = 0
@@ -213,7 +220,7 @@ class TypeChecker:
         self._drop_worker()
 
     @contextlib.contextmanager
-    def _open_session(self) -> Iterator[Any]:
+    def _open_session(self, stubs: str) -> Iterator[Any]:
         """A session with the confined worker, never with one that the client has started in its place."""
         if self._checks >= _MAX_CHECKS:
             self._drop_worker()
@@ -222,7 +229,7 @@ class TypeChecker:
                 self._worker, self._checks = start_worker("best", _PATIENCE), 0
             with self._worker.pool.checkout(
                 type_check=True,
-                type_check_stubs=self._stubs,
+                type_check_stubs=stubs,
                 type_check_format="jsonlines",
                 limits={"max_feed_duration_secs": _PATIENCE, "max_memory": 64 << 20, "max_suspensions": 1},
             ) as session:
@@ -257,7 +264,9 @@ class TypeChecker:
                 marked = _MarkedScript(source.split("\n"))
                 text = marked.build_text()
             findings = []
-            for diagnostic in self._run_checker(text, inputs):
+            diagnostics = self._run_checker(text, inputs)
+            diagnostics += [d for d in self._check_literal_records(tree, text, inputs) if d not in diagnostics]
+            for diagnostic in diagnostics:
                 location = diagnostic["location"]
                 assert isinstance(location, dict)
                 place = marked.original_place(int(location["row"]) - 1, int(location["column"]))
@@ -302,12 +311,22 @@ class TypeChecker:
                 )
         return None
 
-    def _run_checker(self, source: str, inputs: Iterable[str] = ()) -> list[dict[str, object]]:
+    def _check_literal_records(self, tree: ast.Module, text: str, inputs: Iterable[str]) -> list[dict[str, object]]:
+        """What is wrong with dicts that stand in a call of a primitive: as such they are checked key by key. A dict of
+        a variable is known by the types of its keys and values only, so that the stubs take any that may be right."""
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        taking = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in self._primitives]
+        if not any(isinstance(node, ast.Dict) for call in taking for node in ast.walk(call)):
+            return []
+        found = self._run_checker(text, inputs, exact=True)
+        return [d for d in found if d.get("code") in _OF_RECORDS or str(d.get("message")).startswith(_OF_KEYS)]
+
+    def _run_checker(self, source: str, inputs: Iterable[str] = (), *, exact: bool = False) -> list[dict[str, object]]:
         from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
 
         guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
         try:
-            with self._open_session() as session:
+            with self._open_session(self._exact_stubs if exact else self._stubs) as session:
                 session.feed_run(f"{guard}\n{source}")
         except MontyTypingError as e:
             diagnostics = [json.loads(line) for line in e.display().splitlines() if line.strip()]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import blank_strings, line_column
 
@@ -53,9 +53,11 @@ def find_invisible(source: str, file: str) -> Iterator[Finding]:
         char = match[0][0]
         escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
         yield Finding(
-            "invisible", f"{_describe_char(char)} cannot be seen", Place(file, *line_column(source, match.start())),
+            "invisible",
+            f"{_describe_char(char)} cannot be seen",
+            Place(file, *line_column(source, match.start())),
             f"Delete it, or write it as an escape inside a string: {escape}.",
-        )  # fmt: skip
+        )
 
 
 def find_strange_names(source: str, file: str) -> Iterator[Finding]:

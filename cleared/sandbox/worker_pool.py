@@ -13,13 +13,13 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from cleared.errors import BusyError, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import BusyError, WorkspaceError
 from cleared.sandbox.confinement import (
     ConfinementLevel,
     ConfinementUnavailable,

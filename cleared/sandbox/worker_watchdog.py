@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from cleared.clock import SystemClock
+from cleared.base.clock import SystemClock
 
 _monotonic = SystemClock().monotonic
 

@@ -1,6 +1,6 @@
 """What the status says of each agent: kept between commands, as ten thousand signatures take seconds to verify.
 
-Only shown, never asked whether an agent may run. The file is sealed (``books_index.sealed_files``), and its name has
+Only shown, never asked whether an agent may run. The file is sealed (``workspace.sealed_files``), and its name has
 all that its content follows from: the folder of agents with their approvals as git names it, and what this user trusts.
 """
 
@@ -9,21 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from cleared.approvals.approval_record import WORKSPACE
-from cleared.approvals.keys import own_public_key
-from cleared.approvals.trust_store import load_trust
-from cleared.approvals.workspace_pin import identify_workspace
-from cleared.books_index.sealed_files import FOLDER, SealedFiles, digest_sources
+from cleared.base.clock import format_iso
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.light_dataclass import dataclass
+from cleared.git import Snapshot
 from cleared.triggers.schedule import Schedule
-from cleared.vcs import Snapshot
+from cleared.trust.approval_record import WORKSPACE
+from cleared.trust.keys import own_public_key
+from cleared.trust.trust_store import load_trust
+from cleared.trust.workspace_pin import identify_workspace
+from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.workspace.starters import shipped_digests
 
 FEWEST: Final = 100
@@ -32,7 +31,7 @@ _SUFFIX: Final = ".agents"
 _SPARE: Final = 1
 _FRESH: Final = timedelta(days=1)
 """How long a next time is believed: rules of time zones change with the system's updates."""
-_SOURCES: Final = ("approvals", "sandbox", "triggers", "service", "runs", "workspace", "vcs", "config")
+_SOURCES: Final = ("trust", "sandbox", "triggers", "service", "runs", "workspace", "git")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +61,11 @@ def list_summaries(host: Host, now: datetime, read: Callable[[Snapshot], list[Ag
     believed = kept is not None and as_of <= now < as_of + _FRESH
     asked = format_iso(now)
     dated = [
-        agent if agent.schedule is None or (believed and agent.next_due is not None and agent.next_due > asked)
+        agent
+        if agent.schedule is None or (believed and agent.next_due is not None and agent.next_due > asked)
         else replace(agent, next_due=_find_next(agent.schedule, agent.timezone, now))
         for agent in agents
-    ]  # fmt: skip
+    ]
     if name and len(dated) >= FEWEST and dated != kept:
         files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
         files.write(name, json.dumps([format_iso(now), [list(asdict(agent).values()) for agent in dated]]).encode())
@@ -99,8 +99,20 @@ def _file_name(host: Host, snapshot: Snapshot) -> str:
     books = identify_workspace(host.root, CommittedSource(snapshot).read(WORKSPACE))
     trust = load_trust(books.id)
     facts: list[Any] = [
-        folder.oid, approvals.oid if approvals else None, host.layout.agents_dir, host.config.business.timezone,
-        sorted(shipped_digests()), books.id, books.pinned, books.claimed, books.copy_of, str(books.problem),
-        sorted(trust.keys), sorted(trust.withdrawn), trust.barred, trust.newest, own_public_key(host.root),
-    ]  # fmt: skip
+        folder.oid,
+        approvals.oid if approvals else None,
+        host.layout.agents_dir,
+        host.config.business.timezone,
+        sorted(shipped_digests()),
+        books.id,
+        books.pinned,
+        books.claimed,
+        books.copy_of,
+        str(books.problem),
+        sorted(trust.keys),
+        sorted(trust.withdrawn),
+        trust.barred,
+        trust.newest,
+        own_public_key(host.root),
+    ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest() + _SUFFIX

@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
-from cleared.light_dataclass import dataclass
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
 from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE
@@ -123,8 +123,13 @@ class DeliveryRunner:
         except WaitsForModel as wait:
             self._waiting[agent] = _WaitingRun(event.key, wait.asker, began)
             inbox.retry_delivery(delivery, host.clock.now(), str(wait), failed=False)
-            self.log("run.asks", f"{agent} waits for a language model; other agents run meanwhile",
-                     agent=agent, kind=event.kind, key=event.key)  # fmt: skip
+            self.log(
+                "run.asks",
+                f"{agent} waits for a language model; other agents run meanwhile",
+                agent=agent,
+                kind=event.kind,
+                key=event.key,
+            )
             return
         except (PolicyError, UsageError) as error:
             self._handle_refusal(host, inbox, delivery, str(error))
@@ -153,9 +158,13 @@ class DeliveryRunner:
         self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, result: RunResult
     ) -> None:
         about: dict[str, Any] = {
-            "agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key, "run": result.run_id,
-            "ms": result.duration_ms, "commit": result.commits[0] if result.commits else None,
-        }  # fmt: skip
+            "agent": delivery.agent,
+            "kind": delivery.event.kind,
+            "key": delivery.event.key,
+            "run": result.run_id,
+            "ms": result.duration_ms,
+            "commit": result.commits[0] if result.commits else None,
+        }
         for warning in result.warnings:
             text = f"{delivery.agent}: {warning}"
             self.log("run.warning", text, level="warning", agent=delivery.agent, run=result.run_id)
@@ -181,8 +190,15 @@ class DeliveryRunner:
 
     def _handle_refusal(self, host: Host, inbox: Inbox, delivery: Delivery, why: str) -> None:
         """The agent may not run now: drop a schedule's delivery, which comes again by itself; hold any other."""
-        self.log("run.refused", f"{delivery.agent} was not run: {why}" if delivery.why != why else "", level="warning",
-                 agent=delivery.agent, kind=delivery.event.kind, key=delivery.event.key, why=why)  # fmt: skip
+        self.log(
+            "run.refused",
+            f"{delivery.agent} was not run: {why}" if delivery.why != why else "",
+            level="warning",
+            agent=delivery.agent,
+            kind=delivery.event.kind,
+            key=delivery.event.key,
+            why=why,
+        )
         if delivery.event.kind == SCHEDULE.name:
             inbox.finish_delivery(delivery, host.clock.now())
         else:
@@ -202,13 +218,20 @@ class DeliveryRunner:
         elif delivery.event.files:
             self._set_file_aside(host, inbox, delivery, cause, now)
         else:
-            self.log("delivery.given_up", level="error", agent=delivery.agent, kind=delivery.event.kind,
-                     key=delivery.event.key, runs=delivery.failures + 1, why=cause)  # fmt: skip
+            self.log(
+                "delivery.given_up",
+                level="error",
+                agent=delivery.agent,
+                kind=delivery.event.kind,
+                key=delivery.event.key,
+                runs=delivery.failures + 1,
+                why=cause,
+            )
             self._finish_delivery(host, inbox, delivery)
 
     def _split_files(
         self, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, failures: int, cause: str, now: datetime
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Replace the delivery by two with half of its files each, to find out which file makes the run fail."""
         files = list(delivery.event.files)
         with inbox.transaction():
@@ -229,8 +252,14 @@ class DeliveryRunner:
         new_path = service_notices.set_file_aside(host, agent, path, digest, cause, delivery.failures + 1)
         self._set_aside_in_row[agent] = self._set_aside_in_row.get(agent, 0) + 1
         as_name = f" as {new_path}" if new_path else ""
-        self.log("file.set_aside", f"{path} was set aside{as_name}: it makes {agent} fail",
-                 level="error", agent=agent, file=path, to=new_path)  # fmt: skip
+        self.log(
+            "file.set_aside",
+            f"{path} was set aside{as_name}: it makes {agent} fail",
+            level="error",
+            agent=agent,
+            file=path,
+            to=new_path,
+        )
         self._finish_delivery(host, inbox, delivery)
 
     def _exceeds_event_rate(self, host: Host, inbox: Inbox, delivery: Delivery, now: datetime) -> bool:

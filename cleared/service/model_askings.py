@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from cleared.base.errors import BusyError
 from cleared.changes.host import Host
-from cleared.errors import BusyError
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 
 MAX_ASKED_AT_ONCE: Final = 4

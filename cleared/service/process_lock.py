@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from cleared.clock import Clock, SystemClock, format_iso
-from cleared.errors import BusyError, WorkspaceError
-from cleared.safe_files import write_atomic
+from cleared.base.clock import Clock, SystemClock, format_iso
+from cleared.base.errors import BusyError, WorkspaceError
+from cleared.base.safe_files import write_atomic
 from cleared.workspace.lock import LockHolder, ensure_state_dir, read_holder, writer_lock
 from cleared.workspace.processes import is_alive, process_start
 from cleared.workspace.programs import own_command
@@ -108,9 +108,13 @@ def stop_service(state_dir: Path, *, now: bool, wait: float, clock: Clock | None
 
 
 def end_process(
-    find: Callable[[], LockHolder | None], late: Callable[[LockHolder], BusyError], *, now: bool, wait: float,
+    find: Callable[[], LockHolder | None],
+    late: Callable[[LockHolder], BusyError],
+    *,
+    now: bool,
+    wait: float,
     clock: Clock | None = None,
-) -> LockHolder | None:  # fmt: skip
+) -> LockHolder | None:
     """Signal the process that ``find`` returns to end (``now``: twice), and wait until it is gone.
 
     Returns which process it was; None where ``find`` returned none. Raises ``late`` where it still runs after ``wait``
@@ -163,10 +167,13 @@ def start_in_background(root: Path, state_dir: Path, clock: Clock | None = None)
 
 
 def launch_command(
-    root: Path, arguments: Sequence[str], output: Path, find_ready: Callable[[subprocess.Popen[bytes]], _T | None],
+    root: Path,
+    arguments: Sequence[str],
+    output: Path,
+    find_ready: Callable[[subprocess.Popen[bytes]], _T | None],
     name: str,
     clock: Clock | None = None,
-) -> _T:  # fmt: skip
+) -> _T:
     """Start a command of this program in the background, and wait until it is ready.
 
     ``output``: the file for its output. ``find_ready`` returns None until the process is ready, then the result of this
@@ -175,9 +182,13 @@ def launch_command(
     clock = clock or SystemClock()
     with output.open("wb") as out:
         process = subprocess.Popen(
-            own_command("-C", str(root), *arguments), stdin=subprocess.DEVNULL, stdout=out,
-            stderr=subprocess.STDOUT, start_new_session=True, cwd=root,
-        )  # fmt: skip
+            own_command("-C", str(root), *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=root,
+        )
     until = clock.monotonic() + START_SECONDS
     while clock.monotonic() < until:
         exit_code = process.poll()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from cleared.changes.host import Host
+from cleared.git import Snapshot
 from cleared.service.actions import ServiceActions
 from cleared.triggers.service_log import ServiceLog
-from cleared.vcs import Snapshot
 
 
 class QuestionSettling:

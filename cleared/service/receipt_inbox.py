@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.receipts import list_inbox
 from cleared.changes.host import Host
-from cleared.ledger.receipts import list_inbox
-from cleared.terminal import count_noun
 from cleared.triggers.service_log import ServiceLog
 
 EVERY: Final = timedelta(minutes=1)
@@ -26,25 +26,37 @@ class ReceiptInbox:
         """Name → size and time of change, at the last look."""
         self._refused: dict[str, tuple[int, int]] = {}
         """The same of what could not be kept."""
+        self._tries_again = False
+        """Whether there was a commit since."""
 
     def handle_clock_set_back(self, now: datetime) -> None:
         """Look at once: what was planned would wait longer."""
         self.due_at = now
+
+    def notice_commit(self) -> None:
+        """Try again what was refused: a file that git brought may be in no commit any more."""
+        self._tries_again = bool(self._refused)
+        if self._tries_again:
+            self.due_at = None
 
     def keep_if_due(self, host: Host, now: datetime) -> None:
         """Keep what lies there. Raises what ``file_inbox`` raises."""
         if self.due_at is not None and now < self.due_at:
             return
         before, self._seen = self._seen, _describe_files(list_inbox(host.root))
-        if self._seen == self._refused:
+        if self._seen == self._refused and not self._tries_again:
             self.due_at = None
             return
         self.due_at = now + EVERY
         if self._seen != before:
             return
-        from cleared.decisions.receipt_filing import file_inbox  # only where there is something to keep
+        self._tries_again = False
+        from cleared.changes.decisions.receipt_filing import (  # only where there is something to keep
+            INBOX_ACTOR,
+            file_inbox,
+        )
 
-        result = file_inbox(host, by="receipts inbox")
+        result = file_inbox(host, by=INBOX_ACTOR)
         if result.filed:
             proposed = sum(each.proposed is not None for each in result.filed)
             about = f"; {count_noun(proposed, 'card')} to decide" if proposed else ""

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from cleared.clock import Clock, format_iso
-from cleared.errors import BusyError, ClearedError
-from cleared.notify.channels import NETWORK_SECONDS
-from cleared.notify.notifications import Notifier
-from cleared.notify.script_messages import ScriptMessages
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import BusyError, ClearedError
 from cleared.service.actions import ServiceActions
 from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
+from cleared.service.notify.channels import NETWORK_SECONDS
+from cleared.service.notify.notifications import Notifier
+from cleared.service.notify.script_messages import ScriptMessages
 from cleared.service.process_lock import ServiceStatus, find_running_service, hold_service_lock
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.file_watch import FolderWatcher
@@ -101,8 +101,12 @@ class ServedWorkspace:
     def _show_running(self, delivery: Delivery | None) -> None:
         running = None
         if delivery is not None:
-            running = {"agent": delivery.agent, "kind": delivery.event.kind, "key": delivery.event.key,
-                  "since": format_iso(self.service.now)}  # fmt: skip
+            running = {
+                "agent": delivery.agent,
+                "kind": delivery.event.kind,
+                "key": delivery.event.key,
+                "since": format_iso(self.service.now),
+            }
         self.status.update_fields(running=running)
 
     def _record_failure(self, run: str, agent: str, cause: str, at: datetime) -> None:
@@ -150,7 +154,7 @@ class ServedWorkspace:
 
 def serve_workspaces(
     roots: Sequence[Path], actions: Callable[[Path], ServiceActions], clock: Clock, say: Callable[[str], None]
-) -> None:  # fmt: skip
+) -> None:
     """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` returns the actions of a workspace's service.
 
     Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.

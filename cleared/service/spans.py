@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 from cleared.runs.attempt import Attempt
 from cleared.runs.outcome import RunResult
 
@@ -67,10 +67,14 @@ class SpanExporter:
 
         event = attempt.event
         about: dict[str, Any] = {
-            "cleared.run": result.run_id, "cleared.agent": result.agent, "cleared.status": result.status,
-            "cleared.event.kind": event["kind"], "cleared.event.id": event["id"], "cleared.calls": attempt.calls.total,
+            "cleared.run": result.run_id,
+            "cleared.agent": result.agent,
+            "cleared.status": result.status,
+            "cleared.event.kind": event["kind"],
+            "cleared.event.id": event["id"],
+            "cleared.calls": attempt.calls.total,
             "cleared.script": f"{attempt.script.file}@{attempt.script.blob}",
-        }  # fmt: skip
+        }
         if result.commits:
             about["cleared.commit"] = result.commits[0]
         run = self._tracer.start_span(
@@ -81,10 +85,15 @@ class SpanExporter:
         inside = trace.set_span_in_context(run)
         for call in islice(attempt.calls, MAX_CALL_SPANS):
             span = self._tracer.start_span(
-                call.name, context=inside, start_time=to_nanoseconds(call.started),
-                attributes={"code.filepath": call.place.file or "", "code.lineno": call.place.line or 0,
-                            "cleared.depth": call.depth},
-            )  # fmt: skip
+                call.name,
+                context=inside,
+                start_time=to_nanoseconds(call.started),
+                attributes={
+                    "code.filepath": call.place.file or "",
+                    "code.lineno": call.place.line or 0,
+                    "cleared.depth": call.depth,
+                },
+            )
             if call.error is not None:
                 span.set_status(trace.StatusCode.ERROR, host.redactor.redact_text(call.error)[:1_000])
             span.end(to_nanoseconds(call.started + call.duration))

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import BusyError, UsageError
+from cleared.base.terminal import count_noun
+from cleared.changes.backup.last_backup import read_safety
 from cleared.changes.book_sources import PreloadedSource
 from cleared.changes.host import Host
-from cleared.changes.lost_rows import REMEDY, find_lost_rows
 from cleared.changes.trace import TraceStore
-from cleared.clock import format_iso
-from cleared.errors import UsageError
-from cleared.light_dataclass import dataclass
-from cleared.notify.script_messages import ScriptMessages, messages_trouble
+from cleared.git import Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
 from cleared.service.agent_summaries import AgentSummary, list_summaries
+from cleared.service.notify.channels import find_missing
+from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.service.process_lock import find_running_service, read_service_status
 from cleared.service.waiting_cards import read_waiting_cards
-from cleared.terminal import count_noun
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
 from cleared.triggers.webhook_calls import count_waiting_calls
-from cleared.vcs import Snapshot, describe_lock_holder
 from cleared.workspace.lock import read_holder
 
 _RUNS_READ: Final = 1_000
@@ -47,23 +48,28 @@ def service_status(host: Host) -> dict[str, Any]:
     with host.open_for_reading() as repo:
         git = describe_lock_holder(repo)
         snapshot = Snapshot(repo, repo.read_head())
-        lost = find_lost_rows(host.layout, repo, snapshot)
+        lost = None
+        with suppress(BusyError):  # whoever is at work looks, too
+            lost = host.find_lost_rows(repo, snapshot, 0.0)
         waiting = read_waiting_cards(host, snapshot)
+        safety = read_safety(repo)
     trouble = [] if service else ["the service is not up (cleared up)"]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
         trouble.append(f"waiting until it is: {count_noun(calls, 'webhook call')}")
+    if safety.last is not None and safety.is_late(now):
+        trouble.append(f"no backup has what was committed since {safety.unsaved.oldest:%Y-%m-%d} (cleared backup)")
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:
-        trouble.append(f"nothing is run: {lost}. {REMEDY}")
+        trouble.append(f"nothing is run: {lost}. {lost.remedy}")
     if status.get("problem"):
         trouble.append(f"nothing is run: {status['problem']}")
     if host.policy is not None and host.policy.problem is not None:
         trouble.append(str(host.policy.problem))
     notifications = status.get("notifications") or {}
-    if notifications.get("last_error"):
-        trouble.append(f"notifications are not sent: {notifications['last_error']}")
+    if cause := find_missing(host.config.notifications) or notifications.get("last_error"):
+        trouble.append(f"notifications are not sent: {cause}")
     messages = ScriptMessages(host).status_data()
     trouble += messages_trouble(messages)
     for agent in agents:
@@ -91,6 +97,7 @@ def service_status(host: Host) -> dict[str, Any]:
         "cards": waiting.open_cards,
         "deliveries": {"waiting": counts.get("waiting", 0), "held": counts.get("held", 0)},
         "notifications": notifications,
+        "backup": safety.to_record(now),
         "messages": messages,
         "agents": agents,
         "trouble": trouble,
@@ -152,14 +159,22 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
         error = latest["error"] if latest else None
         rows.append(
             {
-                "name": agent.name, "trigger": list(agent.triggers), "on": list(agent.starts_on),
-                "state": agent.state, "why": agent.why, "next_due": agent.next_due,
+                "name": agent.name,
+                "trigger": list(agent.triggers),
+                "on": list(agent.starts_on),
+                "state": agent.state,
+                "why": agent.why,
+                "next_due": agent.next_due,
                 "last_run": {
-                    "run_id": latest["id"], "status": latest["status"], "at": latest["started_at"],
+                    "run_id": latest["id"],
+                    "status": latest["status"],
+                    "at": latest["started_at"],
                     "error": error["message"] if isinstance(error, dict) else error,
-                } if latest else None,
+                }
+                if latest
+                else None,
             }
-        )  # fmt: skip
+        )
     return rows
 
 
@@ -197,7 +212,13 @@ def _list_due_times(host: Host, days: float, agent: str | None, of_each: int) ->
                 break
             at = due
             rows.append(
-                {"agent": name, "utc": format_iso(due), "local": due.astimezone(zone).isoformat(timespec="seconds"),
-                 "timezone": times.timezone, "schedule": times.expression, "state": agent_state.state}
-            )  # fmt: skip
+                {
+                    "agent": name,
+                    "utc": format_iso(due),
+                    "local": due.astimezone(zone).isoformat(timespec="seconds"),
+                    "timezone": times.timezone,
+                    "schedule": times.expression,
+                    "state": agent_state.state,
+                }
+            )
     return sorted(rows, key=lambda row: (row["utc"], row["agent"]))

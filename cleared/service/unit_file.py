@@ -10,11 +10,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared.errors import WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import WorkspaceError
 
 STOP_SECONDS: Final = 90
 """How long a run that is under way may take to end before it is ended, at least."""

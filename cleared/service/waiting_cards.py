@@ -1,6 +1,6 @@
 """How many cards wait, as the status says it: kept between commands, as a long queue takes long to read.
 
-The file is sealed (``books_index.sealed_files``), and says of which queue it is, by the id that git gives its folder.
+The file is sealed (``workspace.sealed_files``), and says of which queue it is, by the id that git gives its folder.
 """
 
 from __future__ import annotations
@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
-from cleared.books_index.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.vcs import Snapshot
+from cleared.git import Snapshot
+from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 
 FEWEST: Final = 100
 """Fewer cards are read in less time than a file is looked after."""

@@ -30,9 +30,11 @@ class WorkspaceActions:
     """
 
     def __init__(
-        self, root: Path, open_workspace: Callable[[Path], Host],
+        self,
+        root: Path,
+        open_workspace: Callable[[Path], Host],
         on_ended: Callable[[Attempt, RunResult], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.root, self._open_workspace, self._on_ended = root, open_workspace, on_ended
         self._sandbox: tuple[tuple[str, str], AbstractContextManager[Executor], Executor] | None = None
         """The settings that the sandbox was started with, the sandbox's context manager, and the sandbox."""

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from cleared.base.errors import ClearedError, Interrupted
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, Interrupted
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.service.question_settling import QuestionSettling
@@ -175,6 +175,7 @@ class WorkspaceService:
         self.events.add_committed_events(view, now)
         view.inbox.release_held(now)
         self._questions.notice_commit(self.host, snapshot, now)
+        self._receipts.notice_commit()
         if self._cleaned_at is None or now - self._cleaned_at > _CLEANUP_EVERY:
             self._cleaned_at = now
             view.inbox.remove_obsolete(now, view.triggers.listeners)

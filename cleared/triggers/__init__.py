@@ -1,1 +1,4 @@
-"""What starts runs by itself: schedules, files, events; and the service that waits for them."""
+"""What starts runs by itself: schedules, files, events, webhooks.
+
+It imports ``gate`` and below. Begin with ``event_source`` and ``pending_deliveries``.
+"""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
 from cleared.changes.host import Host
-from cleared.light_dataclass import dataclass
+from cleared.git import Snapshot
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.triggers.schedule import Schedule
-from cleared.vcs import Snapshot
 
 _DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!""))*"""[ \t]*(?:\r?\n|$)')
 

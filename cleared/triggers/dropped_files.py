@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Final
 
+from cleared.base.errors import ClearedError, PolicyError
+from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.emitted_events import files_handled_by
 from cleared.changes.host import Host
-from cleared.decisions.grown_files import return_grown_files
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
+from cleared.git import describe_lock_holder
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import FILE_WATCH
 from cleared.triggers import service_notices
@@ -20,6 +22,10 @@ from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import StepTimes
 from cleared.triggers.watched_folder import CompleteFile, WatchedFolder
 from cleared.triggers.workspace_view import WorkspaceView
+from cleared.workspace.brought_files import refuse_brought
+
+_WHILE_GIT_WRITES: Final = timedelta(seconds=1)
+"""After what time to look again where git writes files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class DroppedFiles:
         """Agents whose folders were scanned before. At the first scan a file may have been there for long."""
         self._problem = ""
         """What kept imported files from being checked for changes, the last time."""
+        self._brought: frozenset[str] = frozenset()
+        """The new files that git brought, at the last scan: a card says so of each."""
 
     def set_agents(self, view: WorkspaceView, now: datetime) -> None:
         """Scan the folders of these agents from now on."""
@@ -59,9 +67,11 @@ class DroppedFiles:
                 continue
             earlier = before.get(listener.name)
             paths = listener.watched_paths
-            folder = earlier.folder if earlier and earlier.listener.watched_paths == paths else WatchedFolder(
-                self.root, paths, limits.settle_seconds, view.host.clock, max_bytes=limits.max_bytes
-            )  # fmt: skip
+            folder = (
+                earlier.folder
+                if earlier and earlier.listener.watched_paths == paths
+                else WatchedFolder(self.root, paths, limits.settle_seconds, view.host.clock, max_bytes=limits.max_bytes)
+            )
             self._folders[listener.name] = _WatchedAgent(listener, folder)
         self.look_at = now
 
@@ -75,6 +85,7 @@ class DroppedFiles:
         self._missing.clear()
         self._copies.clear()
         self._scanned.clear()
+        self._brought = frozenset()
 
     def handle_clock_set_back(self, now: datetime) -> None:
         self.look_at = min(self.look_at, now)
@@ -94,9 +105,14 @@ class DroppedFiles:
             self.look_at = now
         if now < self.look_at:
             return
+        if describe_lock_holder(view.repo) is not None:  # the commit of what git writes at the moment is not known yet
+            self.look_at = now + _WHILE_GIT_WRITES
+            self._not_before = clock.monotonic() + _WHILE_GIT_WRITES.total_seconds()
+            return
         self.hinted = False
         began = clock.monotonic()
         waits = self._restore_grown_files(host)
+        brought: dict[str, PolicyError] = {}
         for watched in self._folders.values():
             scan = watched.folder.scan_files()
             for problem in scan.problems:
@@ -109,13 +125,23 @@ class DroppedFiles:
             if any(not file.path.startswith(drop_folder) for file in scan.ready):
                 recorded = files_handled_by(view.snapshot.read_file(host.layout.imported_files), name)
             version = view.agent_version(name)
-            agent_files = _AgentFiles(self, host, view.inbox, watched.listener, version, recorded, now)
-            agent_files.deliver_new_files(list(scan.ready))
+            agent_files = _AgentFiles(self, view, watched.listener, version, recorded, now)
+            brought |= agent_files.deliver_new_files(list(scan.ready))
+        self._report_brought(host, brought)
         view.inbox.release_held(now)  # a held delivery may wait for a key to be trusted, which nothing announces
         self.look_at = now + timedelta(seconds=min([host.config.triggers.scan_seconds, *waits]))
         # Thousands of files being written give thousands of hints: the service must not only scan.
         ended = clock.monotonic()
         self._not_before = ended + max(0.02, 4 * (ended - began))
+
+    def _report_brought(self, host: Host, brought: dict[str, PolicyError]) -> None:
+        """Have cards say which files git brought, once each."""
+        new = {path: error for path, error in brought.items() if path not in self._brought}
+        self._brought = frozenset(brought)
+        if new:
+            for path, error in new.items():
+                self.log("file.held", f"{path} starts nothing: {error.message}", level="warning", file=path)
+            service_notices.report_brought_files(host, new)
 
     def _restore_grown_files(self, host: Host) -> list[float]:
         """Put what was added to imported files back into the drop folder. Returns in how many seconds to look again;
@@ -135,8 +161,7 @@ class _AgentFiles:
     """One agent's complete files at one moment."""
 
     owner: DroppedFiles
-    host: Host
-    inbox: Inbox
+    view: WorkspaceView
     listener: TriggeredAgent
     version: str
     """Of the agent and its settings: where it changes, a file in the drop folder that the agent could do nothing with
@@ -145,16 +170,28 @@ class _AgentFiles:
     """SHA-256 → path of the files outside of the drop folder that the agent has handled, by the history."""
     now: datetime
 
-    def deliver_new_files(self, ready: list[CompleteFile]) -> None:
-        """Add one delivery for the files that are new to the agent, and report copies of files that it has handled."""
+    @property
+    def host(self) -> Host:
+        return self.view.host
+
+    @property
+    def inbox(self) -> Inbox:
+        return self.view.inbox
+
+    def deliver_new_files(self, ready: list[CompleteFile]) -> dict[str, PolicyError]:
+        """Add one delivery for the files that are new to the agent, and report copies of files that it has handled.
+
+        Returns the new files that git brought, path → why they start nothing.
+        """
         name, root = self.listener.name, self.owner.root
+        brought: dict[str, PolicyError] = {}
         handled = self.inbox.handled_files(name)
         present = {file.sha256 for file in ready}
         gone = self._confirm_missing(
             {sha for sha, (path, _) in handled.items() if sha not in present and not (root / path).exists()}
         )
         if not ready and not gone:
-            return
+            return brought
         waiting = self.inbox.deliveries_of(name)
         pending = {sha for d in waiting for _, sha in d.event.files}
         new: list[tuple[str, str]] = []
@@ -172,7 +209,11 @@ class _AgentFiles:
             ):
                 continue
             if earlier is None or (in_drop_folder and handled_version != self.version):
-                new.append((path, digest))
+                try:
+                    refuse_brought(path, path.rpartition("/")[2], self.view.snapshot.has_file)
+                    new.append((path, digest))
+                except PolicyError as error:
+                    brought[path] = error
             elif earlier != path and (root / earlier).exists():
                 duplicates.append((path, digest, earlier))  # the earlier file is still there
             else:
@@ -193,6 +234,7 @@ class _AgentFiles:
                     self.inbox.drop_delivery(last)  # its run has not begun: one run handles all files
                     new = sorted({*new, *last.event.files})
                 self.inbox.add_delivery(name, make_file_event(self.listener, new, self.now), self.now)
+        return brought
 
     def _confirm_missing(self, missing: set[str]) -> list[str]:
         """The digests of files that have been missing for longer than a rename takes."""

@@ -1,4 +1,5 @@
-"""Jobs of the workspace's own loop that have ended. Each is one event, made from its result file.
+"""Jobs of the workspace's own loop that have ended. Each is one event, made from its result file, if a loop of this
+machine has signed that.
 
 The folder of results is only looked at while some agent listens to these events.
 """
@@ -7,17 +8,20 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, PolicyError, UsageError, WorkspaceError
+from cleared.git import history
 from cleared.jobs import file_schemas
+from cleared.jobs.job_results import read_signed_result
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobResult, LoopState
 from cleared.jobs.runtime_directory import RuntimeDirectory, check_job_id, own_runtime
-from cleared.light_dataclass import dataclass
+from cleared.jobs.signing import JobSigner
 from cleared.primitives.loop_jobs import describe_job
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT
@@ -26,7 +30,6 @@ from cleared.triggers.event_stream import JOB_FINISHED, MAX_EVENT_AGE, RecordedE
 from cleared.triggers.pending_deliveries import Inbox
 from cleared.triggers.requested_jobs import event_depth_after
 from cleared.triggers.service_log import ServiceLog
-from cleared.vcs import history
 
 CURSOR_KEY: Final = "jobs"
 """In the inbox: the folder that was looked at, and the jobs whose results had been seen in it."""
@@ -95,18 +98,17 @@ class EndedJobs:
         events, unreadable = [], set()
         for name in sorted(ended - (seen or set())):
             try:
-                result: JobResult = file_schemas.read_record(
-                    "result", runtime.result_path(name), shown=f"jobs/{name}{_RESULT_SUFFIX}"
-                )
+                by = _read_requester(runtime, name)
+                result = read_signed_result(runtime, JobSigner(runtime.folder), name, by)
             except file_schemas.DamagedFile as error:
                 self.log("jobs.problem", f"the end of {name} is told to nobody: {error}", level="warning")
             except WorkspaceError:
                 unreadable.add(name)  # gone by now, or to be read at another time
             else:
-                if result["job_id"] == name and (seen is not None or _is_recent(result, state, now)):
-                    events.append(_make_event(host, runtime, state, result))
+                if seen is not None or _is_recent(result, state, now):
+                    events.append(_make_event(host, state, result, by))
         events.sort(key=lambda each: (each.event.payload["ended_at"], each.event.payload["job_id"]))
-        cursor = json.dumps([str(runtime.folder), sorted(ended - unreadable)])
+        cursor = json.dumps([runtime.display_path(runtime.folder), sorted(ended - unreadable)])
         return EndedJobsScan(events, cursor, is_first=seen is None)
 
 
@@ -124,8 +126,7 @@ def find_job_requester(host: Host, key: str) -> str:
         return ""
 
 
-def _make_event(host: Host, runtime: RuntimeDirectory, state: LoopState, result: JobResult) -> RecordedEvent:
-    by = _read_requester(runtime, result["job_id"])
+def _make_event(host: Host, state: LoopState, result: JobResult, by: str) -> RecordedEvent:
     key = f"{state['instance']}/{result['job_id']}"
     event = Event(EVENT.name, JOB_FINISHED, describe_job(result), key, event_depth_after(host, by))
     return RecordedEvent(event, "", by.removeprefix("run:"))
@@ -167,6 +168,6 @@ def _read_seen_jobs(inbox: Inbox, runtime: RuntimeDirectory) -> set[str] | None:
     """The jobs whose results were seen in this folder; None where it was not scanned before."""
     try:
         folder, names = json.loads(inbox.read_cursor(CURSOR_KEY) or "null")
-        return set(names) if folder == str(runtime.folder) else None
+        return set(names) if folder == runtime.display_path(runtime.folder) else None
     except (ValueError, TypeError):
         return None

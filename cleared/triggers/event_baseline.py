@@ -6,18 +6,22 @@ from collections.abc import Callable, Collection
 
 from cleared.changes.consumed_events import attempted_keys
 from cleared.changes.host import Host
+from cleared.git import Repository, Snapshot, history
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.event_stream import RecordedEvent
-from cleared.vcs import Repository, Snapshot, history
 
 WantedDeliveries = set[tuple[str, str | None]]
 """Pairs of an agent and the key of an event to deliver to it."""
 
 
 def select_undelivered(
-    host: Host, repo: Repository, snapshot: Snapshot, triggers: TriggerIndex, events: Collection[RecordedEvent],
+    host: Host,
+    repo: Repository,
+    snapshot: Snapshot,
+    triggers: TriggerIndex,
+    events: Collection[RecordedEvent],
     since_script: Callable[[Host, TriggeredAgent, list[RecordedEvent]], list[RecordedEvent]],
-) -> WantedDeliveries:  # fmt: skip
+) -> WantedDeliveries:
     """Choose from ``events`` (oldest first) what each agent has not had: those after the last event that it had a run
     for. An agent without any such run gets those that ``since_script`` chooses: the ones since its script was last
     changed."""

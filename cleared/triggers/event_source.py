@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from cleared.git import Snapshot
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers import service_notices
 from cleared.triggers.ended_jobs import CURSOR_KEY as JOBS_CURSOR
@@ -14,7 +15,6 @@ from cleared.triggers.pending_deliveries import COMMITS_CURSOR
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import StepTimes
 from cleared.triggers.workspace_view import WorkspaceView
-from cleared.vcs import Snapshot
 
 
 class EventSource:
@@ -69,9 +69,14 @@ class EventSource:
         self._add_deliveries(view, events, wanted, now, COMMITS_CURSOR, head)
 
     def _add_deliveries(
-        self, view: WorkspaceView, events: list[RecordedEvent], wanted: WantedDeliveries | None, now: datetime,
-        cursor_key: str, cursor: str,
-    ) -> None:  # fmt: skip
+        self,
+        view: WorkspaceView,
+        events: list[RecordedEvent],
+        wanted: WantedDeliveries | None,
+        now: datetime,
+        cursor_key: str,
+        cursor: str,
+    ) -> None:
         """Add a delivery for each event and each agent that listens to it, and move the cursor, in one transaction.
 
         Only the ``wanted`` ones, if that is given. Events at the end of too long a chain are not delivered.
@@ -88,14 +93,23 @@ class EventSource:
                     if wanted is not None and (listener.name, recorded.event.key) not in wanted:
                         continue
                     if listener.header.overlap == "skip" and view.inbox.has_deliveries(listener.name):
-                        self.log("event.skipped", f"{listener.name}: skipped {recorded.event.name}, it is busy still",
-                                 agent=listener.name, key=recorded.event.key)  # fmt: skip
+                        self.log(
+                            "event.skipped",
+                            f"{listener.name}: skipped {recorded.event.name}, it is busy still",
+                            agent=listener.name,
+                            key=recorded.event.key,
+                        )
                         continue
                     view.inbox.add_delivery(listener.name, recorded.event, now)
             view.inbox.set_cursor(cursor_key, cursor)
 
     def _report_cycle(self, view: WorkspaceView, recorded: RecordedEvent) -> None:
         names = [listener.name for listener in view.triggers.agents_for_event(recorded.event.name)]
-        self.log("event.cycle", f"{', '.join(names)}: not started for {recorded.event.name}, the chain of events that "
-                 "leads to it is too long", level="warning", key=recorded.event.key)  # fmt: skip
+        self.log(
+            "event.cycle",
+            f"{', '.join(names)}: not started for {recorded.event.name}, the chain of events that "
+            "leads to it is too long",
+            level="warning",
+            key=recorded.event.key,
+        )
         service_notices.report_event_cycle(view.host, names, recorded)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 
-from cleared.approvals.keys import run_public_key
+from cleared.base.clock import format_iso
+from cleared.base.errors import WorkspaceError
+from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.cards import queue_files
 from cleared.changes.attestation import (
     Attestation,
     added_lines,
     digest_data,
-    import_data,
     list_shards,
     parse_attestation,
     settlement_digest,
@@ -23,14 +25,11 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import FAILED, trailer_number
 from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_events
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import WorkspaceError
-from cleared.ledger.bank_lines import parse_imports
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot, find_clone_id, read_recent_commits
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT
-from cleared.vcs import Repository, Snapshot, find_clone_id, read_recent_commits
+from cleared.trust.keys import run_public_key
 
 RUN_SUCCEEDED, RUN_FAILED, PROPOSAL_APPROVED, CARD_RESOLVED, IMPORT_NEW, JOB_FINISHED = BUILT_IN_EVENTS
 MAX_EVENT_AGE: Final = timedelta(days=7)
@@ -111,7 +110,7 @@ def _list_commits(host: Host, repo: Repository, head: str, cursor: str | None) -
     """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
     commits = read_recent_commits(repo, head, cursor) if cursor else None
     if commits is None:
-        from cleared.vcs import history
+        from cleared.git import history
 
         paths = list(list_shards(host.layout, Snapshot(repo, head)))
         with suppress(WorkspaceError):
@@ -147,7 +146,7 @@ def _events_of_commit(
             CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _read_resolved_cards(host, after, attestation)}
         )
     if attestation.statement.get("imports") and wanted(IMPORT_NEW):
-        files = import_data(
+        files = describe_imports(
             [r for r in parse_imports(after.read_file(host.layout.imports), host.layout.imports) if r.run == by]
         )
         if digest_data(files) == attestation.statement["imports"]:
@@ -173,5 +172,6 @@ def _read_resolved_cards(host: Host, after: Snapshot, attestation: Attestation) 
     settled = [(cards[name], digest) for name, digest in attestation.statement["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
-        for card, digest in settled if settlement_digest(card.resolved_by or "", card.resolution or "") == digest
-    ]  # fmt: skip
+        for card, digest in settled
+        if settlement_digest(card.resolved_by or "", card.resolution or "") == digest
+    ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cleared.approvals.person_only import refuse_in_job
+from cleared.base.errors import PrimitiveError, UsageError
 from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host, current_user
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.errors import PrimitiveError, UsageError
 from cleared.primitives.ctx import emit_event
+from cleared.trust.person_only import refuse_in_job
 
 
 def submit_event(host: Host, name: str, payload: Any) -> str:

@@ -11,11 +11,11 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import describe_os_error
+from cleared.base.safe_files import describe_os_error
 from cleared.workspace.drop_names import escape_name
 
 if TYPE_CHECKING:
@@ -29,9 +29,17 @@ _FALLBACK_NOTE: Final = "It is looked at every triggers.scan_seconds instead"
 _LIMIT_NAMES: Final = {errno.ENOSPC: "max_user_watches", errno.EMFILE: "max_user_instances"}
 # What can mean new content. Opening, reading and closing after reading cannot: a scan does that itself.
 _EVENT_CLASSES: Final = (
-    "FileCreatedEvent", "FileModifiedEvent", "FileAttribEvent", "FileMovedEvent", "FileClosedEvent",
-    "FileDeletedEvent", "DirCreatedEvent", "DirAttribEvent", "DirMovedEvent", "DirDeletedEvent",
-)  # fmt: skip
+    "FileCreatedEvent",
+    "FileModifiedEvent",
+    "FileAttribEvent",
+    "FileMovedEvent",
+    "FileClosedEvent",
+    "FileDeletedEvent",
+    "DirCreatedEvent",
+    "DirAttribEvent",
+    "DirMovedEvent",
+    "DirDeletedEvent",
+)
 
 _WatchKey = tuple[str, bool]
 """What the system watches: a directory, and whether all beneath it too."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from cleared.base.errors import UsageError
 from cleared.cards.kinds import FAILED_RUN, QUESTION
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
-from cleared.errors import UsageError
 from cleared.runs.attempt import Event
 from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
@@ -17,9 +17,13 @@ from cleared.sandbox.trigger_kinds import kinds_of
 
 
 def run_now(
-    host: Host, name: str, *, dry_run: bool = False, event: Event | None = None,
+    host: Host,
+    name: str,
+    *,
+    dry_run: bool = False,
+    event: Event | None = None,
     texts: Mapping[str, bytes | None] | None = None,
-) -> RunResult:  # fmt: skip
+) -> RunResult:
     """Run an agent (see ``runs.execution.run_agent``).
 
     A dry run takes the working copy, or ``texts`` over what is approved. What is not approved must pass the static
@@ -64,12 +68,12 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     Raises ``UsageError`` where the card is not of such a run of this agent, ``Held`` or ``PolicyError`` where nothing
     proves what the card says, and what a run raises.
     """
-    from cleared.approvals.person_only import refuse_in_job
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
     from cleared.queries import open_committed_books
     from cleared.runs.failed_runs import read_card_event
     from cleared.runs.suspended_runs import ask_again
+    from cleared.trust.person_only import refuse_in_job
 
     if believed:
         refuse_in_job()
@@ -82,9 +86,7 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     try:
         if not is_question:
             return run_now(host, name, event=event)
-        return run_agent(
-            host, name, again=lambda questions: ask_again(questions, card.id, name, believed=believed)
-        )  # fmt: skip
+        return run_agent(host, name, again=lambda questions: ask_again(questions, card.id, name, believed=believed))
     except AlreadyRun:
         settle = f"queue reject {card.id} --reason …" if is_question else f"queue answer {card.id} seen"
         raise UsageError(

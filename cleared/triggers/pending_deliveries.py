@@ -10,12 +10,12 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import ClearedError
 from cleared.runs.attempt import Event, parse_event
 from cleared.workspace.database import connect_to_read, connect_to_write
 
@@ -115,9 +115,15 @@ class Inbox:
     # --- deliveries --------------------------------------------------------------------------------------------
 
     def add_delivery(
-        self, agent: str, event: Event, now: datetime, *, not_before: datetime | None = None, failures: int = 0,
+        self,
+        agent: str,
+        event: Event,
+        now: datetime,
+        *,
+        not_before: datetime | None = None,
+        failures: int = 0,
         why: str = "",
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Take an event in for an agent; False where it waits already, or was dealt with."""
         assert event.key is not None
         if self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, event.key)).fetchone():
@@ -125,9 +131,16 @@ class Inbox:
         inserted = self._db.execute(
             "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why)"
             " VALUES (?,?,?,?,?,?,?)",
-            (agent, event.key, json.dumps(event.to_record(), default=str), now.timestamp(),
-             (not_before or now).timestamp(), failures, why),
-        )  # fmt: skip
+            (
+                agent,
+                event.key,
+                json.dumps(event.to_record(), default=str),
+                now.timestamp(),
+                (not_before or now).timestamp(),
+                failures,
+                why,
+            ),
+        )
         return inserted.rowcount == 1
 
     def was_settled(self, agent: str, key: str) -> bool:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from cleared.changes.consumed_events import event_depth
 from cleared.changes.host import Host
-from cleared.light_dataclass import dataclass
+from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.triggers.event_stream import read_events_since
-from cleared.vcs import Repository, Snapshot
 
 _RUN: Final = "run:"
 

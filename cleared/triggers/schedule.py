@@ -11,6 +11,7 @@ import sys
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
@@ -18,8 +19,7 @@ from itertools import islice
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
-from cleared.errors import UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import UsageError
 from cleared.sandbox import header_values
 
 MAX_TIMES = 10_000

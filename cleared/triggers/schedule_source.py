@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from cleared.base.clock import format_iso
 from cleared.changes.consumed_events import latest_keys
-from cleared.clock import format_iso
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import SCHEDULE
 from cleared.triggers.agent_triggers import TriggeredAgent
@@ -73,8 +73,12 @@ class ScheduleSource:
                 self._add_deliveries(view, listener, due.times, times)
                 view.inbox.set_schedule_marks([(name, due.mark)])
             if due.missed:
-                self.log("schedule.missed", f"{name}: {due.missed} times were missed and are not made up for",
-                         agent=name, missed=due.missed)  # fmt: skip
+                self.log(
+                    "schedule.missed",
+                    f"{name}: {due.missed} times were missed and are not made up for",
+                    agent=name,
+                    missed=due.missed,
+                )
             following = listener.schedule.next_after(due.mark)
             if following is not None:
                 heapq.heappush(self._next_times, (following, name))

@@ -9,9 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.clock import Clock
-from cleared.config.secrets import Redactor
-from cleared.safe_files import append_rotated
+from cleared.base.clock import Clock
+from cleared.base.safe_files import append_rotated
+from cleared.workspace.settings.secrets import Redactor
 
 FILE_NAME: Final = "service.log"
 MAX_BYTES: Final = 2 << 20
@@ -31,8 +31,11 @@ class ServiceLog:
     def __call__(self, what: str, text: str = "", *, level: str = "info", **fields: Any) -> None:
         """Write that ``what`` (a stable name such as ``run.succeeded``) happened; ``text`` is for people."""
         clean = self.redactor.redact_text
-        row = {"at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"), "level": level,
-               "what": what}  # fmt: skip
+        row = {
+            "at": self._clock.now().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": level,
+            "what": what,
+        }
         row |= {k: clean(v)[:_MAX_TEXT_LENGTH] if isinstance(v, str) else v for k, v in fields.items() if v is not None}
         if text:
             row["text"] = clean(text)[:_MAX_TEXT_LENGTH]

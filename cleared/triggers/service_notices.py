@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
+from cleared.base.safe_files import read_stable
 from cleared.cards.card import card_id
-from cleared.cards.kinds import DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, SET_ASIDE
+from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RUN, SET_ASIDE
+from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.errors import ClearedError
+from cleared.git import LocalMove, Snapshot, history
 from cleared.runs.attempt import Event
 from cleared.runs.failed_runs import retry_details
-from cleared.safe_files import read_stable
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.ended_jobs import find_job_requester
 from cleared.triggers.event_stream import JOB_FINISHED, RecordedEvent
-from cleared.vcs import LocalMove, Snapshot, history
 from cleared.workspace.drop_names import FAILED_FOLDER
 
 
@@ -30,20 +32,31 @@ def report_event_cycle(host: Host, agents: list[str], recorded: RecordedEvent) -
     chain = [*_trace_chain(host, recorded), f"{recorded.event.name} → {', '.join(agents)}"]
     title = f"A chain of events was stopped after {recorded.event.depth - 1}: {_shortest_cycle(chain)}"
     _add_card(
-        host, EVENT_CYCLE.name, (recorded.event.name, *agents, recorded.made_by), title[:300], chain=chain,
-        event=recorded.event.name, event_key=recorded.event.key, agents=agents,
+        host,
+        EVENT_CYCLE.name,
+        (recorded.event.name, *agents, recorded.made_by),
+        title[:300],
+        chain=chain,
+        event=recorded.event.name,
+        event_key=recorded.event.key,
+        agents=agents,
         remedy="Let one of these agents not emit what starts the other. triggers.max_depth in config.yaml says how "
         "long a chain may be.",
-    )  # fmt: skip
+    )
 
 
 def report_event_rate(host: Host, agent: str, event: str, most: int, hour: str) -> None:
     """Events start an agent too often: a card, one for each hour."""
     _add_card(
-        host, EVENT_CYCLE.name, (agent, hour), f"{agent}: events started it {most} times within an hour; more wait",
-        event=event, agents=[agent], chain=[f"{event} → {agent}"],
+        host,
+        EVENT_CYCLE.name,
+        (agent, hour),
+        f"{agent}: events started it {most} times within an hour; more wait",
+        event=event,
+        agents=[agent],
+        chain=[f"{event} → {agent}"],
         remedy="If it is meant, raise triggers.max_event_runs in config.yaml; else let less be emitted.",
-    )  # fmt: skip
+    )
 
 
 def report_duplicate_file(host: Host, agent: str, path: str, digest: str, earlier: str) -> None:
@@ -52,14 +65,45 @@ def report_duplicate_file(host: Host, agent: str, path: str, digest: str, earlie
     _add_card(host, DUPLICATE_FILE.name, (digest, path, agent), title[:300], file=path, earlier=earlier, sha256=digest)
 
 
+def report_brought_files(host: Host, brought: Mapping[str, ClearedError]) -> None:
+    """Files of watched folders that git brought: a card for those of a folder, unless an open one names them."""
+
+    def make_decision(decision_context: DecisionContext) -> Decision | None:
+        context, folders = decision_context.context, dict[str, dict[str, ClearedError]]()
+        context.agent = RESOLVED_BY
+        named = {
+            path for card in context.cards.open_cards() if card.kind == BAD_FILE.name for path in list_card_files(card)
+        }
+        for path, error in brought.items():
+            drop = f"{host.layout.import_dir}/"
+            folder = host.layout.import_dir if path.startswith(drop) else path.rpartition("/")[0]
+            if path not in named:
+                folders.setdefault(folder, {})[path.removeprefix(f"{folder}/")] = error
+        for folder, errors in folders.items():
+            fate = "imported" if folder == host.layout.import_dir else "taken"
+            most = host.config.import_.max_bytes
+            stage_refusals(errors, host.root / folder, folder, most, context.stage_card, fate)
+        if not context.cards.added:
+            return None
+        return Decision(commit_messages.cards_opened([card.title for card in context.cards.added.values()]))
+
+    commit_decision(host, f"service: {BAD_FILE.name}", make_decision, by=RESOLVED_BY, collects=[])
+
+
 def report_crash(host: Host, agent: str, event: Event, why: str) -> None:
     """A run killed the whole process, so this card is the only report of it."""
     key = ("died", agent, event.key or "")
     about = retry_details(event.to_record(), agent, card_id(FAILED_RUN.name, *key))
     _add_card(
-        host, FAILED_RUN.name, key, f"{agent} failed: {why}"[:300], about=agent, cause=why,
-        not_done="nothing of it was kept", **about,
-    )  # fmt: skip
+        host,
+        FAILED_RUN.name,
+        key,
+        f"{agent} failed: {why}"[:300],
+        about=agent,
+        cause=why,
+        not_done="nothing of it was kept",
+        **about,
+    )
 
 
 def _add_card(
@@ -107,11 +151,18 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
         title = f"{path} made {agent} fail{where}: {cause.splitlines()[0] if cause else 'no cause is known'}"
         decision_context.context.agent = agent
         decision_context.context.stage_card(
-            SET_ASIDE.name, (agent, path, digest, decision_context.context.run_id), title[:300],
-            file=target[0] if target else path, cause=cause[:4_000], runs=times, agents=[agent], sha256=digest,
-            remedy=f"When the cause is gone, move it back to {drop}." if target
+            SET_ASIDE.name,
+            (agent, path, digest, decision_context.context.run_id),
+            title[:300],
+            file=target[0] if target else path,
+            cause=cause[:4_000],
+            runs=times,
+            agents=[agent],
+            sha256=digest,
+            remedy=f"When the cause is gone, move it back to {drop}."
+            if target
             else f"Change {agent}, or the file, to have it tried again.",
-        )  # fmt: skip
+        )
         for card in decision_context.context.cards.open_cards():  # the new card says it now
             if card.kind == FAILED_RUN.name and card.agent == agent and digest in (card.details.get("files") or ()):
                 decision_context.context.cards.resolve_card(

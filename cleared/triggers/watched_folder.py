@@ -13,12 +13,12 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared.clock import Clock
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import describe_os_error
+from cleared.base.clock import Clock
+from cleared.base.safe_files import describe_os_error
 from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, escape_name, is_ready_name
 from cleared.workspace.location import Layout
 

@@ -10,13 +10,12 @@ import json
 import sqlite3
 import threading
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cleared.errors import BusyError, ClearedError, WorkspaceError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.workspace.database import connect_to_read, connect_to_write
 from cleared.workspace.git_directory import find_git_folders
 
@@ -159,18 +158,25 @@ class WebhookCalls:
     def find_state(self, agent: str, call_id: str) -> CallState | None:
         """What became of a call; None where it is not known."""
         with self._writing:
-            row = self._connect().execute(
-                "SELECT settled, result FROM calls WHERE agent=? AND id=?", (agent, call_id)
-            ).fetchone()  # fmt: skip
+            row = (
+                self._connect()
+                .execute("SELECT settled, result FROM calls WHERE agent=? AND id=?", (agent, call_id))
+                .fetchone()
+            )
         return CallState(row[0] is not None, json.loads(row[1]) if row[1] else None) if row else None
 
     def list_waiting(self, after: int, most: int) -> list[tuple[int, WebhookCall]]:
         """The calls whose runs have not ended, with their numbers, oldest first, from the number after ``after`` on."""
         with self._writing:
-            rows = self._connect().execute(
-                "SELECT number, agent, id, body, received FROM calls WHERE settled IS NULL AND number>?"
-                " ORDER BY number LIMIT ?", (after, most),
-            ).fetchall()  # fmt: skip
+            rows = (
+                self._connect()
+                .execute(
+                    "SELECT number, agent, id, body, received FROM calls WHERE settled IS NULL AND number>?"
+                    " ORDER BY number LIMIT ?",
+                    (after, most),
+                )
+                .fetchall()
+            )
         return [(row[0], WebhookCall(row[1], row[2], row[3], _from_timestamp(row[4]))) for row in rows]
 
     def record_result(self, agent: str, key: str, result: dict[str, Any]) -> None:
@@ -184,8 +190,10 @@ class WebhookCalls:
         """Nothing more will come of the call with this event key. Its body is forgotten."""
         self._update(
             "UPDATE calls SET settled=?, body='' WHERE agent=? AND id=? AND settled IS NULL",
-            now.timestamp(), agent, _call_id(key),
-        )  # fmt: skip
+            now.timestamp(),
+            agent,
+            _call_id(key),
+        )
 
     def remove_old(self, now: datetime) -> None:
         """Forget calls that were settled long ago."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
+from cleared.git import Repository, Snapshot
 from cleared.triggers.agent_triggers import TriggerIndex
 from cleared.triggers.pending_deliveries import Inbox
-from cleared.vcs import Repository, Snapshot
 
 
 class WorkspaceView:

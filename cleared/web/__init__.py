@@ -1,1 +1,4 @@
-"""The page: decide, look into anything, in a browser. Needs the packages of ``[web]``."""
+"""The page: decide, look into anything, in a browser; webhooks and the HTTP API. Needs the packages of ``[web]``.
+
+It imports ``api`` and below. Begin with ``application``.
+"""

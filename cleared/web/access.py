@@ -10,10 +10,8 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
-from typing import Final
-
-from cleared.light_dataclass import dataclass
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 CODE_SECONDS: Final = 600.0
 """How long a code can be used."""
@@ -26,6 +24,14 @@ _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 """Letters and digits that are not taken for one another."""
 
 
+class Said(NamedTuple):
+    """Something that is said on the next page. ``act``: the id of the act that it tells of, for an undo button."""
+
+    text: str
+    ok: bool = True
+    act: str = ""
+
+
 @dataclass(slots=True)
 class Session:
     """One browser that has signed in."""
@@ -35,8 +41,8 @@ class Session:
     last_used: float
     passkey: str = ""
     """The key of the passkey that signed in, and signs what is decided; empty after a code of the terminal."""
-    messages: list[tuple[str, bool]] = field(default_factory=list)
-    """What is to be said on the next page, and whether it went well."""
+    messages: list[Said] = field(default_factory=list)
+    """What is to be said on the next page."""
 
 
 @dataclass

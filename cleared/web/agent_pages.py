@@ -8,21 +8,21 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from cleared import queries
-from cleared.approvals.approval_record import digest_of
+from cleared.base.errors import UsageError
+from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
-from cleared.errors import UsageError
-from cleared.operations import agent_operations
-from cleared.proposals.agent_switch import switch_agent
-from cleared.proposals.proposal_history import diff_version, read_history
-from cleared.proposals.proposal_text import describe_grants
-from cleared.proposals.rollback import roll_back_script
+from cleared.gate.proposals.agent_switch import switch_agent
+from cleared.gate.proposals.proposal_history import diff_version, read_history
+from cleared.gate.proposals.proposal_text import describe_grants
+from cleared.gate.proposals.rollback import roll_back_script
+from cleared.git import Snapshot
 from cleared.review.card_actions import ActionResult
 from cleared.review.source_files import FileView
+from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts
+from cleared.service.operations import agent_operations
 from cleared.service.status_report import list_next_runs
-from cleared.terminal import count_noun
-from cleared.vcs import Snapshot
+from cleared.trust.approval_record import digest_of
 from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
@@ -45,11 +45,16 @@ def show_agent(page: PageRequest) -> Response:
 def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str, Any] | None) -> Response:
     due = {row["agent"]: row for row in list_next_runs(host)}
     return page.render(
-        "agent.html", agent=queries.read_agent(host, name), history=read_history(host, name),
-        due=due.get(name), allowed=_describe_what_it_may(host, name),
-        runs=queries.read_runs(host, 20, name), outcome=outcome, digest=_live_digest(host, name),
+        "agent.html",
+        agent=run_queries.read_agent(host, name),
+        history=read_history(host, name),
+        due=due.get(name),
+        allowed=_describe_what_it_may(host, name),
+        runs=run_queries.read_runs(host, 20, name),
+        outcome=outcome,
+        digest=_live_digest(host, name),
         may_change=may_change_what_runs(page),
-    )  # fmt: skip
+    )
 
 
 def show_change(page: PageRequest) -> Response:

@@ -6,15 +6,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import cleared
-from cleared.rpc.methods import COMMANDS
-from cleared.rpc.workspace_server import RequestHandler
+from cleared.api.rpc.methods import COMMANDS
+from cleared.api.rpc.workspace_server import RequestHandler
 
 _VERSION: Final = "3.1.0"
 _REFUSALS: Final = {
-    "400": "Wrong parameters.", "401": "No token that counts.", "403": "Refused, or the token is for reading only.",
-    "404": "No such method.", "413": "Too large.", "422": "A script or a check failed.",
+    "400": "Wrong parameters.",
+    "401": "No token that counts.",
+    "403": "Refused, or the token is for reading only.",
+    "404": "No such method.",
+    "413": "Too large.",
+    "422": "A script or a check failed.",
     "503": "Somebody else is writing; try again.",
-}  # fmt: skip
+}
 
 
 def describe_api(handler: RequestHandler, prefix: str) -> dict[str, Any]:
@@ -47,10 +51,8 @@ def _describe_method(method: Mapping[str, Any]) -> dict[str, Any]:
         "summary": method["summary"],
         "description": method.get("description", method["summary"]),
         "requestBody": {"required": False, "content": {"application/json": {"schema": params}}},
-        "responses": {
-            "200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}, **refusals
-        },
-    }  # fmt: skip
+        "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}, **refusals},
+    }
 
 
 def _point_to_components(schema: Any) -> Any:
@@ -60,7 +62,8 @@ def _point_to_components(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     return {
-        key: str(value).replace("#/$defs/", "#/components/schemas/", 1) if key == "$ref"
+        key: str(value).replace("#/$defs/", "#/components/schemas/", 1)
+        if key == "$ref"
         else _point_to_components(value)
         for key, value in schema.items()
-    }  # fmt: skip
+    }

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from cleared.errors import ClearedError, UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.web import (
     agent_pages,
     book_pages,
@@ -49,9 +49,14 @@ _PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
 
 
 def make_application(
-    sites: Mapping[str, Site], access: Access, port: int, hosts: list[str], is_ending: Callable[[], bool],
-    explain_fault: ExplainFault, scheme: str = "http",
-) -> RequestGuard:  # fmt: skip
+    sites: Mapping[str, Site],
+    access: Access,
+    port: int,
+    hosts: list[str],
+    is_ending: Callable[[], bool],
+    explain_fault: ExplainFault,
+    scheme: str = "http",
+) -> RequestGuard:
     """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
     pages = _make_routes()
     is_single = len(sites) == 1

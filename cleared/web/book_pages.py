@@ -10,12 +10,12 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from cleared import queries
-from cleared.books_index.entry_selection import AmountRange, find_months, parse_amounts
-from cleared.books_index.journal_index import EntryFilter
-from cleared.books_index.month_facts import MonthEntries
-from cleared.errors import UsageError
+from cleared.base.date_spans import parse_span
+from cleared.base.errors import UsageError
+from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
+from cleared.books.index.journal_index import EntryFilter
+from cleared.books.index.month_facts import MonthEntries
 from cleared.review.explanation import explain_entry
-from cleared.schema.date_spans import parse_span
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 500
@@ -39,16 +39,21 @@ def search_entries(page: PageRequest) -> Response:
     wanted = EntryFilter(
         start=_read_day(page, "from") or (span.start if span else None),
         end=_read_day(page, "to") or (span.end if span else None),
-        account=int(account) if account else None, text=text or None,
-    )  # fmt: skip
+        account=int(account) if account else None,
+        text=text or None,
+    )
     with queries.open_journal_index(page.site.open_host()) as (index, _):
         amounts = parse_amounts(amount) if amount else AmountRange()
         entries = list(islice(_iter_entries(find_months(index, wanted, amounts)), _LISTED + 1))
     asked = [month, f"account {account}" if account else "", f"“{text}”" if text else "", amount]
     title = " · ".join(filter(None, asked)) or "Entries"
     return page.render(
-        "journal.html", title=title, entries=entries[:_LISTED], more=len(entries) > _LISTED, listed=_LISTED,
-    )  # fmt: skip
+        "journal.html",
+        title=title,
+        entries=entries[:_LISTED],
+        more=len(entries) > _LISTED,
+        listed=_LISTED,
+    )
 
 
 def _iter_entries(months: Iterable[tuple[MonthEntries, list[int]]]) -> Iterator[dict[str, Any]]:

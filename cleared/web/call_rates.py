@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from time import monotonic
-
-from cleared.light_dataclass import dataclass
 
 
 @dataclass

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from cleared.base.errors import BusyError, ClearedError, UsageError
+from cleared.base.short_text import shorten_text
 from cleared.changes.host import Host
-from cleared.errors import BusyError, ClearedError, UsageError
+from cleared.gate.proposals.proposal_history import read_proposal
 from cleared.llm.model_check import check_model
 from cleared.llm.usage_report import report_usage
 from cleared.meta import session_store
 from cleared.meta.model_session import describe_session, read_events
-from cleared.proposals.proposal_history import read_proposal
 from cleared.web.chat_sessions import Turn
 from cleared.web.page import PageRequest
 
@@ -40,9 +41,15 @@ def _render_list(page: PageRequest, refusal: ClearedError | None = None, typed: 
         refusal = turn.refusal
     stores = list(reversed(session_store.list_sessions(host.layout.state_dir)))
     return _render(
-        page, host, "chat.html", active, refusal, typed, more=max(0, len(stores) - _LISTED),
+        page,
+        host,
+        "chat.html",
+        active,
+        refusal,
+        typed,
+        more=max(0, len(stores) - _LISTED),
         sessions=[_describe(store, active) for store in stores[:_LISTED]],
-    )  # fmt: skip
+    )
 
 
 def show_session(page: PageRequest) -> Response:
@@ -61,10 +68,19 @@ def _render_session(page: PageRequest, session: str, refusal: ClearedError | Non
     if turn and facts["is_working"] and turn.request and not turn.is_recorded:
         steps.append({"kind": "asked", "text": turn.request})
     return _render(
-        page, host, "chat_session.html", active, refusal, typed, chat=facts, steps=steps[-_STEPS:],
-        hidden=max(0, len(steps) - _STEPS), partial=turn.partial[-_REPLY:] if turn and facts["is_working"] else "",
-        proposal=_read_proposal(page, host, facts["proposal"]), cost=_read_cost(events),
-    )  # fmt: skip
+        page,
+        host,
+        "chat_session.html",
+        active,
+        refusal,
+        typed,
+        chat=facts,
+        steps=steps[-_STEPS:],
+        hidden=max(0, len(steps) - _STEPS),
+        partial=turn.partial[-_REPLY:] if turn and facts["is_working"] else "",
+        proposal=_read_proposal(page, host, facts["proposal"]),
+        cost=_read_cost(events),
+    )
 
 
 def _render(
@@ -77,9 +93,15 @@ def _render(
     **data: object,
 ) -> Response:
     response = page.render(
-        template, problems=check_model(host, os.environ, with_call=False).problems, turn=turn,
-        refusal=refusal, typed=typed, budget=host.config.llm.session_budget, usage=_read_usage(host), **data,
-    )  # fmt: skip
+        template,
+        problems=check_model(host, os.environ, with_call=False).problems,
+        turn=turn,
+        refusal=refusal,
+        typed=typed,
+        budget=host.config.llm.session_budget,
+        usage=_read_usage(host),
+        **data,
+    )
     if typed and refusal is not None:
         response.status_code = 409
     return response
@@ -163,5 +185,4 @@ def _read_usage(host: Host) -> Any:
 
 
 def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _TEXT else f"{line[: _TEXT - 1]}…"
+    return shorten_text(" ".join(text.split()), _TEXT)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cleared.errors import BusyError, CheckFailed, ClearedError, UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import BusyError, CheckFailed, ClearedError, UsageError
 from cleared.meta.model_session import (
     Session,
     SessionOptions,
@@ -21,7 +20,7 @@ from cleared.meta.model_session import (
     resume_session,
 )
 from cleared.meta.session_store import FOLDER
-from cleared.operations.current_host import HostFactory
+from cleared.service.operations.current_host import HostFactory
 
 AUTHOR: Final = "chat"
 _END_SECONDS: Final = 5.0

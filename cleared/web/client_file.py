@@ -12,15 +12,14 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from cleared.approvals.keys import cleared_home, refuse_inside
-from cleared.approvals.workspace_pin import find_clone_mark
-from cleared.errors import Place, WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import read_stable, write_atomic
+from cleared.base.errors import Place, WorkspaceError
+from cleared.base.safe_files import read_stable, write_atomic
+from cleared.trust.keys import cleared_home, refuse_inside
+from cleared.trust.workspace_pin import find_clone_mark
 
 FOLDER: Final = "clients"
 _MAX_BYTES: Final = 4 << 20
@@ -81,8 +80,10 @@ class ClientFile:
         refuse_inside(self._root)
         path = _path_of(find_clone_mark(self._root, make=True))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data = {"tokens": [asdict(each) for each in clients.tokens],
-                "webhooks": [asdict(each) for each in clients.webhooks]}  # fmt: skip
+        data = {
+            "tokens": [asdict(each) for each in clients.tokens],
+            "webhooks": [asdict(each) for each in clients.webhooks],
+        }
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("ascii"), mode=0o600)
         with suppress(OSError):
             path.chmod(0o600)
@@ -97,9 +98,10 @@ def _read_file(path: Path) -> Clients:
     data, status = read_stable(path, _MAX_BYTES)
     if sys.platform != "win32" and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
         raise WorkspaceError(
-            "others can read the tokens and secrets of the programs that may call", place=Place(str(path)),
+            "others can read the tokens and secrets of the programs that may call",
+            place=Place(str(path)),
             remedy="Take the right away (chmod 600), remove them, and add new ones.",
-        )  # fmt: skip
+        )
     try:
         found: Mapping[str, Any] = json.loads(data)
         return Clients(
@@ -108,6 +110,7 @@ def _read_file(path: Path) -> Clients:
         )
     except (ValueError, KeyError, TypeError):
         raise WorkspaceError(
-            "the file of the programs that may call is damaged", place=Place(str(path)),
+            "the file of the programs that may call is damaged",
+            place=Place(str(path)),
             remedy="Delete it, and add them again: cleared token add, cleared webhook add.",
-        ) from None  # fmt: skip
+        ) from None

@@ -9,10 +9,10 @@ import secrets
 from dataclasses import replace
 from typing import Final
 
-from cleared.approvals.person_only import refuse_in_job
+from cleared.base.clock import format_iso
+from cleared.base.errors import UsageError
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import UsageError
+from cleared.trust.person_only import refuse_in_job
 from cleared.web.client_file import SCOPES, ClientFile, Clients, ClientToken, Scope
 
 PREFIX: Final = "cleared_"

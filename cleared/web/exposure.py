@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
-from cleared.errors import PolicyError, UsageError
-from cleared.light_dataclass import dataclass
 from cleared.workspace.loopback_listener import ADDRESS
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Exposure:
 
 def read_exposure(
     address: str | None, name: str | None, certificate: Path | None, key: Path | None, behind_proxy: bool
-) -> Exposure:  # fmt: skip
+) -> Exposure:
     """What the options of the command ask for. Raises ``UsageError`` where they do not go together."""
     if (certificate is None) != (key is None):
         raise UsageError("a certificate and its key go together", remedy="Give both: --tls-cert FILE --tls-key FILE.")
@@ -98,7 +98,7 @@ def refuse_exposure(exposure: Exposure, hosts: Sequence[Host]) -> None:
 
 def has_registered_passkey(host: Host) -> bool:
     """Whether somebody has registered a passkey for these books, or is invited to do so now."""
-    from cleared.proposals.passkey_registration import read_passkeys
+    from cleared.gate.proposals.passkey_registration import read_passkeys
     from cleared.web.passkey_invitations import has_invitation
 
     return bool(read_passkeys(host)) or has_invitation(host.root)

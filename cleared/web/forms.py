@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from cleared.errors import UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import UsageError
 
 MAX_FIELDS = 30_000
 """A decision about a group sends two fields a card."""

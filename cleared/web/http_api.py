@@ -7,10 +7,10 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.bridge import jsonrpc
-from cleared.bridge.jsonrpc import RpcError
-from cleared.rpc.methods import COMMANDS
-from cleared.rpc.workspace_server import RequestHandler
+from cleared.api.rpc.methods import COMMANDS
+from cleared.api.rpc.workspace_server import RequestHandler
+from cleared.sandbox.bridge import jsonrpc
+from cleared.sandbox.bridge.jsonrpc import RpcError
 from cleared.web.api_description import describe_api
 from cleared.web.client_file import Scope
 from cleared.web.program_requests import Refused, answer_json, read_body, require_scope, work_for_program
@@ -19,8 +19,11 @@ from cleared.web.site import Site
 MAX_BODY: Final = 1 << 20
 """Bytes of a request's parameters."""
 _STATUSES: Final = {
-    jsonrpc.METHOD_NOT_FOUND: 404, jsonrpc.INVALID_PARAMS: 400, jsonrpc.INVALID_REQUEST: 400, jsonrpc.PARSE_ERROR: 400,
-}  # fmt: skip
+    jsonrpc.METHOD_NOT_FOUND: 404,
+    jsonrpc.INVALID_PARAMS: 400,
+    jsonrpc.INVALID_REQUEST: 400,
+    jsonrpc.PARSE_ERROR: 400,
+}
 _EXIT_STATUSES: Final = {1: 422, 2: 400, 3: 403, 4: 500, 5: 503}
 
 

@@ -37,16 +37,27 @@ class HttpServer:
 
     def serve(
         self, app: Any, listener: socket.socket, on_ready: Callable[[], None], tls: TlsFiles | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Serve until ``end`` is called; ``on_ready`` is called once it answers."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         config = uvicorn.Config(
-            app, http=_make_protocol(), loop="asyncio", log_config=None, access_log=False, server_header=False,
-            date_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS,
-            timeout_graceful_shutdown=_GRACE_SECONDS, timeout_keep_alive=15, h11_max_incomplete_event_size=32 << 10,
-            ws="none", lifespan="off", ssl_certfile=tls.certificate if tls else None,
+            app,
+            http=_make_protocol(),
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+            timeout_keep_alive=15,
+            h11_max_incomplete_event_size=32 << 10,
+            ws="none",
+            lifespan="off",
+            ssl_certfile=tls.certificate if tls else None,
             ssl_keyfile=tls.key if tls else None,
-        )  # fmt: skip
+        )
         self._server = _SleepingServer(config, on_ready)
         if self.is_ending:
             return

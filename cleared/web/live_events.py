@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from cleared.errors import ClearedError
+from cleared.base.errors import ClearedError
 from cleared.web.page import find_site
 from cleared.web.site import Site
 

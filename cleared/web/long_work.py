@@ -7,11 +7,10 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from cleared.errors import BusyError, UsageError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
     from starlette.responses import Response

@@ -14,10 +14,10 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from cleared.errors import ClearedError, WorkspaceError
+from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.base.safe_files import describe_os_error
 from cleared.jobs import file_schemas, loop_reader
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
-from cleared.safe_files import describe_os_error
 from cleared.web.page import PageRequest
 from cleared.web.page_rendering import STATIC_FOLDER, render_page
 from cleared.web.program_requests import answer_json, require_scope
@@ -90,10 +90,12 @@ def make_loop_application(runtime: RuntimeDirectory, hosts: list[str]) -> Reques
 
     app = Starlette(
         routes=[
-            Route("/", show_page), Route("/tree.json", show_tree), Route("/healthz", show_health),
+            Route("/", show_page),
+            Route("/tree.json", show_tree),
+            Route("/healthz", show_health),
             Mount("/static", StaticFiles(directory=STATIC_FOLDER)),
         ]
-    )  # fmt: skip
+    )
     app.state.sites, app.router.redirect_slashes = {}, False
     return RequestGuard(app, hosts, _ANY_PATH)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cleared.base.terminal import print_message
 from cleared.jobs.runtime_directory import RuntimeDirectory
-from cleared.terminal import print_message
 from cleared.web.page_server import ended_by_signals
 from cleared.workspace.loopback_listener import ADDRESS, open_listener
 

@@ -34,19 +34,37 @@ def render_metrics(host: Host) -> str:
     families: list[tuple[str, str, list[Sample]]] = [
         ("cleared_service_up", "Whether cleared up serves this workspace.", [({}, float(status["up"]))]),
         ("cleared_cards_open", "Cards that wait for a person.", [({}, float(status["cards"]))]),
-        ("cleared_deliveries", "Events that wait for their run.",
-         [({"state": state}, float(count)) for state, count in status["deliveries"].items()]),
-        ("cleared_webhook_calls_waiting", "Calls of webhooks whose run has not ended.",
-         [({}, float(count_waiting_calls(host.root)))]),
-        ("cleared_troubles", "What a person should look at: the last lines of cleared status.",
-         [({}, float(len(status["trouble"])))]),
-        ("cleared_agents", "Agents that something starts, by whether they may run.",
-         [({"state": state}, float(count)) for state, count in sorted(Counter(a["state"] for a in agents).items())]),
-        ("cleared_last_run_timestamp_seconds", "When the agent ran last.",
-         [({"agent": name}, datetime.fromisoformat(run["at"]).timestamp()) for name, run in runs]),
-        ("cleared_last_run_failed", "Whether the agent's last run failed.",
-         [({"agent": name}, float(run["status"] in ("failed", "killed"))) for name, run in runs]),
-    ]  # fmt: skip
+        (
+            "cleared_deliveries",
+            "Events that wait for their run.",
+            [({"state": state}, float(count)) for state, count in status["deliveries"].items()],
+        ),
+        (
+            "cleared_webhook_calls_waiting",
+            "Calls of webhooks whose run has not ended.",
+            [({}, float(count_waiting_calls(host.root)))],
+        ),
+        (
+            "cleared_troubles",
+            "What a person should look at: the last lines of cleared status.",
+            [({}, float(len(status["trouble"])))],
+        ),
+        (
+            "cleared_agents",
+            "Agents that something starts, by whether they may run.",
+            [({"state": state}, float(count)) for state, count in sorted(Counter(a["state"] for a in agents).items())],
+        ),
+        (
+            "cleared_last_run_timestamp_seconds",
+            "When the agent ran last.",
+            [({"agent": name}, datetime.fromisoformat(run["at"]).timestamp()) for name, run in runs],
+        ),
+        (
+            "cleared_last_run_failed",
+            "Whether the agent's last run failed.",
+            [({"agent": name}, float(run["status"] in ("failed", "killed"))) for name, run in runs],
+        ),
+    ]
     return "".join(_render_family(*family) for family in families)
 
 

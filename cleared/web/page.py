@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from traceback import print_exception
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from cleared.errors import CheckFailed, ClearedError, PolicyError, UsageError
-from cleared.light_dataclass import dataclass
-from cleared.web.access import Session
+from cleared.base.errors import CheckFailed, ClearedError, PolicyError, UsageError
+from cleared.web.access import Said, Session
 from cleared.web.forms import Form, read_form
 from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.request_guard import BodyRefused
@@ -43,10 +43,10 @@ class PageRequest:
         """The page of a template."""
         return render_page(self.request, template, data, site=self.site)
 
-    def go_to(self, path: str, message: str = "", *, ok: bool = True) -> Response:
-        """Another page of this workspace, with something said on it."""
+    def go_to(self, path: str, message: str = "", *, ok: bool = True, act: str = "") -> Response:
+        """Another page of this workspace, with something said on it. ``act``: what an undo button under it is for."""
         if message:
-            self.session.messages.append((message, ok))
+            self.session.messages.append(Said(message, ok, act))
         return go_to(self.site.prefix + path)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from cleared.approvals.keys import is_passphrase_protected
-from cleared.errors import PolicyError
+from cleared.base.errors import PolicyError
 from cleared.review.card_actions import ActionResult
+from cleared.trust.keys import is_passphrase_protected
 from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 from cleared.web.passkey_signing import NOT_SENT_AGAIN, ask_passkey, make_device, prepare_decision
@@ -27,9 +27,17 @@ def may_change_what_runs(page: PageRequest) -> bool:
 
 
 def carry_out(
-    page: PageRequest, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, back: str, answer: Answer,
-    *, what: str, changes_what_runs: bool = False, signs: bool = True, is_long: bool = False,
-) -> Response:  # fmt: skip
+    page: PageRequest,
+    action: Callable[[], ActionResult],
+    shown: Mapping[str, str] | None,
+    back: str,
+    answer: Answer,
+    *,
+    what: str,
+    changes_what_runs: bool = False,
+    signs: bool = True,
+    is_long: bool = False,
+) -> Response:
     """Carry out what a person asks for, and ``answer`` with what came of it; a refusal is a result.
 
     ``shown``: digests of what they saw; None for what is about nothing that is shown. ``back``: the page to go to where
@@ -57,10 +65,20 @@ def carry_out(
         if decided.wanted is not None and prepared is not None:
             return ask_passkey(page, prepared, decided.wanted, back, what)
         if decided.needs_passphrase:
-            fields = [(name, value) for name, values in page.form.values.items() for value in values
-                      if name not in NOT_SENT_AGAIN]  # fmt: skip
-            return page.render("passphrase.html", fields=fields, action=page.request.url.path, back=back, what=what,
-                               is_wrong=decided.is_wrong)  # fmt: skip
+            fields = [
+                (name, value)
+                for name, values in page.form.values.items()
+                for value in values
+                if name not in NOT_SENT_AGAIN
+            ]
+            return page.render(
+                "passphrase.html",
+                fields=fields,
+                action=page.request.url.path,
+                back=back,
+                what=what,
+                is_wrong=decided.is_wrong,
+            )
         return answer(decided.result)
 
     if not is_long:

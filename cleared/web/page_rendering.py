@@ -14,10 +14,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from cleared.base.errors import ClearedError
+from cleared.base.terminal import count_noun, escape_text
 from cleared.cards.kinds import kind_named
-from cleared.errors import ClearedError
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
-from cleared.terminal import count_noun, escape_text
 from cleared.web.access import Session
 from cleared.web.site import Site
 
@@ -42,9 +42,13 @@ def _describe_due(text: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, finalize=_clean,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_clean,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters["count"] = count_noun
     environment.filters["moment"] = lambda text: f"{text[:10]} {text[11:16]} UTC" if len(text) > 16 else text
     environment.filters["due"] = _describe_due
@@ -61,9 +65,18 @@ def render_page(
     messages = []
     if session is not None and "hx-request" not in request.headers:  # another tab that looks for news takes none away
         messages, session.messages = session.messages, []
-    text = _environment().get_template(template).render(
-        data, site=site, session=session, messages=messages, sites=request.app.state.sites, path=request.url.path,
-    )  # fmt: skip
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            data,
+            site=site,
+            session=session,
+            messages=messages,
+            sites=request.app.state.sites,
+            path=request.url.path,
+        )
+    )
     return HTMLResponse(text, status)
 
 

@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.errors import ClearedError, UsageError
+from cleared.base.terminal import print_message
 from cleared.changes.host import Host
-from cleared.errors import ClearedError, UsageError
-from cleared.terminal import print_message
 from cleared.web.exposure import Exposure, refuse_exposure
 from cleared.workspace.loopback_listener import open_listener
 
@@ -46,9 +46,15 @@ class PageServer:
     """
 
     def __init__(
-        self, roots: Sequence[Path], open_workspace: OpenWorkspace, explain_fault: ExplainFault, port: int,
-        exposure: Exposure = Exposure(), *, type_code: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        roots: Sequence[Path],
+        open_workspace: OpenWorkspace,
+        explain_fault: ExplainFault,
+        port: int,
+        exposure: Exposure = Exposure(),
+        *,
+        type_code: bool = False,
+    ) -> None:
         from cleared.web.access import Access
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
@@ -67,9 +73,14 @@ class PageServer:
         bound = self._listener.getsockname()[1]
         self.url = exposure.make_url(bound)
         self._app = make_application(
-            sites, self._access, bound, exposure.list_hosts(bound), lambda: self._server.is_ending, explain_fault,
+            sites,
+            self._access,
+            bound,
+            exposure.list_hosts(bound),
+            lambda: self._server.is_ending,
+            explain_fault,
             scheme=exposure.scheme,
-        )  # fmt: skip
+        )
 
     def serve(self, on_ready: OnReady) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""

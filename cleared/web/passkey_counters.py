@@ -6,11 +6,11 @@ import json
 import threading
 from typing import Final
 
-from cleared.approvals.keys import cleared_home
-from cleared.approvals.passkey_assertions import read_counter
-from cleared.approvals.passkey_records import Passkey
-from cleared.errors import PolicyError
-from cleared.safe_files import write_atomic
+from cleared.base.errors import PolicyError
+from cleared.base.safe_files import write_atomic
+from cleared.trust.keys import cleared_home
+from cleared.trust.passkey_assertions import read_counter
+from cleared.trust.passkey_records import Passkey
 
 _NAME: Final = "passkey-counters.json"
 _writing = threading.Lock()

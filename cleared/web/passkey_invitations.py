@@ -12,17 +12,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.approvals.keys import cleared_home, refuse_inside
-from cleared.approvals.workspace_pin import find_clone_mark
-from cleared.clock import SystemClock
-from cleared.errors import WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.proposals.passkey_registration import NewPasskey
-from cleared.safe_files import describe_os_error, write_new
+from cleared.base.clock import SystemClock
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import describe_os_error, write_new
+from cleared.gate.proposals.passkey_registration import NewPasskey
+from cleared.trust.keys import cleared_home, refuse_inside
+from cleared.trust.workspace_pin import find_clone_mark
 from cleared.web.access import MAX_TRIES, new_typed_code
 
 FOLDER: Final = "passkey-invitations"

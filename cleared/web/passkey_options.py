@@ -9,15 +9,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import Request
 
-from cleared.approvals.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
-from cleared.errors import PolicyError, UsageError
-from cleared.light_dataclass import dataclass
-from cleared.proposals.passkey_registration import NewPasskey
+from cleared.base.errors import PolicyError, UsageError
+from cleared.gate.proposals.passkey_registration import NewPasskey
+from cleared.trust.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
 
 WAIT_SECONDS: Final = 300.0
 """How long a question to a passkey counts."""
@@ -102,21 +101,31 @@ def creation_options(request: Request, name: str, challenge: bytes) -> str:
         {
             "rp": {"id": host, "name": "cleared"},
             "user": {"id": encode_bytes(secrets.token_bytes(16)), "name": name, "displayName": name},
-            "challenge": encode_bytes(challenge), "timeout": int(WAIT_SECONDS * 1000), "attestation": "none",
+            "challenge": encode_bytes(challenge),
+            "timeout": int(WAIT_SECONDS * 1000),
+            "attestation": "none",
             "pubKeyCredParams": [{"type": "public-key", "alg": each} for each in _ALGORITHMS],
-            "authenticatorSelection": {"residentKey": "required", "requireResidentKey": True,
-                                       "userVerification": "required"},
+            "authenticatorSelection": {
+                "residentKey": "required",
+                "requireResidentKey": True,
+                "userVerification": "required",
+            },
         }
-    )  # fmt: skip
+    )
 
 
 def request_options(host: str, challenge: bytes, credential: str = "") -> str:
     """What ``navigator.credentials.get`` is given, as JSON. ``credential``: the only one that may answer."""
     allowed = [{"type": "public-key", "id": credential}] if credential else []
     return json.dumps(
-        {"rpId": host, "challenge": encode_bytes(challenge), "timeout": int(WAIT_SECONDS * 1000),
-         "userVerification": "required", "allowCredentials": allowed}
-    )  # fmt: skip
+        {
+            "rpId": host,
+            "challenge": encode_bytes(challenge),
+            "timeout": int(WAIT_SECONDS * 1000),
+            "userVerification": "required",
+            "allowCredentials": allowed,
+        }
+    )
 
 
 def read_created(request: Request, text: str, challenge: bytes) -> NewPasskey:
@@ -129,9 +138,12 @@ def read_created(request: Request, text: str, challenge: bytes) -> NewPasskey:
     host = page_host(request)
     try:
         made = verify_registration_response(
-            credential=text[:20_000], expected_challenge=challenge, expected_rp_id=host,
-            expected_origin=request.headers.get("origin", ""), require_user_verification=True,
-        )  # fmt: skip
+            credential=text[:20_000],
+            expected_challenge=challenge,
+            expected_rp_id=host,
+            expected_origin=request.headers.get("origin", ""),
+            require_user_verification=True,
+        )
         public = decoded_public_key_to_cryptography(decode_credential_public_key(made.credential_public_key))
         der = public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (WebAuthnException, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -9,9 +9,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.approvals.passkey_assertions import find_assertion_problem, make_challenge
-from cleared.approvals.passkey_records import Passkey
-from cleared.errors import ClearedError, PolicyError
+from cleared.base.errors import ClearedError, PolicyError
+from cleared.trust.passkey_assertions import find_assertion_problem, make_challenge
+from cleared.trust.passkey_records import Passkey
 from cleared.web.forms import read_form
 from cleared.web.page_rendering import render_error, render_page
 from cleared.web.passkey_counters import note_counter
@@ -48,9 +48,11 @@ async def register(request: Request) -> Response:
                 raise PolicyError(_NO_LINK)
             challenge = secrets.token_bytes(32)
             data = {
-                "problem": "", "name": invitation.name, "question": challenges.ask((invitation, challenge)),
+                "problem": "",
+                "name": invitation.name,
+                "question": challenges.ask((invitation, challenge)),
                 "options": creation_options(request, invitation.name, challenge),
-            }  # fmt: skip
+            }
             return render_page(request, "passkey_new.html", data)
         asked = challenges.take(form.get("question"))
         if not isinstance(asked, tuple) or not isinstance(asked[0], Invitation):
@@ -60,7 +62,7 @@ async def register(request: Request) -> Response:
             raise PolicyError(_NO_LINK)
     except ClearedError as error:
         return render_error(request, error, status=403)
-    return render_page(request, "passkey_made.html", {"name": asked[0].name})
+    return render_page(request, "passkey_made.html", {"name": asked[0].name, "id": new.id})
 
 
 def sign_in_question(request: Request) -> tuple[str, str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from starlette.responses import Response
 
-from cleared.approvals.device_signing import DeviceSigning, PasskeyKey
-from cleared.approvals.passkey_records import Passkey
-from cleared.decisions.shown_cards import digest_shown
-from cleared.errors import PolicyError
-from cleared.light_dataclass import dataclass
+from cleared.base.errors import PolicyError
+from cleared.changes.decisions.shown_cards import digest_shown
+from cleared.trust.device_signing import DeviceSigning, PasskeyKey
+from cleared.trust.passkey_records import Passkey
 from cleared.web.access import Session
 from cleared.web.page import PageRequest
 from cleared.web.passkey_counters import note_counter
@@ -72,10 +71,16 @@ def ask_passkey(page: PageRequest, prepared: PreparedDecision, wanted: bytes, ba
     """The page that has the passkey sign ``what``, and sends the form again; ``back``: where it leads who does not."""
     prepared.wanted = wanted
     challenges: Challenges = page.request.app.state.challenges
-    fields = [(name, value) for name, values in page.form.values.items() for value in values
-              if name not in NOT_SENT_AGAIN]  # fmt: skip
+    fields = [
+        (name, value) for name, values in page.form.values.items() for value in values if name not in NOT_SENT_AGAIN
+    ]
     return page.render(
-        "passkey.html", fields=fields, action=page.request.url.path, question=challenges.ask(prepared),
-        options=request_options(prepared.passkey.host, wanted, prepared.passkey.credential), name=prepared.passkey.name,
-        back=back, what=what,
-    )  # fmt: skip
+        "passkey.html",
+        fields=fields,
+        action=page.request.url.path,
+        question=challenges.ask(prepared),
+        options=request_options(prepared.passkey.host, wanted, prepared.passkey.credential),
+        name=prepared.passkey.name,
+        back=back,
+        what=what,
+    )

@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from cleared.bridge.jsonrpc import encode_frame
-from cleared.errors import ClearedError, ExitCode, Interrupted
+from cleared.base.errors import ClearedError, ExitCode, Interrupted
+from cleared.sandbox.bridge.jsonrpc import encode_frame
 from cleared.web.client_file import Scope
 from cleared.web.client_tokens import allows_scope, find_token
 from cleared.web.page import find_site
@@ -25,8 +25,12 @@ MAX_CALLS: Final = 16
 BODY_SECONDS: Final = 15.0
 """How long a program may take to send its body."""
 _STATUSES: Final[Mapping[ExitCode, int]] = {
-    ExitCode.FAILED: 422, ExitCode.USAGE: 400, ExitCode.REFUSED: 403, ExitCode.UNUSABLE: 500, ExitCode.BUSY: 503,
-}  # fmt: skip
+    ExitCode.FAILED: 422,
+    ExitCode.USAGE: 400,
+    ExitCode.REFUSED: 403,
+    ExitCode.UNUSABLE: 500,
+    ExitCode.BUSY: 503,
+}
 
 _T = TypeVar("_T")
 
@@ -88,10 +92,11 @@ async def require_scope(request: Request, site: Site, scope: Scope) -> None:
     token = find_token(clients, text.strip()) if kind.lower() == "bearer" else None
     if token is None:
         raise Refused(
-            401, "this request shows no token that counts here",
+            401,
+            "this request shows no token that counts here",
             "Show one: Authorization: Bearer TOKEN. A person makes it: cleared token add NAME.",
             {"WWW-Authenticate": "Bearer"},
-        )  # fmt: skip
+        )
     if not allows_scope(token, scope):
         raise Refused(403, f"the token of {token.name} is for reading only", "cleared token add NAME --scope run")
 

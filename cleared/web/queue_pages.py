@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from cleared.base.errors import PolicyError, UsageError
 from cleared.cards.kinds import PROPOSAL
-from cleared.decisions.shown_cards import digest_card
-from cleared.errors import PolicyError, UsageError
-from cleared.light_dataclass import dataclass
 from cleared.review import card_actions, card_decisions
 from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
@@ -21,8 +19,8 @@ from cleared.review.card_view import (
     CardChoice,
     CardView,
     cards_summary,
+    digest_shown_cards,
     group_suggestion,
-    proposal_folder,
     show_card,
 )
 from cleared.review.entry_decisions import Correction
@@ -38,16 +36,23 @@ _LIVE_VERB: Final = "approve"
 _RUN_VERB: Final = "retry"
 """The verb that starts a run, which comes before any decision and cannot wait for a signature."""
 _REASONS: Final = {
-    "personal": "personal", "duplicate": "the same money was booked before", "suspense": "not clear",
-}  # fmt: skip
+    "personal": "personal",
+    "duplicate": "the same money was booked before",
+    "suspense": "not clear",
+}
 """Outcome of a bank line → the reason, where none was typed."""
 _VERBS: Final = {
-    "confirm": "Approve", "correct": "Correct", "suggested": "Take the suggestion", "reject": "Reject",
-    "agree": "Agree", "answer": "Answer", "approve": "Approve, it becomes live", "decline": "Reject",
+    "confirm": "Approve",
+    "correct": "Correct",
+    "suggested": "Take the suggestion",
+    "reject": "Reject",
+    "agree": "Agree",
+    "answer": "Answer",
+    "approve": "Approve, it becomes live",
+    "decline": "Reject",
     "retry": "Run again",
-}  # fmt: skip
+}
 """What is to be signed, in words."""
-_UNDO: Final = "Undo the last decision"
 _ACCOUNTS_SHOWN: Final = 8
 _LIST_SHOWN: Final = 12
 
@@ -72,16 +77,22 @@ def show_queue(page: PageRequest) -> Response:
     ids = list(queue.cards)
     wanted = page.read_query("card")
     if not ids:
-        return page.render("queue.html", card=None, rows=[], total=0, queue=queue)
+        return page.render("queue.html", card=None, rows=[], total=0, last=page.site.read_last_act())
     at = ids.index(wanted) if wanted in queue.cards else 0
     rows = [queue.row_of(queue.cards[each]) for each in ids[at : at + _LIST_SHOWN]]
     card = _describe(page, queue, ids[at])
     return page.render(
-        "queue.html", card=card, rows=rows, total=len(ids), queue=queue,
-        accounts=match_accounts(queue, card.view.id, page.read_query("q"), _ACCOUNTS_SHOWN) if "correct" in card.actions
+        "queue.html",
+        card=card,
+        rows=rows,
+        total=len(ids),
+        last=page.site.read_last_act(),
+        accounts=match_accounts(queue, card.view.id, page.read_query("q"), _ACCOUNTS_SHOWN)
+        if "correct" in card.actions
         else [],
-        typed=page.read_query("q"), twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
-    )  # fmt: skip
+        typed=page.read_query("q"),
+        twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
+    )
 
 
 def show_accounts(page: PageRequest) -> Response:
@@ -101,13 +112,16 @@ def show_group(page: PageRequest) -> Response:
     group = card_group(queue, card_id)
     if group is None:
         raise UsageError("this kind of card has no groups", remedy="Decide it by itself.")
-    digests = {each: _digests(page, queue, each)[each] for each in group.ids}
+    digests = digest_shown_cards(queue, group.ids)
     return page.render(
-        "group.html", group=group, digests=digests, card=_describe(page, queue, card_id),
+        "group.html",
+        group=group,
+        digests=digests,
+        card=_describe(page, queue, card_id),
         suggested=group_suggestion(queue, group.ids),
         accounts=match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN),
         typed=page.read_query("q"),
-    )  # fmt: skip
+    )
 
 
 def show_code(page: PageRequest) -> Response:
@@ -143,8 +157,15 @@ def decide(page: PageRequest) -> Response:
     if verb not in (*_VERBS, "later"):
         raise UsageError("the form names no such choice", remedy="Load the page again.")
     if verb == "later":
-        return carry_out(page, lambda: _put_off(page, cards), shown, _address(cards[0]), _answer_about(page, cards[0]),
-                         what=f"Later: {about}", signs=False)  # fmt: skip
+        return carry_out(
+            page,
+            lambda: _put_off(page, cards),
+            shown,
+            _address(cards[0]),
+            _answer_about(page, cards[0]),
+            what=f"Later: {about}",
+            signs=False,
+        )
     correction = None
     if verb == "correct":
         try:
@@ -154,29 +175,48 @@ def decide(page: PageRequest) -> Response:
     elif verb == "suggested":
         correction = card_actions.read_suggestion(value)
     request = ActionRequest(
-        CardChoice(verb, verb, value), tuple(cards), about, correction=correction,
+        CardChoice(verb, verb, value),
+        tuple(cards),
+        about,
+        correction=correction,
         reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
-        outcome=form.get("outcome") or None, duplicate_of=form.get("duplicate_of").strip() or None,
-    )  # fmt: skip
+        outcome=form.get("outcome") or None,
+        duplicate_of=form.get("duplicate_of").strip() or None,
+    )
     if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
         raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
     return carry_out(
-        page, lambda: page.site.execute_request(request), shown, _address(cards[0]), _answer_about(page, cards[0]),
-        what=f"{_name_choice(form, verb, value)}: {about}", changes_what_runs=verb == _LIVE_VERB,
-        signs=verb != _RUN_VERB, is_long=verb in (_LIVE_VERB, _RUN_VERB),
-    )  # fmt: skip
+        page,
+        lambda: page.site.execute_request(request),
+        shown,
+        _address(cards[0]),
+        _answer_about(page, cards[0]),
+        what=f"{_name_choice(form, verb, value)}: {about}",
+        changes_what_runs=verb == _LIVE_VERB,
+        signs=verb != _RUN_VERB,
+        is_long=verb in (_LIVE_VERB, _RUN_VERB),
+    )
 
 
 def undo(page: PageRequest) -> Response:
-    """Take back the newest decision, if it is still the one that was the newest when the page was shown."""
+    """Take back the act that the button names, if it is still the last one."""
+    last = page.site.read_last_act()
 
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to("/queue", f"Not done: {result.text}", ok=False)
         return page.go_to(_address(*result.cards[:1]), result.text)
 
-    request = replace(UNDO, seen=page.form.get("head"))
-    return carry_out(page, lambda: page.site.execute_request(request), None, "/queue", answer, what=_UNDO)
+    request = replace(UNDO, act=page.form.get("act"))
+    return carry_out(
+        page,
+        lambda: page.site.execute_request(request),
+        None,
+        "/queue",
+        answer,
+        what=f"Undo {last.commit.subject}" if last is not None else "Undo",
+        changes_what_runs=last is not None and bool(last.rolled_back),
+    )
 
 
 def _address(card: str = "") -> str:
@@ -193,14 +233,14 @@ def _answer_about(page: PageRequest, card: str) -> Answer:
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to(_address(card), f"Not done: {result.text}", ok=False)
-        return page.go_to("/queue", result.text)
+        return page.go_to("/queue", result.text, act=result.act)
 
     return answer
 
 
 def _put_off(page: PageRequest, cards: list[str]) -> ActionResult:
-    card_decisions.skip_cards(page.site.open_host(), cards)
-    return ActionResult("Put behind the others", True)
+    done = card_decisions.skip_cards(page.site.open_host(), cards)
+    return ActionResult("Put behind the others", True, act=done.commit)
 
 
 def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> Correction:
@@ -209,10 +249,10 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
     note = form.get("note").strip() or None
     typed = form.get("split").strip()
     if typed:
-        split = parse_split(queue, card_id, typed)
+        split = parse_split(queue, card_id, typed, mixed=bool(form.get("mixed")))
         if split.problem:
             raise UsageError(f"the split cannot be taken: {split.problem}", remedy="Write it like 5060=30 5070=12.50.")
-        return Correction(lines=split.lines, note=note)
+        return Correction(lines=split.lines, note=note, mixed=split.mixed)
     return Correction(_read_account(form.get("account").strip()), note=note)
 
 
@@ -226,21 +266,13 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
     view, card = show_card(queue, card_id), queue.cards[card_id]
     actions = {choice.verb: choice for choice in view.choices if choice.verb != "answer"}
     return ShownCard(
-        view, _digests(page, queue, card_id), tuple(c for c in view.choices if c.verb == "answer"), actions,
+        view,
+        digest_shown_cards(queue, [card_id]),
+        tuple(c for c in view.choices if c.verb == "answer"),
+        actions,
         queue.posts_line(card),
         card.kind == PROPOSAL.name and not may_change_what_runs(page),
-    )  # fmt: skip
-
-
-def _digests(page: PageRequest, queue: QueueSnapshot, card_id: str) -> dict[str, str]:
-    card = queue.cards[card_id]
-    digests = {card_id: digest_card(card, queue.entry_of(card))}
-    if card.kind == PROPOSAL.name:
-        from cleared.proposals.proposal_history import find_committed_proposal
-
-        folder = proposal_folder(card)
-        digests[folder] = find_committed_proposal(page.site.open_host(), folder).digest_shown()
-    return digests
+    )
 
 
 def _is_proposal(queue: QueueSnapshot, page: PageRequest) -> bool:

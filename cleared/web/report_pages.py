@@ -13,21 +13,23 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from starlette.responses import Response
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
+from cleared.books.reports.catalogue import COMPARED, REPORTS, ReportRequest, make_report
+from cleared.books.reports.html_page import write_body
+from cleared.books.reports.renderings import write_file
+from cleared.books.reports.report import Report, Row
+from cleared.books.reports.report_books import ReportBooks
 from cleared.queries import make_report_books, open_journal_index
-from cleared.reports.catalogue import COMPARED, REPORTS, ReportRequest, make_report
-from cleared.reports.html_page import write_body
-from cleared.reports.renderings import write_file
-from cleared.reports.report import Report, Row
-from cleared.reports.report_books import ReportBooks
 from cleared.web.page import PageRequest
 
 _ROWS_SHOWN: Final = 2_000
 """Of the general ledger; the file has all."""
 _MEDIA: Final = {
-    "csv": "text/csv; charset=utf-8", "json": "application/json", "html": "text/html; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "html": "text/html; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}  # fmt: skip
+}
 _MEMORY: Final = 8 << 20
 _CHUNK: Final = 1 << 16
 
@@ -47,10 +49,17 @@ def show_report(page: PageRequest) -> Response:
         body = Markup("".join(write_body(shown, _make_link(page, report))))  # it quotes every text
     asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}
     return page.render(
-        "report.html", report=report, request=request, body=body, reports=REPORTS, formats=_MEDIA,
-        is_compared=request.name in COMPARED, more=len(rows) > _ROWS_SHOWN, listed=_ROWS_SHOWN,
+        "report.html",
+        report=report,
+        request=request,
+        body=body,
+        reports=REPORTS,
+        formats=_MEDIA,
+        is_compared=request.name in COMPARED,
+        more=len(rows) > _ROWS_SHOWN,
+        listed=_ROWS_SHOWN,
         query=urlencode(asked),
-    )  # fmt: skip
+    )
 
 
 def download_report(page: PageRequest) -> Response:
@@ -81,9 +90,12 @@ def _read_request(page: PageRequest) -> ReportRequest:
     if account and not (account.isdecimal() and len(account) < 10):
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
     return ReportRequest(
-        page.part("name"), page.read_query("period")[:60].strip() or None, page.read_query("compare") or None,
-        draft=page.part("name") == "tax", account=int(account) if account else None,
-    )  # fmt: skip
+        page.part("name"),
+        page.read_query("period")[:60].strip() or None,
+        page.read_query("compare") or None,
+        draft=page.part("name") == "tax",
+        account=int(account) if account else None,
+    )
 
 
 def _make_link(page: PageRequest, report: Report) -> Callable[[Row], str]:

@@ -125,8 +125,11 @@ def _header_values(scope: Scope, *wanted: bytes) -> list[list[bytes]]:
 async def _refuse(send: Send, status: int, text: str) -> None:
     body = f"{text}\n".encode()
     headers = [
-        (b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"), (b"cache-control", b"no-store"), *_HEADERS,
-    ]  # fmt: skip
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        (b"cache-control", b"no-store"),
+        *_HEADERS,
+    ]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

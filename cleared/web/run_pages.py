@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from cleared import queries
+from cleared.base.short_text import shorten_text
+from cleared.runs import run_queries
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 100
@@ -18,30 +19,34 @@ _TEXT: Final = 400
 
 def list_runs(page: PageRequest) -> Response:
     """The newest runs."""
-    return page.render("runs.html", runs=queries.read_runs(page.site.open_host(), _LISTED))
+    return page.render("runs.html", runs=run_queries.read_runs(page.site.open_host(), _LISTED))
 
 
 def show_run(page: PageRequest) -> Response:
     """One run."""
-    run = queries.read_run(page.site.open_host(), page.part("run"))
+    run = run_queries.read_run(page.site.open_host(), page.part("run"))
     calls = [_describe_call(call) for call in run["calls"][:_CALLS]]
     longest = max((call["ms"] for call in calls), default=0) or 1
     error = run.get("error")
     return page.render(
-        "run.html", run=run, calls=calls, longest=longest, more=max(0, len(run["calls"]) - _CALLS),
+        "run.html",
+        run=run,
+        calls=calls,
+        longest=longest,
+        more=max(0, len(run["calls"]) - _CALLS),
         error=error if isinstance(error, dict) else {"message": error} if error else None,
         result=None if run.get("result") is None else json.dumps(run["result"], ensure_ascii=False)[:_TEXT],
-    )  # fmt: skip
+    )
 
 
 def _describe_call(call: dict[str, Any]) -> dict[str, Any]:
     return {
-        "number": call["number"], "where": f"{call['file']}:{call['line']}", "depth": min(call["depth"], 8),
-        "name": call["name"], "arguments": _shorten(call["arguments"]),
-        "result": _shorten(call["error"] or call["result"] or ""), "failed": bool(call["error"]),
+        "number": call["number"],
+        "where": f"{call['file']}:{call['line']}",
+        "depth": min(call["depth"], 8),
+        "name": call["name"],
+        "arguments": shorten_text(call["arguments"], _TEXT),
+        "result": shorten_text(call["error"] or call["result"] or "", _TEXT),
+        "failed": bool(call["error"]),
         "ms": float(call["duration_ms"]),
-    }  # fmt: skip
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 1] + "…"
+    }

@@ -6,7 +6,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.errors import ClearedError
+from cleared.base.errors import ClearedError
 from cleared.web.access import Access
 from cleared.web.forms import read_form
 from cleared.web.page import require_token

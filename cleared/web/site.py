@@ -5,22 +5,23 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Final
 
-from cleared.approvals import passphrase
-from cleared.approvals.device_signing import DeviceSigning, signing_with
-from cleared.approvals.passkey_records import Passkey
-from cleared.approvals.policy_in_force import settings_stamp
+from cleared.base.errors import ClearedError
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
-from cleared.decisions.shown_cards import expecting
-from cleared.errors import ClearedError
-from cleared.light_dataclass import dataclass
-from cleared.operations.current_host import CurrentHost, HostFactory
-from cleared.proposals.passkey_registration import read_passkeys
+from cleared.gate.proposals.passkey_registration import read_passkeys
 from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
+from cleared.review.last_act import LastAct, read_last_act
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.service.operations.current_host import CurrentHost, HostFactory
 from cleared.triggers.webhook_calls import WebhookCalls
+from cleared.trust import passphrase
+from cleared.trust.device_signing import DeviceSigning, signing_with
+from cleared.trust.passkey_records import Passkey
+from cleared.trust.policy_in_force import settings_stamp
 from cleared.web.access import Session
 from cleared.web.call_rates import CallRates
 from cleared.web.chat_sessions import ChatSessions
@@ -66,6 +67,7 @@ class Site:
         self._reading = threading.Lock()
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None
+        self._last_act: tuple[str | None, LastAct | None] | None = None
 
     def open_host(self) -> Host:
         """The workspace for one request. Raises ``ClearedError`` where it cannot be opened."""
@@ -100,6 +102,16 @@ class Site:
                 self._queue = (key, read_queue(host))
             return self._queue[1]
 
+    def read_last_act(self) -> LastAct | None:
+        """What undo would take back; looked for again only when there is another commit."""
+        host = self.open_host()
+        with host.open_for_reading() as repo:
+            head = repo.read_head()
+        with self._reading:
+            if self._last_act is None or self._last_act[0] != head:
+                self._last_act = (head, read_last_act(host))
+            return self._last_act[1]
+
     def list_passkeys(self) -> list[Passkey]:
         """The passkeys that count here; looked at again only where something has changed."""
         host = self.open_host()
@@ -123,9 +135,14 @@ class Site:
         return self._executor.execute_request(request)
 
     def act_as_person(
-        self, action: Callable[[], ActionResult], shown: Mapping[str, str] | None, typed: str | None = None,
-        *, again: bool = False, device: DeviceSigning | None = None,
-    ) -> Decided:  # fmt: skip
+        self,
+        action: Callable[[], ActionResult],
+        shown: Mapping[str, str] | None,
+        typed: str | None = None,
+        *,
+        again: bool = False,
+        device: DeviceSigning | None = None,
+    ) -> Decided:
         """Carry out what a person asks for; a refusal is a result. ``shown``: digests of what they saw; None for what
         is about nothing that is shown, such as an undo.
 
@@ -154,6 +171,7 @@ class Site:
                 return Decided(result, wanted=device.key.wanted)
             is_wrong = len(asked) > 1
             return Decided(
-                result, needs_passphrase=bool(asked) and (not typed or is_wrong) and not result.ok,
+                result,
+                needs_passphrase=bool(asked) and (not typed or is_wrong) and not result.ok,
                 is_wrong=is_wrong,
-            )  # fmt: skip
+            )

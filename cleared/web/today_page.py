@@ -6,12 +6,12 @@ from typing import Final
 
 from starlette.responses import Response
 
-from cleared import queries
+from cleared.base.errors import PolicyError
+from cleared.books.importing.handed_files import find_readers
 from cleared.changes.host import Host
-from cleared.errors import PolicyError
-from cleared.importing.handed_files import find_readers
 from cleared.jobs.runtime_directory import own_runtime
 from cleared.review.bank_agreement import describe_completeness, list_completeness
+from cleared.runs import run_queries
 from cleared.service.status_report import list_next_runs, service_status
 from cleared.web.page import PageRequest
 
@@ -27,10 +27,15 @@ def show_today(page: PageRequest) -> Response:
     )
     paths = [f"{host.layout.import_dir}/{name}" for name in waiting]
     return page.render(
-        "today.html", status=service_status(host), runs=queries.read_runs(host, _RUNS), files=waiting,
-        readers=find_readers(queries.read_agents(host), paths) if paths else [],
-        upcoming=list_next_runs(host)[:_RUNS], accounts=accounts, has_loop=_has_loop(host),
-    )  # fmt: skip
+        "today.html",
+        status=service_status(host),
+        runs=run_queries.read_runs(host, _RUNS),
+        files=waiting,
+        readers=find_readers(run_queries.read_agents(host), paths) if paths else [],
+        upcoming=list_next_runs(host)[:_RUNS],
+        accounts=accounts,
+        has_loop=_has_loop(host),
+    )
 
 
 def _has_loop(host: Host) -> bool:

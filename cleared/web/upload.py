@@ -9,12 +9,13 @@ from typing import Final
 
 from starlette.responses import Response
 
-from cleared.decisions.receipt_filing import copy_to_inbox
-from cleared.errors import UsageError
-from cleared.importing.handed_files import copy_to_drop_folder, sort_files
-from cleared.safe_names import require_safe_name
+from cleared.base.errors import UsageError
+from cleared.base.safe_names import require_safe_name
+from cleared.base.terminal import count_noun
+from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
+from cleared.changes.decisions.receipt_filing import copy_to_inbox
 from cleared.service.process_lock import find_running_service
-from cleared.terminal import count_noun
+from cleared.web.access import Said
 from cleared.web.long_work import Finish, Work, answer_when_done
 from cleared.web.page import PageRequest
 
@@ -49,12 +50,12 @@ def take_files(page: PageRequest) -> Response:
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 for path in receipts:
                     copy_to_inbox(host.root, path.name, path.read_bytes())
-            lines = [(file.describe(), False) for file in left]
+            lines = [Said(file.describe(), ok=False) for file in left]
             if receipts:
                 is_up = find_running_service(host.layout.state_dir) is not None
-                lines.append((_describe_receipts(len(receipts), is_up), True))
+                lines.append(Said(_describe_receipts(len(receipts), is_up)))
             if names:
-                lines.append((f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}", True))
+                lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}"))
             return lambda asking: _show_outcome(asking, lines)
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
@@ -64,7 +65,7 @@ def take_files(page: PageRequest) -> Response:
     return answer_when_done(page, work)
 
 
-def _show_outcome(page: PageRequest, lines: Sequence[tuple[str, bool]]) -> Response:
+def _show_outcome(page: PageRequest, lines: Sequence[Said]) -> Response:
     page.session.messages += lines
     return page.go_to("/")
 

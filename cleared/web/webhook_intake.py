@@ -12,8 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from cleared.bridge.jsonrpc import parse_payload
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
+from cleared.sandbox.bridge.jsonrpc import parse_payload
 from cleared.triggers.webhook_calls import CallState, WebhookCall
 from cleared.web.program_requests import Refused, answer_json, read_body
 from cleared.web.site import Site
@@ -66,9 +66,10 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -
     signer = find_signer(known, body, headers)
     if signer is None:
         raise Refused(
-            401, "the call is not signed with a secret of this webhook, within the last five minutes",
+            401,
+            "the call is not signed with a secret of this webhook, within the last five minutes",
             "Sign it as https://www.standardwebhooks.com says, with the secret that cleared webhook add printed.",
-        )  # fmt: skip
+        )
     host = site.open_host()
     seconds = site.rates.seconds_to_wait(signer.id, host.config.webhooks.rate)
     if seconds:

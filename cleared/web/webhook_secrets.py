@@ -5,17 +5,16 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from cleared.approvals.person_only import refuse_in_job
+from cleared.base.clock import format_iso
+from cleared.base.errors import UsageError
 from cleared.changes.host import Host
-from cleared.clock import format_iso
-from cleared.errors import UsageError
-from cleared.light_dataclass import dataclass
+from cleared.git import Snapshot
 from cleared.sandbox.trigger_kinds import WEBHOOK
 from cleared.triggers.agent_triggers import read_header
-from cleared.vcs import Snapshot
+from cleared.trust.person_only import refuse_in_job
 from cleared.web.client_file import ClientFile, WebhookSecret
 from cleared.workspace.git_directory import read_checkout
 

@@ -1,1 +1,4 @@
-"""A workspace on disk: where its files lie, which names are safe, who may write, how a new one begins."""
+"""A workspace on disk: where its files lie, who may write, its settings, how a new one begins.
+
+It imports ``base``. Begin with ``location`` and ``settings.model``.
+"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 
 ENTITY_TYPES = ("llc_single_member", "s_corp", "sole_proprietor", "generic")
 _FOLDER = Path(__file__).parent / "charts"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.errors import BusyError, ClearedError, Place, WorkspaceError
-from cleared.safe_files import sync_folder
+from cleared.base.errors import BusyError, ClearedError, Place, WorkspaceError
+from cleared.base.safe_files import sync_folder
 from cleared.workspace.lock import ensure_state_dir
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
@@ -21,7 +22,7 @@ _MOST_PATH: Final = 500
 
 def connect_to_write(
     path: Path, schema: str, version: int, *, durable: bool = False, **options: Any
-) -> sqlite3.Connection:  # fmt: skip
+) -> sqlite3.Connection:
     """The database at ``path``, made if need be; ``options`` are those of ``sqlite3.connect``.
 
     ``durable``: what is committed survives a power cut, as nothing else has it.
@@ -54,6 +55,20 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return db
 
 
+def copy_database(path: Path, target: Path) -> None:
+    """Copy a database as it is at one moment, whoever writes to it meanwhile. One that is damaged is copied as a file.
+
+    Raises ``WorkspaceError`` where it cannot be read, ``OSError`` where the copy cannot be written.
+    """
+    try:
+        with closing(connect_to_read(path)) as source, closing(sqlite3.connect(target)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode=DELETE")  # one file; who opens it next decides again
+    except sqlite3.DatabaseError:
+        target.unlink(missing_ok=True)
+        shutil.copyfile(path, target, follow_symlinks=False)
+
+
 def connect_in_memory(schema: str) -> sqlite3.Connection:
     """An empty database in memory: for an index that has to be built where the disk cannot be written."""
     db = sqlite3.connect(":memory:")
@@ -74,13 +89,15 @@ def _database_error(path: Path, error: sqlite3.OperationalError) -> ClearedError
         return BusyError("another process is writing to this database", place=place, remedy="Try again in a moment.")
     if len(os.fsencode(path.absolute())) > _MOST_PATH:
         return WorkspaceError(
-            f"its path is longer than the {_MOST_PATH} bytes that a database's may have", place=place,
+            f"its path is longer than the {_MOST_PATH} bytes that a database's may have",
+            place=place,
             remedy="Move the workspace to a folder with a shorter path.",
-        )  # fmt: skip
+        )
     return WorkspaceError(
-        f"the database cannot be opened: {error}", place=place,
+        f"the database cannot be opened: {error}",
+        place=place,
         remedy="See that the disk is writable and not full: cleared doctor.",
-    )  # fmt: skip
+    )
 
 
 def set_database_aside(path: Path, target: Path) -> None:
@@ -90,9 +107,7 @@ def set_database_aside(path: Path, target: Path) -> None:
             Path(f"{path}{suffix}").replace(f"{target}{suffix}")
 
 
-def _open_database(
-    path: Path, schema: str, version: int, durable: bool, options: dict[str, Any]
-) -> sqlite3.Connection:  # fmt: skip
+def _open_database(path: Path, schema: str, version: int, durable: bool, options: dict[str, Any]) -> sqlite3.Connection:
     db: sqlite3.Connection = sqlite3.connect(path, timeout=_PATIENCE, **options)
     try:
         known = db.execute("PRAGMA user_version").fetchone()[0]

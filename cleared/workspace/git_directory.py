@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from cleared.base.safe_files import TEMPORARY_PATTERN
 
 _LINK: Final = "gitdir:"
 _OID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -39,6 +42,25 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
         return None
     common = _read_line(folder / "commondir")
     return folder.resolve(), (folder / common).resolve() if common else folder.resolve()
+
+
+def exclude_temporaries(root: Path) -> None:
+    """Have git pass over temporary files that have to lie beside others, in every working tree of the repository."""
+    folders = find_git_folders(root)
+    if folders is None:
+        return
+    path = folders[1] / "info" / "exclude"
+    text = _read_text(path)
+    if TEMPORARY_PATTERN in text.splitlines():
+        return
+    gap = "\n" if text and not text.endswith("\n") else ""
+    with suppress(OSError):  # whoever may not write there commits nothing either
+        path.parent.mkdir(exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            os.write(descriptor, f"{gap}{TEMPORARY_PATTERN}\n".encode("ascii"))
+        finally:
+            os.close(descriptor)
 
 
 def _read_line(path: Path) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
-from cleared.config.loading import load_config_file
-from cleared.config.model import Config
-from cleared.light_dataclass import dataclass
-from cleared.safe_names import require_safe_name
+from cleared.base.safe_files import is_temporary
+from cleared.base.safe_names import require_safe_name
+from cleared.workspace.settings.loading import load_config_file
+from cleared.workspace.settings.model import Config
 from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
 from cleared.workspace.workspace_root import find_workspace as find_workspace
 
@@ -139,9 +140,12 @@ class Layout:
     def managed_prefixes(self) -> tuple[str, ...]:
         """Prefixes of what only runs and decisions may change: books, queue, logs, accounts, approvals."""
         fixed = (
-            f"{self.books_dir}/", f"{self.queue_dir}/", f"{self.logs_dir}/", f"{self.accounts_dir}/",
+            f"{self.books_dir}/",
+            f"{self.queue_dir}/",
+            f"{self.logs_dir}/",
+            f"{self.accounts_dir}/",
             f"{self.approvals_dir}/",
-        )  # fmt: skip
+        )
         if not self._is_flat:
             return fixed
         years = sorted(p.name for p in self.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())
@@ -149,6 +153,8 @@ class Layout:
 
     def is_managed(self, path: str) -> bool:
         """Whether a relative path is one that only runs and decisions may change."""
+        if is_temporary(path):  # nothing reads one that somebody has committed
+            return False
         return path.startswith(self.managed_prefixes()) or self.journal_month(path) is not None
 
     def is_managed_file(self, path: str) -> bool:

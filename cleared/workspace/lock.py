@@ -14,13 +14,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cleared.clock import Clock, SystemClock, format_iso
-from cleared.errors import BusyError, Place, WorkspaceError
-from cleared.light_dataclass import dataclass
-from cleared.safe_files import describe_os_error, sweep_temporaries
+from cleared.base.clock import Clock, SystemClock, format_iso
+from cleared.base.errors import BusyError, Place, WorkspaceError
+from cleared.base.safe_files import describe_os_error, sweep_temporaries
+from cleared.workspace.git_directory import exclude_temporaries
 
 _POLL_SECONDS = 0.05
 _ORPHAN_SECONDS = 1.0
@@ -133,6 +133,7 @@ def writer_lock(
             _held[key] = me
         if name == "lock":
             sweep_temporaries(state_dir)
+            exclude_temporaries(state_dir.parent)
         yield
     finally:
         with _guard:
@@ -143,6 +144,12 @@ def writer_lock(
             _unlock(descriptor)
         finally:
             os.close(descriptor)
+
+
+def is_held_here(state_dir: Path, name: str = "lock") -> bool:
+    """Whether this very thread holds the lock."""
+    with _guard:
+        return _held.get(os.path.realpath(state_dir / name)) == (os.getpid(), threading.get_ident())
 
 
 def read_holder(state_dir: Path, name: str = "lock") -> LockHolder | None:

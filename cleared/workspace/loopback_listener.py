@@ -6,8 +6,8 @@ import errno
 import socket
 from typing import Final
 
-from cleared.errors import BusyError, ClearedError, UsageError
-from cleared.safe_files import describe_os_error
+from cleared.base.errors import BusyError, ClearedError, UsageError
+from cleared.base.safe_files import describe_os_error
 
 ADDRESS: Final = "127.0.0.1"
 

@@ -13,11 +13,11 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared.clock import Clock
-from cleared.light_dataclass import dataclass
+from cleared.base.clock import Clock
 from cleared.workspace.programs import find_program, search_path
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
@@ -61,10 +61,16 @@ def run_outside_command(
             source.write(stdin)
             source.seek(0)
             process = subprocess.Popen(
-                list(argv), executable=program, stdin=source, stderr=subprocess.PIPE,
+                list(argv),
+                executable=program,
+                stdin=source,
+                stderr=subprocess.PIPE,
                 stdout=subprocess.PIPE if most_output else subprocess.DEVNULL,
-                cwd=empty, env=environment, close_fds=True, start_new_session=True,
-            )  # fmt: skip
+                cwd=empty,
+                env=environment,
+                close_fds=True,
+                start_new_session=True,
+            )
             with process:
                 output = _wait_for_end(process, clock, seconds, most_output)
     except (OSError, ValueError) as error:

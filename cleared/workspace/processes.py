@@ -9,16 +9,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-STATE: Final = 0
+_STATE: Final = 0
 PARENT: Final = 1
 SESSION: Final = 3
+_THREADS: Final = 17
 START: Final = 19
-"""Places in ``stat``: fields 3, 4, 6 and 22 of ``/proc/<pid>/stat``."""
+"""Places in ``stat``: fields 3, 4, 6, 20 and 22 of ``/proc/<pid>/stat``."""
 
 
 def read_stat(pid: int) -> list[str] | None:
@@ -28,6 +29,11 @@ def read_stat(pid: int) -> list[str] | None:
     except OSError:
         return None
     return text.rsplit(")", 1)[1].split()
+
+
+def has_ended(fields: Sequence[str]) -> bool:
+    """Whether a process is dead by its ``stat``. One whose first thread alone has ended is called a zombie, too."""
+    return fields[_STATE] in "ZX" and int(fields[_THREADS]) <= 1
 
 
 def read_environment(pid: int) -> list[bytes]:
@@ -44,7 +50,7 @@ def process_start(pid: int) -> str | None:
         return _started_by_ps(pid)
     else:
         fields = read_stat(pid)
-        return None if fields is None or fields[STATE] in "ZX" else f"{_boot_id()}:{fields[START]}"
+        return None if fields is None or has_ended(fields) else f"{_boot_id()}:{fields[START]}"
 
 
 def _started_by_ps(pid: int) -> str | None:

@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 
 _PACKAGE = Path(__file__).parent.parent
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cleared.config.editing import set_value
 from cleared.workspace import starters
 from cleared.workspace.charts import read_starter_chart
+from cleared.workspace.settings.editing import set_value
 
 LOG_HEADER = b"timestamp,agent,action,details,entry_id,commit_hash\n"
 

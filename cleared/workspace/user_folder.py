@@ -17,3 +17,8 @@ def cleared_home() -> Path:
     else:
         base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(base) / "cleared"
+
+
+def trust_folder() -> Path:
+    """Where it is kept whom this user trusts, a file for each workspace; it is written to whenever one changes."""
+    return cleared_home() / "workspaces"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 
 CONFIG_NAME: Final = "config.yaml"
+APPROVED_CONFIG: Final = "agents/approvals/config.json"
+"""The record that approves it."""
 
 
 def find_workspace(start: Path | None = None) -> Path:

@@ -8,25 +8,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from asking import ASKS, TIMED, answers, asks, lines, mallory, opened, write
+from asking import ASKS, TIMED, asks, lines, mallory, opened, write
 from asking import posted as posted_rows
-from harness import Workspace, refused, unchanged
+from harness import Workspace, refused, take_ok, unchanged
 from reviewers import People
 
-from cleared.approvals import tickets
-from cleared.approvals.approval_record import digest_of
-from cleared.approvals.keys import Key
-from cleared.approvals.reviewers import UNRESTRICTED
 from cleared.runs import question_tickets
 from cleared.runs.question_tickets import Questions
+from cleared.trust import tickets
+from cleared.trust.approval_record import digest_of
+from cleared.trust.keys import Key
+from cleared.trust.reviewers import UNRESTRICTED
 
 # -- answers ----------------------------------------------------------------------------------------------------------
 
 
 def test_an_answer_that_nobody_signed_settles_nothing(ws: Workspace) -> None:
     card = asks(ws)["id"]
-    write(ws, [*lines(ws), {"event": "resolve", "id": card, "at": "2025-02-10T06:00:00Z", "by": "ana",
-                            "resolution": "yes"}])  # fmt: skip
+    write(
+        ws,
+        [*lines(ws), {"event": "resolve", "id": card, "at": "2025-02-10T06:00:00Z", "by": "ana", "resolution": "yes"}],
+    )
     with unchanged(ws):
         assert ws.json("queue", "expire")["runs"] == []
     assert [c["id"] for c in ws.cards()] == [card], "it waits still, for an answer of its own"
@@ -77,7 +79,7 @@ def test_a_replayed_answer(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walle
 @pytest.mark.parametrize("walled", [True, False])
 def test_a_timeout_before_its_time(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
     """Who has a trusted machine cannot have it say that nobody answered, hours before that is so."""
-    from cleared.approvals.keys import run_key
+    from cleared.trust.keys import run_key
 
     card = asks(ws, TIMED)["id"]
     key = run_key(ws.root)
@@ -110,7 +112,7 @@ def test_a_run_goes_on_once(ws: Workspace, how: str) -> None:
     else:
         ws.git("commit", "-q", "--amend", "-m", "agent: asked")
     if how == "line":  # another clone misses nothing
-        ws.ok("recover", "--forget")
+        take_ok(ws, "recover", "--forget")
     with unchanged(ws):
         assert ws.json("queue", "expire")["runs"] == []
         assert ws("queue", "answer", card, "yes").code == 3
@@ -127,7 +129,7 @@ def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
     write(ws, [x for x in lines(ws) if x["event"] != "went_on"])
     ws.git("rm", "-q", "-f", "logs/attestations-2025-02.jsonl")
     ws.git("commit", "-q", "-m", "nor does an attestation")
-    ws.ok("recover", "--forget")
+    take_ok(ws, "recover", "--forget")
     assert ws.json("queue", "expire")["runs"][0]["status"] == "succeeded"
     assert len(posted_rows(ws)) == 2
 
@@ -135,17 +137,17 @@ def test_it_would_go_on_twice_if_neither_said_so(ws: Workspace) -> None:
 @pytest.mark.parametrize("walled", [True, False])
 def test_a_decision_that_was_taken_back_is_replayed(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool
-) -> None:  # fmt: skip
+) -> None:
     """Whoever can write the queue removes the lines by which an answer was taken back, before its run went on."""
-    from cleared.app import open_workspace
     from cleared.review.card_decisions import answer_card
+    from cleared.service.app import open_workspace
 
     card = asks(ws)["id"]
     answer_card(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on
     kept = lines(ws)
     ws.ok("queue", "undo")
     write(ws, kept)
-    ws.ok("recover", "--forget")
+    take_ok(ws, "recover", "--forget")
     if walled:
         with unchanged(ws):
             assert "is not in this history any more" in ws.json("queue", "expire")["said"][0]
@@ -160,14 +162,15 @@ def test_a_decision_that_was_taken_back_is_replayed(
 
 def test_another_clone_answers_once_it_is_trusted(
     ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """On another machine: its key is made there, and both say whom they trust."""
     card = asks(ws)["id"]
     other = Workspace(tmp_path / "other")
     ws.git("clone", "-q", str(ws.root), str(other.root))
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "other-home"))
-    answers(other, card)
-    found = other.json("trust", "--yes")
+    with unchanged(other):
+        refused(other("queue", "answer", card, "yes"), 3, "so nothing is run or decided", "cleared trust")
+    found = take_ok(other, "trust", "--yes", "--json").json
     assert any("questions of runs" in s["paths"] for s in found)
     assert other.json("queue", "answer", card, "yes")["run"]["status"] == "succeeded"
     monkeypatch.delenv("CLEARED_HOME")
@@ -179,9 +182,9 @@ def test_another_clone_answers_once_it_is_trusted(
 
 def test_a_trusted_machine_approves_nothing(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its key is for runs: a record that is signed with it lets no script run."""
-    from cleared.approvals import trust_store
-    from cleared.approvals.approval_record import ApprovalRecord, record_path
-    from cleared.approvals.approval_record import sign_record as signed_record
+    from cleared.trust import trust_store
+    from cleared.trust.approval_record import ApprovalRecord, record_path
+    from cleared.trust.approval_record import sign_record as signed_record
 
     asks(ws)
     workspace, key = ws.read("agents/approvals/workspace").strip(), mallory()
@@ -204,7 +207,7 @@ def test_a_run_whose_commit_is_lost_is_asked_again(ws: Workspace) -> None:
     card = asks(ws)["id"]
     ws.ok("queue", "answer", card, "yes")
     ws.git("reset", "-q", "--hard", "HEAD~1")
-    ws.ok("recover", "--forget")
+    take_ok(ws, "recover", "--forget")
     with unchanged(ws):
         assert "its run went on here" in ws.json("queue", "expire")["said"][0]
     found = ws.run("asker", "--again", card)
@@ -239,7 +242,7 @@ def test_two_clones_answer(ws: Workspace, tmp_path: Path) -> None:
     (card,) = ws.script('queue_ask("Which?", ["no", "yes"])', name="asker")["cards"]
     other = Workspace(tmp_path / "other")
     ws.git("clone", "-q", str(ws.root), str(other.root))
-    other.ok("trust", "--yes")
+    take_ok(other, "trust", "--yes")
     for each, choice in ((ws, "no"), (other, "yes")):
         assert each.json("queue", "answer", card["id"], choice)["run"]["result"] == choice
     write(ws, [*lines(ws), *lines(other)[1:]])
@@ -251,9 +254,9 @@ def test_two_clones_answer(ws: Workspace, tmp_path: Path) -> None:
 @pytest.mark.parametrize("walled", [True, False])
 def test_a_trusted_machine_answers_for_no_reviewer(
     posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walled: bool
-) -> None:  # fmt: skip
+) -> None:
     """Where reviewers are named, an answer is theirs: one who may run things here writes one by hand."""
-    from cleared.approvals.keys import run_key
+    from cleared.trust.keys import run_key
 
     people = People(posted, tmp_path)
     with people.at_the_keyboard("ana"):
@@ -269,7 +272,7 @@ def test_a_trusted_machine_answers_for_no_reviewer(
 
 def test_a_key_that_others_can_read_is_named(ws: Workspace) -> None:
     """Nothing is signed or believed with it, and the way out is said."""
-    from cleared.approvals.keys import cleared_home
+    from cleared.trust.keys import cleared_home
 
     card = asks(ws)["id"]
     (cleared_home() / "run-key").chmod(0o644)

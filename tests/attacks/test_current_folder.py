@@ -12,11 +12,11 @@ import pytest
 from harness import Workspace, command
 from looped import eventually
 
-from cleared.app import open_workspace
-from cleared.clock import FixedClock
-from cleared.loop import supervisor
-from cleared.notify.notifications import Notifier
+from cleared.base.clock import FixedClock
 from cleared.service import process_lock
+from cleared.service.app import open_workspace
+from cleared.service.notify.notifications import Notifier
+from cleared.work.loop import supervisor
 from cleared.workspace import programs
 
 NIGHT = datetime(2025, 2, 10, 2, tzinfo=UTC)
@@ -107,9 +107,10 @@ def test_a_plug_ins_job(trapped: Workspace, monkeypatch: pytest.MonkeyPatch, tmp
     if not wall:
         before = supervisor.job_environment
         monkeypatch.setattr(
-            supervisor, "job_environment",
+            supervisor,
+            "job_environment",
             lambda *a, **k: {n: v for n, v in before(*a, **k).items() if n != "PYTHONSAFEPATH"},
-        )  # fmt: skip
+        )
     environment = supervisor.job_environment("job", tmp_path, own=False)
     done = subprocess.run([sys.executable, "-c", "import json"], cwd=trapped.root, env=environment)
     assert (done.returncode == 0) is wall and marked(tmp_path) is not wall

@@ -1,5 +1,5 @@
 """Fault 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
-the one wall that is for it (``cleared.vcs.git_settings``, and the environment) switched off, they do."""
+the one wall that is for it (``cleared.git.git_settings``, and the environment) switched off, they do."""
 
 from __future__ import annotations
 
@@ -10,21 +10,39 @@ import pytest
 from harness import Workspace, chase, no_traceback, refused
 
 import cleared
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
+from cleared.git import blob_id, git_process, git_settings
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import load_built_in
-from cleared.loop.job_process import JobContext
-from cleared.loop.report_jobs import git_status_summary
-from cleared.vcs import blob_id, git_process, git_settings
+from cleared.work.loop.job_process import JobContext
+from cleared.work.loop.report_jobs import git_status_summary
 
 PACKAGE = Path(cleared.__file__).parent
 HOOKS = ("reference-transaction", "post-index-change", "pre-auto-gc", "pre-commit", "post-commit", "post-checkout")
 PROGRAMS = (
-    "core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "core.askPass", "core.gitProxy", "gpg.program",
-    "core.alternateRefsCommand", "diff.external", "credential.helper", "filter.one.clean", "filter.one.smudge",
-    "filter.two.process", "filter.Three,.x.clean", "diff.evil.textconv", "diff.evil.command", "merge.evil.driver",
-    "sequence.editor", "gpg.ssh.program", "credential.https://x.helper", "remote.origin.uploadpack", "pager.status",
-)  # fmt: skip
+    "core.fsmonitor",
+    "core.sshCommand",
+    "core.pager",
+    "core.editor",
+    "core.askPass",
+    "core.gitProxy",
+    "gpg.program",
+    "core.alternateRefsCommand",
+    "diff.external",
+    "credential.helper",
+    "filter.one.clean",
+    "filter.one.smudge",
+    "filter.two.process",
+    "filter.Three,.x.clean",
+    "diff.evil.textconv",
+    "diff.evil.command",
+    "merge.evil.driver",
+    "sequence.editor",
+    "gpg.ssh.program",
+    "credential.https://x.helper",
+    "remote.origin.uploadpack",
+    "pager.status",
+)
 ATTRIBUTES = "*.one filter=one diff=evil merge=evil\n*.two filter=two\n*.md filter=Three,.x\n"
 
 
@@ -69,14 +87,38 @@ def use(ws: Workspace) -> None:
     ws.drop("more.csv", chase(("02/03/2025", "GITHUB", "-4.00")))
     ws.ok("agent", "run", "ingest")
     for argv in (
-        "status", "doctor", "agent list", "agent show ingest", "agent check ingest", "agent history ingest",
-        "queue list", "run list", "journal list", "journal check", "journal balance", "why 2025-02-001",
-        "period list", "logs", "schedule", "queue reviewers", "accounts list", "loop job-types", "trust", "test list",
-        "journal void 2025-02-001 --reason x", "config set business.name Other", "period close 2025-01-31 --reason x",
-        "queue undo", "queue expire", "event emit something", "agent new other", "journal accept HEAD --reason x",
-        "loop run --once --enqueue git_status_summary", "loop run --once --enqueue books_check",
+        "status",
+        "doctor",
+        "agent list",
+        "agent show ingest",
+        "agent check ingest",
+        "agent history ingest",
+        "queue list",
+        "run list",
+        "journal list",
+        "journal check",
+        "journal balance",
+        "why 2025-02-001",
+        "period list",
+        "logs",
+        "schedule",
+        "queue reviewers",
+        "accounts list",
+        "loop job-types",
+        "trust",
+        "test list",
+        "journal void 2025-02-001 --reason x",
+        "config set business.name Other",
+        "period close 2025-01-31 --reason x",
+        "queue undo",
+        "queue expire",
+        "event emit something",
+        "agent new other",
+        "journal accept HEAD --reason x",
+        "loop run --once --enqueue git_status_summary",
+        "loop run --once --enqueue books_check",
         "loop run --once --enqueue agent:monthly_summary",
-    ):  # fmt: skip
+    ):
         no_traceback(ws(*argv.split()))
     collect_garbage(ws)
 
@@ -130,9 +172,11 @@ def test_a_missing_object_is_fetched_from_nowhere(
         (tmp_path / f"evil{at}").write_text(f'#!/bin/sh\n: > "{marks}/{at}"\nexit 1\n')
         (tmp_path / f"evil{at}").chmod(0o755)
         for key, value in {
-            "url": url, "promisor": "true", "partialclonefilter": "blob:none",
+            "url": url,
+            "promisor": "true",
+            "partialclonefilter": "blob:none",
             "uploadpack": str(tmp_path / f"evil{at}"),
-        }.items():  # fmt: skip
+        }.items():
             ws.git("config", f"remote.r{at}.{key}", value)
     (tmp_path / "ext").write_bytes((tmp_path / "evil2").read_bytes())
     (tmp_path / "ext").chmod(0o755)
@@ -173,20 +217,29 @@ def test_git_is_started_in_one_place() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
                 assert not {n.split(".")[0] for n in names} & {"pty", "multiprocessing"}, inner
-                assert "git" not in {n.split(".")[0] for n in names} or inner == "vcs/git_python.py", inner
+                assert "git" not in {n.split(".")[0] for n in names} or inner == "git/git_python.py", inner
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 of, name = ast.unparse(node.func.value), node.func.attr
                 spawns = of == "os" and name.startswith(("exec", "spawn", "posix_spawn"))
                 if spawns or name.startswith("create_subprocess") or (of in ("os", "subprocess") and name in starters):
                     found.add(inner)
-                    assert inner == "vcs/git_process.py" or "git" not in words(node), f"{inner}:{node.lineno}"
+                    assert inner == "git/git_process.py" or "git" not in words(node), f"{inner}:{node.lineno}"
     assert found == {
-        "vcs/git_process.py", "workspace/processes.py", "cli/service_manager.py", "loop/tmux_session.py",
-        "loop/supervisor.py", "service/process_lock.py", "workspace/outside_command.py", "bridge/client.py",
-        "cycles/engine_keeper.py", "cycles/keep_awake.py", "meta/tools/bounded_search.py",
-        "meta/tools/confined_processes.py", "meta/tools/process_keeper.py", "orchestrator/fenced_command.py",
-        "orchestrator/fenced_process.py", "importers/receipt_text.py",
-    }  # fmt: skip
+        "git/git_process.py",
+        "workspace/processes.py",
+        "cli/service_manager.py",
+        "work/loop/tmux_session.py",
+        "work/loop/fenced_start.py",
+        "service/process_lock.py",
+        "workspace/outside_command.py",
+        "sandbox/bridge/client.py",
+        "work/cycles/keep_awake.py",
+        "meta/tools/bounded_search.py",
+        "meta/tools/confined_processes.py",
+        "meta/tools/process_keeper.py",
+        "work/task_runs/fenced_command.py",
+        "sandbox/pdf_text.py",
+    }
     assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 
 

@@ -14,20 +14,19 @@ from typing import Any
 import pytest
 from harness import CLOCK, Workspace, chase, fails
 
-from cleared import bounds, deadline
-from cleared.app import open_workspace
+from cleared.api.rpc.workspace_server import RequestHandler
+from cleared.base import bounds, deadline, money
+from cleared.base.clock import FixedClock, clock_from
+from cleared.base.errors import ClearedError, PrimitiveError
+from cleared.base.json_values import from_wire, to_wire
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
-from cleared.clock import FixedClock, clock_from
-from cleared.dispatch import Dispatcher
-from cleared.errors import ClearedError, PrimitiveError
+from cleared.primitives.dispatch import Dispatcher
+from cleared.primitives.registry.primitive import Effect, Registry, primitive
+from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.primitives.run_log import RunLog
-from cleared.registry.json_values import from_wire, to_wire
-from cleared.registry.primitive import Effect, Registry, primitive
-from cleared.registry.vocabulary import DecodingContext
-from cleared.rpc.workspace_server import RequestHandler
 from cleared.runs import attempt
-from cleared.schema import money
+from cleared.service.app import open_workspace
 
 POST = '{"date": "2025-01-03", "description": "x", "debit_account": 5020, "credit_account": 1010, "amount": 1}'
 
@@ -194,14 +193,18 @@ def test_b10_an_errors_message_has_its_limit(how: str) -> None:
 
 
 def test_without_the_limit_an_error_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.errors.clip_text", lambda text: text)
+    monkeypatch.setattr("cleared.base.errors.clip_text", lambda text: text)
     assert len(said("refuse")[1]) > 1_000_000
 
 
 def test_b10_what_a_script_makes_a_primitive_say_is_short_everywhere(ws: Workspace) -> None:
     """The million characters that a refusal would quote are in no list of runs, no card, no commit, no trace."""
-    for body in ('money_allocate(1, ["x" * 1_000_000])', 'accounts_get("x" * 1_000_000)',
-                 'ctx_log(**{"x" * 1_000_000: 1})', 'journal_query("x" * 1_000_000)'):  # fmt: skip
+    for body in (
+        'money_allocate(1, ["x" * 1_000_000])',
+        'accounts_get("x" * 1_000_000)',
+        'ctx_log(**{"x" * 1_000_000: 1})',
+        'journal_query("x" * 1_000_000)',
+    ):
         fails(ws, body)
     shown = [ws.ok("run", "list", "--json").out, ws.ok("queue", "list", "--json").out, ws.git("log")]
     assert all(len(text) < 40_000 for text in shown) and (ws.root / ".cleared/runs.db").stat().st_size < 200_000
@@ -211,7 +214,7 @@ def test_b10_an_answer_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Dispatcher(Registry([SAY]), "", DecodingContext(), monotonic=time.monotonic).call_primitive(
         "test_say", (), {}
     )
-    monkeypatch.setattr("cleared.dispatch.MAX_ANSWER_BYTES", 1 << 19)
+    monkeypatch.setattr("cleared.primitives.dispatch.MAX_ANSWER_BYTES", 1 << 19)
     with pytest.raises(PrimitiveError, match="the answer of test_say has more than"):
         Dispatcher(Registry([SAY]), "", DecodingContext(), monotonic=time.monotonic).call_primitive("test_say", (), {})
 

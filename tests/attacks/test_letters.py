@@ -5,7 +5,7 @@ may be approved."""
 from __future__ import annotations
 
 import pytest
-from harness import Workspace, unchanged
+from harness import Workspace, take_ok, unchanged
 from proposing import edit, findings, propose, text
 from world import World
 
@@ -15,24 +15,35 @@ from cleared.sandbox.construct_lint import lint_script
 ATTACKS = {
     "a primitive's name with a Cyrillic letter": (
         'def \u0430ccounts_list():\n    return ["mine"]\nctx_log(str(\u0430ccounts_list()))',
-        "ascii-name", "6:5", "U+0430 (CYRILLIC SMALL LETTER A)",
+        "ascii-name",
+        "6:5",
+        "U+0430 (CYRILLIC SMALL LETTER A)",
     ),
     "the same inside an f-string": (
-        'ctx_log(f"{[\u0440 for \u0440 in [1]]}")', "ascii-name", "6", "U+0440",
+        'ctx_log(f"{[\u0440 for \u0440 in [1]]}")',
+        "ascii-name",
+        "6",
+        "U+0440",
     ),
     "a filler for a name": ("\u3164 = 1\nctx_log(str(\u3164))", "invisible", "6:1", "U+3164 (HANGUL FILLER)"),
     "an argument and a keyword": (
-        "def f(t\u043etal):\n    return 1\nf(t\u043etal=1)", "ascii-name", "6:7", "U+043E",
+        "def f(t\u043etal):\n    return 1\nf(t\u043etal=1)",
+        "ascii-name",
+        "6:7",
+        "U+043E",
     ),
     "letters of full width, which are read as others": ("\uff46\uff4f\uff4f = 1", "ascii-name", "6:1", "U+FF46"),
     "the same inside an f-string, where only the parser reads them": (
-        'def f():\n    total = 1\n    return total\nctx_log(f"{\uff46()}")', "ascii-name", "9", "other letters",
+        'def f():\n    total = 1\n    return total\nctx_log(f"{\uff46()}")',
+        "ascii-name",
+        "9",
+        "other letters",
     ),
     "a tag in a string": ('ctx_log("GITHUB\U000e0041")', "invisible", "6:16", "\\U000e0041"),
     "a joiner in a string that is compared": ('ctx_log(str("a\u200db" == "ab"))', "invisible", "6:15", "\\u200d"),
     "a space that is another": ('ctx_log("A\u00a0B")', "invisible", "6:11", "NO-BREAK SPACE"),
     "a blank that counts as a letter, in a comment": ("x = 1  # \u2800 ctx_log(1)", "invisible", "6:10", "U+2800"),
-}  # fmt: skip
+}
 HEADER = '"""\nname: Probe\ntrigger: on_demand\ndescription: harm\u200bless\n"""\n1\n'
 
 
@@ -60,7 +71,7 @@ def test_a3_what_is_written_as_an_escape_or_can_be_seen_passes() -> None:
 
 def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """D1: nothing is proposed; no setting turns it off."""
     for number, (body, *_) in enumerate(ATTACKS.values()):
         ws.put(f"agents/probe{number}.py", text(body))
@@ -74,13 +85,13 @@ def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(
     with monkeypatch.context() as patch:
         switch_off(patch)
         for name in ("probe0", "probe2", "probe6", "header"):
-            ws.ok("agent", "approve", propose(ws, name)["id"])
+            take_ok(ws, "agent", "approve", propose(ws, name)["id"])
             assert ws.run(name)["status"] == "succeeded"
 
 
 def test_d17_what_was_approved_before_the_rules_came_runs_on_with_a_warning(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """D17: an upgrade stops nobody's books: neither the agent, nor what triggers it, nor a change of what it uses."""
     path, shared = "agents/probe.py", "scripts/word.py"
     header = '"""\nname: Probe\ntrigger: event\nevent: ping\n"""\n'
@@ -88,7 +99,7 @@ def test_d17_what_was_approved_before_the_rules_came_runs_on_with_a_warning(
         switch_off(patch)
         ws.put(shared, '"""\nname: word\n"""\n"caf\u00e9\u00a0"\n')
         ws.put(path, f'{header}\u0430 = script_run("word")\nctx_log(\u0430)\n')
-        ws.ok("agent", "approve", propose(ws, "probe")["id"])
+        take_ok(ws, "agent", "approve", propose(ws, "probe")["id"])
     done = ws("agent", "run", "probe", "--json")
     assert done.code == 0 and done.json["status"] == "succeeded", done
     assert [w.split("]")[0].split("[")[1] for w in done.json["warnings"]] == ["ascii-name", "ascii-name", "invisible"]
@@ -99,7 +110,7 @@ def test_d17_what_was_approved_before_the_rules_came_runs_on_with_a_warning(
         assert len(world.ran("probe")) == 1 and len(world.log("run.warning")) == 3
     assert ws("agent", "check", "probe").code == 0
     ws.put(shared, '"""\nname: word\n"""\n"caf\u00e9"\n')
-    ws.ok("agent", "approve", propose(ws, shared)["id"])
+    take_ok(ws, "agent", "approve", propose(ws, shared)["id"])
     ws.config("sandbox.timeout=20")
     assert ws.run("probe")["status"] == "succeeded"
     edit(ws, path, "name: Probe", "name: Other")

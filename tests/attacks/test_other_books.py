@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from harness import Workspace, here, refused, unchanged
+from harness import Workspace, here, refused, take_ok, take_shown, unchanged
 
-from cleared.approvals import verification, workspace_pin
-from cleared.approvals.approval_record import CONFIG, FOLDER, WORKSPACE
+from cleared.trust import verification, workspace_pin
+from cleared.trust.approval_record import CONFIG, FOLDER, WORKSPACE
 
 PROBE = "agents/probe.py"
 
@@ -20,7 +20,7 @@ def other(tmp_path: Path, ws: Workspace) -> Workspace:
     assert here("init", str(tmp_path / "b"), "--name", "Other").code == 0
     found = Workspace(tmp_path / "b")
     found.put(PROBE, '"""\nname: probe\ntrigger: on_demand\n"""\n1\n')
-    found.ok("agent", "approve", str(found.json("agent", "propose", "probe")["id"]))
+    take_ok(found, "agent", "approve", str(found.json("agent", "propose", "probe")["id"]))
     found.config("limits.max_amount=7")
     return found
 
@@ -70,7 +70,9 @@ def test_nor_in_a_fresh_clone_of_them(ws: Workspace, other: Workspace, tmp_path:
     ws.git("clone", "-q", str(ws.root), str(tmp_path / "clone"))
     clone = Workspace(tmp_path / "clone")
     refused(clone("agent", "run", "probe"), 3, "not")
-    refused(clone("trust", "--yes"), 3, "no commit in common", str(other.root), "--same-books", "--new-books")
+    refused(
+        take_shown(clone, "trust", "--yes"), 3, "no commit in common", str(other.root), "--same-books", "--new-books"
+    )
     refused(clone("agent", "run", "probe"), 3)
 
 
@@ -79,7 +81,7 @@ def test_a_withdrawal_is_looked_up_by_the_pinned_id(ws: Workspace, other: Worksp
     body = '"""\nname: probe\ntrigger: on_demand\n"""\n'
     for n in (5, 6):
         ws.put(PROBE, f"{body}{n}\n")
-        ws.ok("agent", "approve", str(ws.json("agent", "propose", "probe")["id"]))
+        take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "probe")["id"]))
     before = ws.head()
     ws.ok("agent", "rollback", "probe")
     ws.git("checkout", "-q", before, "--", ".")
@@ -88,6 +90,7 @@ def test_a_withdrawal_is_looked_up_by_the_pinned_id(ws: Workspace, other: Worksp
     refused(ws("agent", "run", "probe"), 3, "so nothing is run")
     ws.git("checkout", "-q", before, "--", WORKSPACE)
     ws.git("commit", "-qm", "as it was")
+    take_ok(ws, "recover", "--forget")  # its attestation is gone as well
     refused(ws("agent", "run", "probe"), 3, "rolled back")
 
 

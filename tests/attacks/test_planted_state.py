@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
-from harness import Workspace, refused
+import json
+
+import pytest
+from harness import Workspace, chase, refused
+
+
+@pytest.mark.parametrize("name", [".Cleared", ".CLEARED"])
+def test_state_under_a_name_that_some_disks_take_for_its_own_stops_everything(posted: Workspace, name: str) -> None:
+    posted.put(f"{name}/runs.db", "x")
+    posted.commit(f"{name}/runs.db")
+    refused(posted("journal", "list"), 4, "planted", f"git rm -r -f {name}")
+
+
+def test_a_planted_note_about_an_unfinished_commit_moves_nothing(posted: Workspace) -> None:
+    """It would move a file of the commit to where nobody asks any more whether git brought it."""
+    posted.put("notes/rows.csv", chase(("02/03/2025", "DRAW", "-7777.00")))
+    posted.commit("notes/rows.csv")
+    oid = posted.git("rev-parse", "HEAD:notes/rows.csv").strip()
+    move = {"source": "notes/rows.csv", "target": "import/rows.csv", "oid": oid}
+    head, branch = posted.head(), posted.git("symbolic-ref", "HEAD").strip()
+    note = {"version": 1, "base": head, "commit": head, "branch": branch, "paths": [], "moves": [move]}
+    posted.put(".cleared/seal.json", json.dumps(note | {"made": [], "pending": []}))
+    posted.commit(".cleared/seal.json")
+    for argv in (["status"], ["agent", "run", "ingest"], ["journal", "list"], ["recover"], ["doctor"]):
+        posted(*argv)
+        assert not (posted.root / "import/rows.csv").exists(), argv
+        assert (posted.root / ".cleared/seal.json").exists(), argv
+    refused(posted("journal", "list"), 4, "planted", "git rm")
 
 
 def test_a_commit_with_state_in_it_stops_everything_until_it_is_removed(posted: Workspace) -> None:

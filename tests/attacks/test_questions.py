@@ -15,13 +15,13 @@ from asking import ASKS, NEVER_ASKS, POST, TIMED, answers, asks, edit, lines, ma
 from harness import QUEUE, Workspace, refused, unchanged
 from world import World
 
-from cleared.approvals.approval_record import digest_of
-from cleared.approvals.keys import Key
-from cleared.approvals.verification import Approvals
 from cleared.cards.card import Card
 from cleared.runs import question_tickets
 from cleared.runs.question_card import displayed_digest
 from cleared.runs.question_tickets import Questions
+from cleared.trust.approval_record import digest_of
+from cleared.trust.keys import Key
+from cleared.trust.verification import Approvals
 
 # -- a forged question ------------------------------------------------------------------------------------------------
 
@@ -35,10 +35,20 @@ def forge(ws: Workspace, key: Key) -> str:
     line = example | {"id": "mallory1", "title": "payer asks: Pay it?", "agent": "payer", "run_id": "R-1999"}
     line["details"] = example["details"] | {"run": "R-1999"}
     found = signed(
-        line, key, card="mallory1", run="R-1999", seed="R-1999", path=path, digest=digest_of(ws.read(path).encode()),
+        line,
+        key,
+        card="mallory1",
+        run="R-1999",
+        seed="R-1999",
+        path=path,
+        digest=digest_of(ws.read(path).encode()),
         event={"id": "on_demand:R-1999", "kind": "on_demand", "name": "", "payload": "mallory"},
-        clock="1999-12-31T00:00:00Z", due="1999-12-31T00:00:01Z", default="yes", place=place, answers={},
-    )  # fmt: skip
+        clock="1999-12-31T00:00:00Z",
+        due="1999-12-31T00:00:01Z",
+        default="yes",
+        place=place,
+        answers={},
+    )
     write(ws, [*lines(ws), found])
     return "mallory1"
 
@@ -73,9 +83,9 @@ def test_a_service_runs_nothing_and_says_so_once(ws: Workspace) -> None:
 
 def test_a_held_question_offers_nothing_but_to_ask_again(ws: Workspace) -> None:
     """On the screen, too."""
-    from cleared.app import open_workspace
     from cleared.review.card_view import show_card
     from cleared.review.queue_snapshot import read_queue
+    from cleared.service.app import open_workspace
 
     card = forge(ws, mallory())
     shown = show_card(read_queue(open_workspace(ws.root)), card)
@@ -89,12 +99,30 @@ def test_a_card_without_a_ticket_runs_nothing(ws: Workspace) -> None:
     blob = ws.git("rev-parse", "HEAD:agents/payer.py").strip()
     event = {"id": "on_demand:R-1999", "kind": "on_demand", "name": "", "payload": "mallory"}
     details = {
-        "question": "Pay it?", "choices": ["no", "yes"], "default": "yes", "on_timeout": "default",
-        "due": "1999-12-31T00:00:01Z", "key": "0:abc", "run": "R-1999", "clock": "1999-12-31T00:00:00Z",
-        "script": f"agents/payer.py@{blob}", "answers": {}, "event": event, "origin": None, "futures": {},
-    }  # fmt: skip
-    line = {"event": "open", "id": "mallory1", "kind": "question", "title": "payer asks: Pay it?",
-            "created_at": "1999-12-31T00:00:00Z", "run_id": "R-1999", "agent": "payer", "details": details}  # fmt: skip
+        "question": "Pay it?",
+        "choices": ["no", "yes"],
+        "default": "yes",
+        "on_timeout": "default",
+        "due": "1999-12-31T00:00:01Z",
+        "key": "0:abc",
+        "run": "R-1999",
+        "clock": "1999-12-31T00:00:00Z",
+        "script": f"agents/payer.py@{blob}",
+        "answers": {},
+        "event": event,
+        "origin": None,
+        "futures": {},
+    }
+    line = {
+        "event": "open",
+        "id": "mallory1",
+        "kind": "question",
+        "title": "payer asks: Pay it?",
+        "created_at": "1999-12-31T00:00:00Z",
+        "run_id": "R-1999",
+        "agent": "payer",
+        "details": details,
+    }
     ws.put(QUEUE, json.dumps(line) + "\n")
     ws.commit(QUEUE, message="log: a question")
     answers(ws, "mallory1")
@@ -110,18 +138,22 @@ def test_a_card_without_a_ticket_runs_nothing(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("walled", [True, False])
-def test_a_forged_question_of_an_agent_that_asks(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool
-) -> None:  # fmt: skip
+def test_a_forged_question_of_an_agent_that_asks(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
     """With the key trusted, it posts in 1999 what nobody has answered: so the key is what stops it."""
     card = asks(ws, TIMED)
     ws.ok("queue", "reject", card["id"], "--reason", "no")
     line = opened(ws, card["id"]) | {"id": "mallory1", "run_id": "R-1999"}
     line["details"]["run"] = "R-1999"
     found = signed(
-        line, mallory(), card="mallory1", run="R-1999", seed="R-1999", clock="1999-12-31T00:00:00Z",
-        due="1999-12-31T00:00:01Z", default="yes",
-    )  # fmt: skip
+        line,
+        mallory(),
+        card="mallory1",
+        run="R-1999",
+        seed="R-1999",
+        clock="1999-12-31T00:00:00Z",
+        due="1999-12-31T00:00:01Z",
+        default="yes",
+    )
     write(ws, [*lines(ws), found])
     if walled:
         with unchanged(ws):
@@ -191,7 +223,7 @@ def test_the_ticket_of_another_question(ws: Workspace, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("walled", [True, False])
 def test_the_ticket_of_another_workspace(ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool) -> None:
     """Signed with this machine's own key, for other books."""
-    from cleared.approvals.keys import run_key
+    from cleared.trust.keys import run_key
 
     card = asks(ws)["id"]
     key = run_key(ws.root)

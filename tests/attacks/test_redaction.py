@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness import JANUARY, Workspace
 
-from cleared.config.secrets import REDACTED, Redactor, redactor_of_secrets
+from cleared.workspace.settings.secrets import REDACTED, Redactor, redactor_of_secrets
 
 KEY = 'planted "0123456789'
 """Has a quote, which JSON writes otherwise."""
@@ -90,8 +90,12 @@ def of_a_script(ws: Workspace, secret: str) -> None:
 
 
 WAYS: list[Callable[[Workspace, str], None]] = [
-    of_a_result, of_a_card, of_a_proposal, of_a_reason, of_a_script,
-]  # fmt: skip
+    of_a_result,
+    of_a_card,
+    of_a_proposal,
+    of_a_reason,
+    of_a_script,
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -169,15 +173,15 @@ def test_b7_many_refused_files_are_one_card_for_each_kind(ws: Workspace, tmp_pat
 
 
 def test_without_the_kinds_each_file_is_a_card(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.importing import file_cards
+    from cleared.books.importing import drop_folder
 
-    many = file_cards.stage_refusals
+    many = drop_folder.stage_refusals
 
     def singly(refused, *about):  # type: ignore[no-untyped-def]
         for name, error in refused.items():
             many({name: error}, *about)
 
-    monkeypatch.setattr(file_cards, "stage_refusals", singly)
+    monkeypatch.setattr(drop_folder, "stage_refusals", singly)
     for n in range(60):
         (ws.root / f"import/link-{n:02}.csv").symlink_to("/etc/passwd")
     ws.run("ingest")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import Workspace, copy_books, refused
+from harness import Workspace, copy_books, refused, take_ok
 
 
 def revert(ws: Workspace) -> None:
@@ -18,7 +18,7 @@ def test_a_disabled_agent_stays_disabled(ws: Workspace, monkeypatch: pytest.Monk
     ws.ok("agent", "enable", "ingest")
     monkeypatch.setenv("CLEARED_HOME", another)
     other = Workspace(copy_books(ws.root, ws.root.parent / "clone"))
-    other.ok("trust", "--yes")
+    take_ok(other, "trust", "--yes")
     if is_known:
         other.run("ingest")
     monkeypatch.delenv("CLEARED_HOME")

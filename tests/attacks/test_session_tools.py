@@ -14,9 +14,9 @@ import pytest
 from harness import Workspace, unchanged
 from tool_session import Session
 
-from cleared.approvals.keys import KEY, cleared_home
 from cleared.meta.tools import confined_processes
 from cleared.sandbox.confinement import landlock_abi
+from cleared.trust.keys import KEY, cleared_home
 
 confined = pytest.mark.skipif(not landlock_abi(), reason="commands need Landlock")
 PYTHON = "/usr/bin/python3"
@@ -38,18 +38,20 @@ def fenced(request: pytest.FixtureRequest, session: Session, monkeypatch: pytest
     if request.param == "none":
         original = confined_processes.ConfinedProcesses._try_keeper
         monkeypatch.setattr(
-            confined_processes.ConfinedProcesses, "_try_keeper",
+            confined_processes.ConfinedProcesses,
+            "_try_keeper",
             lambda self, own, confine: "not here" if own else original(self, False, confine),
-        )  # fmt: skip
+        )
     return session
 
 
 def keys() -> dict[str, tuple[str, int]]:
-    """Name → digest and mode of everything that lies where the keys are."""
+    """Path → digest and mode of everything that lies where the keys are."""
     return {
-        p.name: (hashlib.sha256(p.read_bytes()).hexdigest(), p.stat().st_mode)
-        for p in cleared_home().rglob("*") if p.is_file()
-    }  # fmt: skip
+        str(p): (hashlib.sha256(p.read_bytes()).hexdigest(), p.stat().st_mode)
+        for p in cleared_home().rglob("*")
+        if p.is_file()
+    }
 
 
 def command_lines() -> list[bytes]:
@@ -69,20 +71,29 @@ def run(session: Session, command: str, timeout_ms: int = 60_000) -> str:
 @confined
 def test_a_command_reaches_no_key_and_no_workspace(fenced: Session) -> None:
     root, key = fenced.ws.root, cleared_home() / KEY
-    before, secret = keys(), key.read_text().strip().splitlines()[-1][-20:]
+    secret = key.read_text().strip().splitlines()[-1][-20:]
     ours = [
-        key, cleared_home(), root / "config.yaml", root / ".git/config", root / "agents", fenced.folder / "run/outside",
+        key,
+        cleared_home(),
+        root / "config.yaml",
+        root / ".git/config",
+        root / "agents",
+        fenced.folder / "run/outside",
         fenced.folder / "overlay/index.json",
-    ]  # fmt: skip
+    ]
     others = ["/proc/1/environ", "/proc/self/environ", "/proc/self/fd", f"/proc/{os.getpid()}/cmdline", "/root"]
     fenced.ok("write_file", file_path="scratch/x", content="x")
+    before = keys()
     with unchanged(fenced.ws):
         for name in [*(shlex.quote(str(path)) for path in ours), *others]:
             text = run(fenced, f"cat {name} 2>/dev/null || ls -A {name}/. 2>/dev/null || echo CLOSED")
             assert text.endswith("\n| CLOSED"), (name, text)
         for name in (shlex.quote(str(path)) for path in ours):
-            run(fenced, f"echo evil > {name}; rm -rf {name}; chmod 777 {name}; mv {name} .; ln {name} scratch/; "
-                        f"ln -s {name} scratch/link; touch {name}/evil")  # fmt: skip
+            run(
+                fenced,
+                f"echo evil > {name}; rm -rf {name}; chmod 777 {name}; mv {name} .; ln {name} scratch/; "
+                f"ln -s {name} scratch/link; touch {name}/evil",
+            )
         assert secret not in run(fenced, "cat scratch/* 2>/dev/null; env; set")
         assert "sk-ant" not in run(fenced, "env") and "CLEARED_HOME" not in run(fenced, "env")
     assert keys() == before
@@ -161,11 +172,14 @@ def test_a_tree_full_of_traps_is_read_and_written_in_place(fenced: Session) -> N
     live = shlex.quote(str(fenced.ws.root))
     with unchanged(fenced.ws):
         fenced.ok("shell_command", command="true")
-        text = run(fenced, f"rm -rf agents scripts tests; ln -s {live}/agents agents; ln -s / scripts; "
-                           "rm config.yaml; mkfifo config.yaml; mkdir -p scratch; mkfifo scratch/pipe; "
-                           "echo a > scratch/a; ln scratch/a scratch/b; head -c 9000000 /dev/zero > scratch/big; "
-                           "echo x > 'scratch/\u202e'; printf x > 'scratch/con.py'; mkdir rules; "
-                           "echo y > rules/y.md; mkdir -p templates/t.md")  # fmt: skip
+        text = run(
+            fenced,
+            f"rm -rf agents scripts tests; ln -s {live}/agents agents; ln -s / scripts; "
+            "rm config.yaml; mkfifo config.yaml; mkdir -p scratch; mkfifo scratch/pipe; "
+            "echo a > scratch/a; ln scratch/a scratch/b; head -c 9000000 /dev/zero > scratch/big; "
+            "echo x > 'scratch/\u202e'; printf x > 'scratch/con.py'; mkdir rules; "
+            "echo y > rules/y.md; mkdir -p templates/t.md",
+        )
         assert "agents is no folder any more" in text and "hard link" in text and "more than 8,388,608 bytes" in text
         assert "'config.yaml' was not taken" in text and "rules/y.md" in text
         assert fenced.overlay.files == {"rules/y.md": b"y\n"}
@@ -179,9 +193,12 @@ def test_a_tree_full_of_traps_is_read_and_written_in_place(fenced: Session) -> N
 
 @confined
 def test_a_command_has_no_more_rights_than_it_shows(fenced: Session) -> None:
-    text = run(fenced, "unshare -Urm true && echo NEW; mount -t tmpfs x scratch && echo MOUNTED; "
-                       "chroot . /bin/true && echo ROOT; mknod scratch/dev b 8 0 && echo DEVICE; "
-                       "for n in 3 4 5 6 7 8 9; do (: >&$n) 2>/dev/null && echo OPEN $n; done; echo over")  # fmt: skip
+    text = run(
+        fenced,
+        "unshare -Urm true && echo NEW; mount -t tmpfs x scratch && echo MOUNTED; "
+        "chroot . /bin/true && echo ROOT; mknod scratch/dev b 8 0 && echo DEVICE; "
+        "for n in 3 4 5 6 7 8 9; do (: >&$n) 2>/dev/null && echo OPEN $n; done; echo over",
+    )
     assert text.endswith("| over"), text
     assert not [word for word in ("NEW", "MOUNTED", "ROOT", "DEVICE", "OPEN") if f"| {word}" in text]
 
@@ -214,10 +231,23 @@ def test_the_owner_can_allow_commands_that_nothing_holds_back(
 def test_arguments_of_every_shape_are_answers_not_errors(session: Session) -> None:
     """H6: a call that is none does nothing, whatever it holds."""
     shapes: list[object] = [
-        None, "", "{", "[]", "null", b"\xff", 7, [], {"file_path": 3}, {"x": 1}, {"file_path": "a" * 10_000},
-        {"file_path": "\ud800"}, {"pattern": float("nan")}, '{"a":' * 10_000, {"steps": [[]]},
+        None,
+        "",
+        "{",
+        "[]",
+        "null",
+        b"\xff",
+        7,
+        [],
+        {"file_path": 3},
+        {"x": 1},
+        {"file_path": "a" * 10_000},
+        {"file_path": "\ud800"},
+        {"pattern": float("nan")},
+        '{"a":' * 10_000,
+        {"steps": [[]]},
         {"message": "\0" * 5_000},
-    ]  # fmt: skip
+    ]
     with unchanged(session.ws):
         for name in (*session.tools.tools, "approve", "agent_approve", "config_set", "", "\x00"):
             for shape in shapes:

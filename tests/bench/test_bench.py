@@ -29,20 +29,50 @@ from bench import (
     suggestions,
     tasks,
     workspaces,
-)  # fmt: skip
+)
 
 SIZES = (
-    (bank_formats, "LINES", 50), (books, "ROWS", 30), (bulk, "ROWS", 30), (calls, "ROWS", 3),
-    (sessions, "STEPS", 3), (sessions, "TURNS", 1), (tasks, "BYTES", 1 << 20), (commits, "FILES", 300),
+    (bank_formats, "LINES", 50),
+    (books, "ROWS", 30),
+    (bulk, "ROWS", 30),
+    (calls, "ROWS", 3),
+    (sessions, "STEPS", 3),
+    (sessions, "TURNS", 1),
+    (tasks, "BYTES", 1 << 20),
+    (commits, "FILES", 300),
     (gate, "RUNS", 2),
-    (gate, "ROWS", 3), (loop, "PAST", 3), (review, "CARDS", 3), (review, "BATCH", 3), (review, "MONTH", 3),
+    (gate, "ROWS", 3),
+    (loop, "PAST", 3),
+    (review, "CARDS", 3),
+    (review, "BATCH", 3),
+    (review, "MONTH", 3),
     (suggestions, "ENTRIES", 200),
-)  # fmt: skip
+)
 WAITING = {
-    "help", "cold", "idle_server", "mcp_start", "agents", "files", "cron", "load", "idle", "status", "bridge_start",
-    "job", "job_floor", "enqueued", "idle_loop", "memory", "memory_commits", "balance", "whole_list", "month_list",
-    "check_again", "check_whole", "export_hledger",
-}  # fmt: skip
+    "help",
+    "cold",
+    "idle_server",
+    "mcp_start",
+    "agents",
+    "files",
+    "cron",
+    "load",
+    "idle",
+    "status",
+    "bridge_start",
+    "job",
+    "job_floor",
+    "enqueued",
+    "idle_loop",
+    "memory",
+    "memory_commits",
+    "balance",
+    "whole_list",
+    "month_list",
+    "check_again",
+    "check_whole",
+    "export_hledger",
+}
 
 
 def once(measured: measure.Side, baseline: measure.Side, repeat: int) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import axe_playwright_python
 import pytest
-from browsing import PHONE, Visit, swipe
+from browsing import PHONE, Visit, find_message, swipe
 from harness import Workspace, chase
 from playwright.sync_api import Page, expect
 from web_client import PATIENCE
@@ -40,12 +40,12 @@ def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) ->
     page.goto("/queue")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     press(page, "a")
-    expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+    expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
     press(page, "c")
     expect(page.get_by_label("Account, by name or number")).to_be_focused()
     page.keyboard.type("meals")
     page.get_by_role("button", name="5070").press("Enter")
-    expect(page.get_by_text("Corrected: COFFEE")).to_be_visible()
+    expect(find_message(page, "Corrected: COFFEE")).to_be_visible()
     press(page, "s")
     expect(page.get_by_text("1 card to decide")).to_be_visible()
     press(page, "r")
@@ -65,7 +65,7 @@ def test_a_thumb_approves_puts_off_and_rejects(visit: Visit, posted: Workspace) 
     swipe(page, "down")
     expect(page.locator(".about")).to_contain_text("COFFEE")
     swipe(page, "right")
-    expect(page.get_by_text("Confirmed: COFFEE")).to_be_visible()
+    expect(find_message(page, "Confirmed: COFFEE")).to_be_visible()
     swipe(page, "left")
     page.get_by_role("button", name="Personal").click()  # so soon after a swipe, chromium takes a tap for its end
     expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
@@ -88,12 +88,12 @@ def test_reading_and_deciding_without_javascript(visit: Visit, posted: Workspace
     visit.open("/queue")
     page = visit.open("/queue", java_script_enabled=False)
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+    expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
     page.get_by_text("Correct the account").click()
     page.get_by_label("Account, by name or number").fill("meals")
     page.get_by_role("button", name="Search").click()
     page.get_by_role("button", name="5070").click()
-    expect(page.get_by_text("Corrected: COFFEE")).to_be_visible()
+    expect(find_message(page, "Corrected: COFFEE")).to_be_visible()
     page.goto("/books")
     expect(page.get_by_role("heading", name="Books")).to_be_visible()
 
@@ -141,8 +141,20 @@ def test_the_first_page_is_small(visit: Visit) -> None:
     assert len(sizes) >= 4 and sum(sizes) <= 60_000, sizes
 
 
-PAGES = ["/", "/queue", "/agents", "/agents/ingest", "/runs", "/books", "/books/entries", "/books/entries/2025-01-002",
-         "/reports", "/reports/monthly", "/reports/ledger", "/chat"]  # fmt: skip
+PAGES = [
+    "/",
+    "/queue",
+    "/agents",
+    "/agents/ingest",
+    "/runs",
+    "/books",
+    "/books/entries",
+    "/books/entries/2025-01-002",
+    "/reports",
+    "/reports/monthly",
+    "/reports/ledger",
+    "/chat",
+]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -168,5 +180,6 @@ def find_serious(page: Page) -> list[str]:
     result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0]['failureSummary'][:200]}"
-        for each in result["violations"] if each["impact"] in ("serious", "critical")
-    ]  # fmt: skip
+        for each in result["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]

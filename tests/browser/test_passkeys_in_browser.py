@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from browsing import PHONE, Visit
+from browsing import PHONE, Visit, find_message
 from harness import Workspace
 from playwright.sync_api import Page, expect
 from web_client import inner_server
 
-from cleared.app import open_workspace
-from cleared.proposals.passkey_registration import register_passkey
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.gate.proposals.passkey_registration import SHOWN, register_passkey
+from cleared.service.app import open_workspace
 from cleared.web.passkey_invitations import invited
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession
 
 DEVICE = {
-    "protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
-    "isUserVerified": True, "automaticPresenceSimulation": True,
-}  # fmt: skip
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
 
 
 def add_device(page: Page) -> tuple[CDPSession, str]:
@@ -44,7 +49,8 @@ def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Worksp
             assert "#" not in page.url
             new = invitation.read_result()
         assert new is not None
-        passkey = register_passkey(open_workspace(posted.root), "Ana", new)
+        with expecting({SHOWN: new.digest_for("Ana")}):
+            passkey = register_passkey(open_workspace(posted.root), "Ana", new)
         without_script = visit.open("/login", java_script_enabled=False)
         without_script.context.clear_cookies()
         without_script.goto("/login")
@@ -60,7 +66,7 @@ def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Worksp
         assert posted.head() == before
         steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": True})
         page.get_by_role("button", name="Sign and decide").click()
-        expect(page.get_by_text("Confirmed: ACME INVOICE 12")).to_be_visible()
+        expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
         visit.assert_clean()
         visit.close()
     assert posted.trailers()["Key"] == passkey.key and posted.trailers()["By"] == "Ana"

@@ -35,8 +35,9 @@ def spelled(path: Path) -> list[str]:
             at = MAKERS.get(name)
             if at is not None and len(node.args) > at:
                 texts = [node.args[at]]
-        found += [f"{path.name}:{t.lineno} {t.value}" for t in texts
-                  if isinstance(t, ast.Constant) and t.value in KINDS]  # fmt: skip
+        found += [
+            f"{path.name}:{t.lineno} {t.value}" for t in texts if isinstance(t, ast.Constant) and t.value in KINDS
+        ]
     return found
 
 
@@ -44,10 +45,18 @@ def test_no_other_module_spells_a_kind() -> None:
     assert [place for path in sorted(ROOT.rglob("*.py")) for place in spelled(path)] == []
 
 
-@pytest.mark.parametrize("code", [
-    'if card.kind == "entry": pass', 'x = c["kind"] != "entry"', 'card.kind in ("line", "entry")',
-    'Card(i, "entry", "…", at)', 'card_id("entry", "x")', 'context.card("entry", ())', '_card(host, "entry", ())',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if card.kind == "entry": pass',
+        'x = c["kind"] != "entry"',
+        'card.kind in ("line", "entry")',
+        'Card(i, "entry", "…", at)',
+        'card_id("entry", "x")',
+        'context.card("entry", ())',
+        '_card(host, "entry", ())',
+    ],
+)
 def test_a_spelled_kind_is_found(tmp_path: Path, code: str) -> None:
     module = tmp_path / "module.py"
     module.write_text(code)

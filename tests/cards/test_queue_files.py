@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from cleared.base.errors import WorkspaceError
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import CardDraft, find_cards, load_cards, render_open, render_resolve
-from cleared.errors import WorkspaceError
 
 
 class Source:

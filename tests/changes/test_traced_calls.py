@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cleared.base.errors import Place
 from cleared.changes.trace import TraceStore
 from cleared.changes.traced_calls import TracedCalls
-from cleared.dispatch import Call
-from cleared.errors import Place
+from cleared.primitives.dispatch import Call
 
 
 @pytest.fixture(autouse=True)

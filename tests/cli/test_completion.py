@@ -45,13 +45,14 @@ def test_what_the_workspace_holds_is_offered(posted: Workspace, ask: Ask, monkey
         f"cleared run show {run[:4]}": [run],
         "cleared config get thresholds.two": ["thresholds.two_person"],
         "cleared accounts close 101": ["1010"],
-        "cleared journal list --account 5": [str(a["account_id"]) for a in posted.json("accounts", "list")
-                                             if str(a["account_id"])[0] == "5"],
+        "cleared journal list --account 5": [
+            str(a["account_id"]) for a in posted.json("accounts", "list") if str(a["account_id"])[0] == "5"
+        ],
         "cleared wh": ["why"],
         "cleared accounts ": ["list", "add", "rename", "close", "reopen"],
         "cleared loop kin": [],
         "cleared journal balance --as": ["--as-of"],
-    }.items():  # fmt: skip
+    }.items():
         done = ask(line)
         assert (done.code, done.err, set(done.out.split())) == (0, "", set(expected)), line
 

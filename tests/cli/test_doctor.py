@@ -11,6 +11,8 @@ import pytest
 
 from cleared.cli.command_runner import run
 from cleared.sandbox.monty import Sandbox
+from cleared.sandbox.namespaces import OfferedNamespaces
+from cleared.work.loop import job_confinement
 from cleared.workspace.lock import writer_lock
 
 Rows = dict[str, dict[str, str]]
@@ -22,7 +24,7 @@ CSV = (
 )
 KILLED = """
 import os, sys
-from cleared.app import open_workspace
+from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
 def at(step):
     if step == "ref":
@@ -158,6 +160,26 @@ def test_an_interrupted_commit_is_completed_and_told(doctor: Doctor, root: Path)
     assert not (root / "import/a.csv").exists()
 
 
+def test_each_wall_of_the_fence_has_a_row(doctor: Doctor, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the machine gives engines, jobs and verification commands, and what it lacks, in words."""
+    names = ("fence: files", "fence: calls", "fence: attributes", "fence: processes")
+    given = OfferedNamespaces(True, True)
+    monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: given)
+    monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 7)
+    monkeypatch.setattr(job_confinement.platform, "machine", lambda: "x86_64")
+    _, rows = doctor()
+    assert [rows[name]["status"] for name in names] == ["ok"] * 4
+    assert "Landlock ABI 7" in rows["fence: files"]["detail"] and "read-only" in rows["fence: attributes"]["detail"]
+    lacking = OfferedNamespaces(problem="no read-only mounts: Operation not permitted")
+    monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: lacking)
+    monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(job_confinement.platform, "machine", lambda: "riscv64")
+    _, rows = doctor()
+    assert [rows[name]["status"] for name in names] == ["warn"] * 4
+    assert "Operation not permitted" in rows["fence: attributes"]["detail"]
+    assert "riscv64" in rows["fence: calls"]["detail"] and "no Landlock" in rows["fence: files"]["detail"]
+
+
 def test_who_holds_the_lock(doctor: Doctor, root: Path) -> None:
     with writer_lock(root / ".cleared", 1.0, "a long run"):
         code, rows = doctor()
@@ -167,11 +189,11 @@ def test_who_holds_the_lock(doctor: Doctor, root: Path) -> None:
 
 
 def test_stale_files(doctor: Doctor, root: Path) -> None:
-    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".config.yaml.0123456789ab.tmp", ".git/index.lock"):
+    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"):
         (root / name).write_bytes(b"")
     _, rows = doctor()
     detail = rows["stale files"]["detail"]
-    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".config.yaml.0123456789ab.tmp", ".git/index.lock"):
+    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"):
         assert name in detail
 
 

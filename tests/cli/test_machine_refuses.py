@@ -144,6 +144,38 @@ def test_little_memory(posted: Workspace, megabytes: int) -> None:
         assert done.code == 0 or "--json" not in argv or done.out == "" or "error" in done.json
 
 
+COMMANDS = (
+    ["status"],
+    ["journal", "add", "2025-01-31", "x", "5220=1", "1590=-1", "--json"],
+    ["agent", "run", "ingest"],
+    ["config", "set", "sandbox.timeout", "20"],
+    ["doctor"],
+)
+
+
+@pytest.mark.parametrize("files", [5, 12, 40])
+def test_few_open_files(posted: Workspace, files: int) -> None:
+    """``ulimit -n``: what a command cannot do to its end it does not begin."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    before = posted.state()
+    for argv in COMMANDS:
+        refused(posted.process(*argv, preexec_fn=limit), 4, f"only {files} files may be open", "ulimit -n")
+    assert posted.state() == before and not (posted.root / ".cleared/seal.json").exists()
+
+
+def test_a_low_limit_that_may_be_raised_is_raised(posted: Workspace) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 1000))
+
+    for argv in COMMANDS[:4]:
+        done = posted.process(*argv, preexec_fn=limit)
+        assert done.code == 0, done
+    posted.in_order()
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
@@ -155,6 +187,7 @@ def test_little_memory(posted: Workspace, megabytes: int) -> None:
         (OSError(errno.EROFS, "x", "/there"), 4, "/there: the disk is read-only"),
         (OSError(errno.ENOSPC, "x", "/there"), 4, "the disk is full"),
         (OSError(errno.EMFILE, "Too many open files"), 4, "ulimit -n"),
+        (type("PanicException", (BaseException,), {})("x: Too many open files"), 4, "ulimit -n"),
         (RecursionError(), 1, "nested too deeply"),
         (sqlite3.OperationalError("disk I/O error"), 4, "doctor --rebuild"),
         (sqlite3.DatabaseError("malformed"), 4, "doctor --rebuild"),
@@ -164,12 +197,12 @@ def test_whatever_the_machine_refuses(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, said: str
 ) -> None:
     """The class of it: wherever it comes up, in text and as JSON."""
-    import cleared.queries
+    from cleared.runs import run_queries
 
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cleared.queries, "read_agents", refuse)
+    monkeypatch.setattr(run_queries, "read_agents", refuse)
     refused(ws("agent", "list"), code, said)
     assert ws("agent", "list", "--json").json["error"]["exit_code"] == code
     monkeypatch.setenv(machine_errors.DEBUG, "1")
@@ -182,11 +215,11 @@ def test_whatever_the_machine_refuses(
 def test_a_mistake_of_the_program_keeps_its_traceback(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    import cleared.queries
+    from cleared.runs import run_queries
 
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(cleared.queries, "read_agents", refuse)
+    monkeypatch.setattr(run_queries, "read_agents", refuse)
     with pytest.raises(type(error)):
         ws("agent", "list")

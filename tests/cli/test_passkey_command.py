@@ -9,10 +9,10 @@ from harness import Workspace, refused, unchanged
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
 from web_client import inner_server
 
-from cleared.approvals import trust_store
-from cleared.approvals.approval_record import WORKSPACE
-from cleared.approvals.passkey_records import passkey_path
 from cleared.review import reviewer_list
+from cleared.trust import trust_store
+from cleared.trust.approval_record import WORKSPACE
+from cleared.trust.passkey_records import passkey_path
 from cleared.web import page_server
 
 

@@ -64,8 +64,9 @@ def _beside(folder: Path, processes: int, began: float) -> None:
     template = crash_beside.make_template(folder / "template")
     jobs = [
         (template, folder / f"{name.replace(' ', '')}{i}", name, 1 + i, processes)
-        for name in crash_beside.DEEDS for i in range(processes)
-    ]  # fmt: skip
+        for name in crash_beside.DEEDS
+        for i in range(processes)
+    ]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         parts = [(job[2], found) for job, found in zip(jobs, pool.map(crash_beside.part, jobs), strict=True)]
     for name in crash_beside.DEEDS:

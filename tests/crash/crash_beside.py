@@ -12,19 +12,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "vcs"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "git"))
 
 from test_vcs_beside import DEEDS, check, deed, prepare
 from vcs_samples import Work
 
-from cleared.errors import WorkspaceError
-from cleared.vcs import GitBusy, LocalMove, Repository
-from cleared.vcs.refs import RefMove
+from cleared.base.errors import WorkspaceError
+from cleared.git import GitBusy, LocalMove, Repository
+from cleared.git.refs import RefMove
 
 _EVENTS = {
-    "open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.utime", "os.scandir",
+    "open",
+    "os.rename",
+    "os.link",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.utime",
+    "os.scandir",
     "subprocess.Popen",
-}  # fmt: skip
+}
 _told: Callable[[], None] | None = None
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from harness import copy_books
 
 from cleared import queries
-from cleared.app import open_workspace
+from cleared.base.clock import SystemClock
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
-from cleared.clock import SystemClock
+from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
@@ -48,7 +48,7 @@ MARCH: list[Line] = [
 DROPPED = {"february.csv": FEBRUARY, "march.csv": [*FEBRUARY[2:], *MARCH]}
 BEFORE: list[Line] = JANUARY
 AFTER: list[Line] = [*JANUARY, *FEBRUARY, *MARCH]
-TEMPORARY = re.compile(r"\.tmp$|^\.cleared-seal-|^cleared-index-|\.lock$")  # git takes its own tmp_obj_… away
+TEMPORARY = re.compile(r"\.tmp$|^cleared-index-|\.lock$")  # git takes its own tmp_obj_… away
 KEPT = {"import/.gitkeep", "import/processed/.gitkeep", "import/processed/january.csv"}
 
 

@@ -20,8 +20,13 @@ from forked import Forking, attend
 
 AROUND = ("count_start", "finish_delivery", "retry_delivery")
 AFTER = (
-    "add_delivery", "drop_delivery", "set_cursor", "set_schedule_marks", "add_handled_files", "remove_handled_files",
-)  # fmt: skip
+    "add_delivery",
+    "drop_delivery",
+    "set_cursor",
+    "set_schedule_marks",
+    "add_handled_files",
+    "remove_handled_files",
+)
 """Methods of the inbox around which a process can be killed; the others are parts of what is done at once."""
 
 
@@ -58,8 +63,8 @@ class Hand:
 
 def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
     """What there is to do at that time, by the real service."""
-    from cleared.app import open_workspace
     from cleared.changes.host import Host
+    from cleared.service.app import open_workspace
     from cleared.service.workspace_actions import WorkspaceActions
     from cleared.service.workspace_service import WorkspaceService
     from cleared.triggers.service_log import ServiceLog
@@ -157,10 +162,10 @@ def _obey(order: dict[str, Any]) -> int:
 def main() -> None:
     import pydantic_monty  # noqa: F401
 
-    import cleared.app
     import cleared.review.questions
     import cleared.runs.execution
     import cleared.sandbox.monty
+    import cleared.service.app
     import cleared.service.workspace_service  # noqa: F401
 
     attend(_obey)

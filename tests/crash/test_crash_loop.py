@@ -118,8 +118,9 @@ def test_a_job_whose_supervisor_was_killed_is_ended_and_told(
     time.sleep(0.2)
     life.check()
     assert [(row["job_id"], row["status"]) for row in life.state()["jobs"]] == [
-        (job, "failed_or_no_result"), (after, "succeeded")
-    ]  # fmt: skip
+        (job, "failed_or_no_result"),
+        (after, "succeeded"),
+    ]
     assert ("e", job) not in life.marks(), "it was ended"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
@@ -33,19 +34,23 @@ from crash_kill import stopped_at
 from harness import Workspace
 
 from cleared import queries
-from cleared.app import open_workspace
-from cleared.decisions.entry_voiding import void_entry
-from cleared.errors import ClearedError, Interrupted
+from cleared.base.errors import ClearedError, Interrupted
+from cleared.changes.decisions.entry_voiding import void_entry
+from cleared.git import STEPS, HeadMoved
+from cleared.runs import run_queries
 from cleared.runs.outcome import RunResult
+from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
-from cleared.vcs import STEPS, HeadMoved
+from cleared.trust.keys import cleared_home
 
 USER = os.environ | {f"GIT_{w}_{k}": "a@b" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
 ALSO = ("2025-02-27", "LATE FEE", Decimal("-1.00"))
 
 
 @pytest.fixture
-def root(template: Path, tmp_path: Path) -> Path:
+def root(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Beside a key of its own: what is approved in one copy is remembered there of all copies of the same books."""
+    monkeypatch.setenv("CLEARED_HOME", str(shutil.copytree(cleared_home(), tmp_path / "home")))
     return copy(template, tmp_path / "w")
 
 
@@ -266,16 +271,10 @@ def test_the_state_folder_is_deleted_before_the_repair(root: Path) -> None:
     check_goes_on(root)
 
 
-def keep_local(root: Path) -> None:
-    config = root / "config.yaml"
-    config.write_text(config.read_text().replace("keep: git", "keep: local"))
-    subprocess.run(["git", "commit", "-qam", "keep bank files here"], cwd=root, check=True, env=USER)
-
-
 @pytest.mark.parametrize("step", ["", "verified", "ref", "file", "worktree", "done"])
 def test_bank_files_that_stay_on_this_machine(root: Path, step: str) -> None:
     """``import.keep: local``: the file moves in the same act, and git never hears of its content."""
-    keep_local(root)
+    Workspace(root).config("import.keep=local")
     assert stopped_at(root, ["run", "ingest"], step) == bool(step)
     assert len(read(root)[1]) == (step not in ("", "done"))
     assert ingest(root) == []
@@ -305,7 +304,7 @@ def test_a_failed_run_then_a_good_one(root: Path) -> None:
         check_sound(root)
     assert len(cards(root, "failed_run")) == 1
     agent.write_text(good)
-    Workspace(root).commit("agents/ingest.py", message="mend it")
+    Workspace(root).commit("agents/ingest.py", *Workspace(root).approve("agents/ingest.py"), message="mend it")
     assert ingest(root) == []
     entries, _ = read(root)
     check_booked(root, entries, AFTER)
@@ -332,12 +331,12 @@ def test_a_name_that_is_no_text(root: Path) -> None:
 def test_the_trace_of_a_killed_run(root: Path) -> None:
     """It says killed; what the run had committed by then, it has committed."""
     assert stopped_at(root, ["run", "ingest"], "ran")
-    newest = queries.read_runs(open_workspace(root), 1)[0]
+    newest = run_queries.read_runs(open_workspace(root), 1)[0]
     assert (newest["status"], newest["commits"]) == ("killed", [])
     assert stopped_at(root, ["run", "ingest"], "ref")
-    newest = queries.read_runs(open_workspace(root), 1)[0]
+    newest = run_queries.read_runs(open_workspace(root), 1)[0]
     assert (newest["status"], newest["commits"]) == ("succeeded", [git(root, "rev-parse", "HEAD").strip()])
-    assert queries.read_run(open_workspace(root), newest["run_id"])["status"] == "succeeded"
+    assert run_queries.read_run(open_workspace(root), newest["run_id"])["status"] == "succeeded"
 
 
 @pytest.mark.parametrize("times", [1, 9])

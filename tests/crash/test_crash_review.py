@@ -14,7 +14,7 @@ import preloaded
 import pytest
 from harness import Workspace, copy_books, environment, here
 
-from cleared.vcs import STEPS
+from cleared.git import STEPS
 
 COMMANDS = {
     "approve": ["queue", "approve", "2025-01-002", "2025-01-004"],
@@ -32,7 +32,7 @@ git_commit("agent: asked")
 """
 CHILD = """
 import os, signal, sys
-from cleared import app
+from cleared.service import app
 left, real = int(sys.argv[2]), app.open_workspace
 
 def stop(name):

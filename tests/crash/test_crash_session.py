@@ -14,7 +14,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage
 from session_doubles import DiskTools, FakeDoor, Reply, last_text, new_store, open_loop
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.meta.session_loop import Outcome
 from cleared.meta.session_store import SessionStore, list_sessions, open_session
 
@@ -157,11 +157,18 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path, torn: bytes) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"nonsense", b"[]", b'{"kind":"shout"}', b'{"kind":"begun","call":"unknown"}', b'{"kind":"result"}',
-        b'{"kind":"reply","content":{"parts":[{"part_kind":"text"}]}}', b'{"kind":"prompt","purpose":"instruction"}',
-        b'{"kind":"spent","usage":7}', b'{"kind":"ended","cost":"much"}', b"[" * 100_000,
+        b"nonsense",
+        b"[]",
+        b'{"kind":"shout"}',
+        b'{"kind":"begun","call":"unknown"}',
+        b'{"kind":"result"}',
+        b'{"kind":"reply","content":{"parts":[{"part_kind":"text"}]}}',
+        b'{"kind":"prompt","purpose":"instruction"}',
+        b'{"kind":"spent","usage":7}',
+        b'{"kind":"ended","cost":"much"}',
+        b"[" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     store = new_store(tmp_path)
     run_session(store, tmp_path)

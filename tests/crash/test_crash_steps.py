@@ -10,8 +10,8 @@ from crash_books import AFTER, check_all_or_nothing, check_booked, check_goes_on
 from crash_kill import stopped_at
 
 from cleared import queries
-from cleared.app import open_workspace
-from cleared.vcs import STEPS
+from cleared.git import STEPS
+from cleared.service.app import open_workspace
 
 RUN_STEPS = ("begun", "ran", "checked", *STEPS)
 PLACES = [(step, nth) for step in RUN_STEPS for nth in ((1, 2, 5, 9) if step == "file" else (1,))]

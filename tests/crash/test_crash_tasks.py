@@ -9,14 +9,21 @@ from collections.abc import Iterator
 
 import pytest
 from forked import Forks
-from harness import Workspace
+from harness import Workspace, take_ok
 from tasking import Tasks, task
 
 CLAIM_STEPS = ("ledger-locked", "ledger-mended", "claim-noted", "ledger-written", "ledger-synced", "claim-made")
 RECORD_STEPS = (
-    "verify-ready", "task-noted", "objects", "index", "ref", "file", "task-committed", "ledger-written",
+    "verify-ready",
+    "task-noted",
+    "objects",
+    "index",
+    "ref",
+    "file",
+    "task-committed",
+    "ledger-written",
     "task-recorded",
-)  # fmt: skip
+)
 ARCHIVE_STEPS = ("task-noted", "ref", "file", "task-committed", "task-recorded")
 
 
@@ -99,7 +106,7 @@ def test_kills_of_a_plan(tasks: Tasks, forks: Forks) -> None:
         file = tasks.file([task(n) for n in names])
         assert forks.killed_at(tasks.ws.root, ["task-plan", file], step), step
         assert len({n for n in tasks.states() if int(n[2:]) in names}) in (0, 2), step
-        tasks.ok("plan", file)
+        take_ok(tasks.ws, "task", "plan", file)
         assert all(tasks.states()[f"T-{n:03d}"] == "pending" for n in names)
         check(tasks)
 

@@ -210,11 +210,23 @@ def test_c8_the_service_killed_at_each_of_its_steps(
 ) -> None:
     """Row C8. Every other time, the one that comes after it is killed as well."""
     kinds = {
-        "after add_delivery", "before count_start", "ran", "ref", "file", "before _handle_result",
-        "before finish_delivery", "after finish_delivery", "report_event_cycle ref", "after report_event_cycle",
-        "after set_cursor", "set_file_aside intent", "set_file_aside file", "after set_file_aside",
-        "before _split_files", "after drop_delivery",
-    }  # fmt: skip
+        "after add_delivery",
+        "before count_start",
+        "ran",
+        "ref",
+        "file",
+        "before _handle_result",
+        "before finish_delivery",
+        "after finish_delivery",
+        "report_event_cycle ref",
+        "after report_event_cycle",
+        "after set_cursor",
+        "set_file_aside intent",
+        "set_file_aside file",
+        "after set_file_aside",
+        "before _split_files",
+        "after drop_delivery",
+    }
     assert kinds <= set(points), kinds - set(points)
     draw = random.Random(5)
     for number in chosen(points, lost):

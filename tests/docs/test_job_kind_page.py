@@ -43,7 +43,7 @@ def summary(ws: Workspace, kind: str) -> tuple[str, str]:
 
 
 def test_the_shown_kinds_run(installed: Workspace) -> None:
-    names = [k["name"] for k in installed.json("loop", "kinds")]
+    names = [k["name"] for k in installed.json("loop", "job-types")]
     assert names[-2:] == ["receipts_report", "receipts_weight"]
     assert summary(installed, "receipts_report") == ("failed", "receipts: there is no such folder")
     (installed.root / "receipts").mkdir()

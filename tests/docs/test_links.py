@@ -103,8 +103,8 @@ def test_commands_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_primitives_exist(page: str) -> None:
+    from cleared.api.mcp_server.client_calls import TOOLS
     from cleared.jobs.job_types import load_built_in
-    from cleared.mcp_server.client_calls import TOOLS
     from cleared.primitives import primitive_registry
 
     known = {*primitive_registry(), *load_built_in(), *TOOLS}  # job types and tools are called alike
@@ -116,8 +116,8 @@ def test_primitives_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if "reference" not in p])
 def test_configuration_keys_exist(page: str) -> None:
-    from cleared.config.reference import list_settings
     from cleared.triggers.event_stream import BUILT_IN_EVENTS
+    from cleared.workspace.settings.reference import list_settings
 
     known = {info.key for info in list_settings()} | set(BUILT_IN_EVENTS)
     sections = {key.partition(".")[0].removesuffix("[]") for key in known}

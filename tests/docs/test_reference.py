@@ -17,7 +17,8 @@ from docs import generate  # noqa: E402
 
 
 @pytest.mark.parametrize(
-    "name", ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md", "jobs.md", "session-events.md"]
+    "name",
+    ["cli.md", "primitives.md", "config.md", "errors.md", "rules.md", "jobs.md", "session-events.md", "state.md"],
 )
 def test_page_is_what_the_code_says(name: str) -> None:
     found = (generate.FOLDER / name).read_text(encoding="utf-8")
@@ -28,14 +29,13 @@ def test_every_page_is_generated() -> None:
     assert {p.name for p in generate.FOLDER.glob("*.md")} == set(generate.pages())
 
 
-def test_keys_that_need_approval_are_marked() -> None:
-    from cleared.config.protected_settings import is_protected
+def test_keys_that_need_no_approval_are_marked() -> None:
+    from cleared.workspace.settings.protected_settings import is_protected
 
     rows = re.findall(r"^\| `([^`]+)` \|.*\| (.*) \|$", generate.config(), re.MULTILINE)
-    assert {key for key, _ in rows if is_protected(key)} == {
-        key for key, text in rows if text.startswith("**protected**")
-    }
-    assert {"thresholds.auto_confirm", "gate.rules", "import.plugins"} <= {key for key, _ in rows if is_protected(key)}
+    at_once = {key for key, _ in rows if not is_protected(key)}
+    assert at_once == {key for key, text in rows if text.startswith("**at once**")}
+    assert "review.remind_after" in at_once and not {"thresholds.auto_confirm", "gate.rules", "paths.books"} & at_once
 
 
 def test_every_rule_for_scripts_is_shown() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import CARD_HEADER, Workspace, chase
+from harness import CARD_HEADER, Workspace, chase, take_ok
 
 CARD = "  - {id: card, type: credit_card, ledger_account: 2010, format: chase_card}\n"
 STATEMENT = CARD_HEADER + (
@@ -24,8 +24,7 @@ CHECKING = chase(
 @pytest.fixture
 def two(ws: Workspace) -> Workspace:
     """A workspace with a checking account and a card."""
-    ws.put("config.yaml", ws.read("config.yaml").replace("bank_accounts:\n", "bank_accounts:\n" + CARD))
-    ws.commit("config.yaml")
+    ws.put_config(ws.read("config.yaml").replace("bank_accounts:\n", "bank_accounts:\n" + CARD))
     return ws
 
 
@@ -56,8 +55,13 @@ def test_b24_two_accounts_in_either_order(two: Workspace, first: str) -> None:
         ("GITHUB *PRO", "4.00", (5020, 1010), sure),
     }
     assert {r["account_id"]: r["balance"] for r in two.json("journal", "balance")} == {
-        1010: "1250.00", 1090: "0.00", 2010: "220.50", 4010: "-1500.00", 5020: "27.50", 5030: "2.00",
-    }  # fmt: skip
+        1010: "1250.00",
+        1090: "0.00",
+        2010: "220.50",
+        4010: "-1500.00",
+        5020: "27.50",
+        5030: "2.00",
+    }
     two.in_order()
 
 
@@ -79,7 +83,7 @@ def test_a_vendor_is_one_line_of_the_table(two: Workspace) -> None:
     two.put("agents/ingest.py", text.replace(known, known + '    ("LAWSON", "Lawson", 5070, 0.97),\n'))
     proposal = two.json("agent", "propose", "ingest")
     assert any("LAWSON STORES" in line and "5070" in line for line in proposal["card"])
-    two.ok("agent", "approve", proposal["id"])
+    take_ok(two, "agent", "approve", proposal["id"])
     two.drop("more.csv", CARD_HEADER + "02/05/2025,02/06/2025,LAWSON STORES,Shopping,Sale,-9.50,\n")
     two.run("ingest")
     assert ("LAWSON STORES", "9.50", (5070, 2010), "auto-confirmed") in booked(two)

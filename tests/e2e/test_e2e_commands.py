@@ -8,11 +8,21 @@ import pytest
 from harness import Workspace, here, no_traceback, refused, unchanged
 
 LISTING = {
-    "agent list": list, "agent show ingest": dict, "run list": list, "journal list": list, "journal check": dict,
-    "journal balance": list, "journal balance 1010": list, "journal balance --month 2025-01": list,
-    "journal balance --as-of 2025-01-05": list, "accounts list": list, "queue list": list,
-    "queue list --status all": list, "period list": list, "primitives": list,
-}  # fmt: skip
+    "agent list": list,
+    "agent show ingest": dict,
+    "run list": list,
+    "journal list": list,
+    "journal check": dict,
+    "journal balance": list,
+    "journal balance 1010": list,
+    "journal balance --month 2025-01": list,
+    "journal balance --as-of 2025-01-05": list,
+    "accounts list": list,
+    "queue list": list,
+    "queue list --status all": list,
+    "period list": list,
+    "primitives": list,
+}
 
 
 @pytest.mark.parametrize("command", LISTING)
@@ -47,14 +57,19 @@ def test_cards_have_the_documented_keys(posted: Workspace) -> None:
 @pytest.mark.parametrize(
     ("argv", "code"),
     [
-        ("agent run nothing", 2), ("agent show nothing", 2), ("run show nothing", 2),
+        ("agent run nothing", 2),
+        ("agent show nothing", 2),
+        ("run show nothing", 2),
         ("journal list --month 2025-13", 2),
-        ("journal balance 9999", 2), ("journal balance --as-of 2025-02-30", 2),
+        ("journal balance 9999", 2),
+        ("journal balance --as-of 2025-02-30", 2),
         ("journal void 2025-01-099 --reason x", 1),
-        ("journal void nonsense --reason x", 1), ("period close 2025-02", 3), ("period reopen 2025-01 --reason x", 3),
+        ("journal void nonsense --reason x", 1),
+        ("period close 2025-02", 3),
+        ("period reopen 2025-01 --reason x", 3),
         ("import /nowhere/x.csv", 4),
     ],
-)  # fmt: skip
+)
 def test_refusals_as_json(posted: Workspace, argv: str, code: int) -> None:
     """Exit codes, and with --json one object {"error": {type, message, place, remedy, exit_code}} on stdout."""
     with unchanged(posted):
@@ -68,11 +83,26 @@ def test_refusals_as_json(posted: Workspace, argv: str, code: int) -> None:
 
 @pytest.mark.parametrize(
     "argv",
-    ["agent", "agent run", "agent run a b", "agent run --dry", "run show", "journal void 2025-01-001",
-     "journal balance x",
-     "period close", "queue list --status closed", "run list --limit 0", "run list --limit x", "init", "nonsense",
-     "journal list --account cash", "--nonsense", "rpc", "rpc --stdio --socket x"],
-)  # fmt: skip
+    [
+        "agent",
+        "agent run",
+        "agent run a b",
+        "agent run --dry",
+        "run show",
+        "journal void 2025-01-001",
+        "journal balance x",
+        "period close",
+        "queue list --status closed",
+        "run list --limit 0",
+        "run list --limit x",
+        "init",
+        "nonsense",
+        "journal list --account cash",
+        "--nonsense",
+        "rpc",
+        "rpc --stdio --socket x",
+    ],
+)
 def test_usage(posted: Workspace, argv: str) -> None:
     """Exit 2 for a command that was called wrongly; nothing changed, no traceback."""
     with unchanged(posted):

@@ -54,10 +54,18 @@ def test_i1_a_key_that_a_script_writes(keyed: Workspace) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [f'accounts_get("{KEY}")', f'{{}}["{KEY}"]', f'no_such_{"x"}("{KEY}")', f'config_get("a.{KEY}")', f'[1]["{KEY}"]',
-     f'importer_parse("{KEY}.csv")', f'raise ValueError("{KEY}")', f'script_run("{KEY}")',
-     f'journal_void("{KEY}", "x")'],
-)  # fmt: skip
+    [
+        f'accounts_get("{KEY}")',
+        f'{{}}["{KEY}"]',
+        f'no_such_{"x"}("{KEY}")',
+        f'config_get("a.{KEY}")',
+        f'[1]["{KEY}"]',
+        f'importer_parse("{KEY}.csv")',
+        f'raise ValueError("{KEY}")',
+        f'script_run("{KEY}")',
+        f'journal_void("{KEY}", "x")',
+    ],
+)
 def test_i1_a_key_in_an_error(keyed: Workspace, body: str) -> None:
     """I1: errors, their cards, traces and tracebacks."""
     fails(keyed, f"def f():\n    return 1\n{body}")

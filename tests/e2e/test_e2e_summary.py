@@ -14,10 +14,15 @@ def summary(ws: Workspace) -> dict[str, Any]:
 
 def test_what_was_corrected_away_is_not_listed(ws: Workspace) -> None:
     """A voided entry, one that was posted again, one that was reclassified: each counts once, as it stands now."""
-    ws.drop("january.csv", chase(
-        ("01/20/2025", "CHAIRS", "-300.00"), ("01/15/2025", "DESK", "-200.00"), ("01/10/2025", "LAMP", "-100.00"),
-        ("01/05/2025", "PAPER", "-10.00"),
-    ))  # fmt: skip
+    ws.drop(
+        "january.csv",
+        chase(
+            ("01/20/2025", "CHAIRS", "-300.00"),
+            ("01/15/2025", "DESK", "-200.00"),
+            ("01/10/2025", "LAMP", "-100.00"),
+            ("01/05/2025", "PAPER", "-10.00"),
+        ),
+    )
     ws.run("ingest")
     paper, lamp, desk, chairs = (ws.entries("--text", t)[0]["entry_id"] for t in ("PAPER", "LAMP", "DESK", "CHAIRS"))
     ws.ok("journal", "void", chairs, "--reason", "not ours")
@@ -27,8 +32,10 @@ def test_what_was_corrected_away_is_not_listed(ws: Workspace) -> None:
     again = next(e["entry_id"] for e in ws.entries("--text", "DESK") if e["status"] != "voided")
     assert again != desk
     assert [(each["entry_id"], each["amount"]) for each in found["largest"]] == [
-        (again, "200.00"), (lamp, "100.00"), (paper, "10.00"),
-    ]  # fmt: skip
+        (again, "200.00"),
+        (lamp, "100.00"),
+        (paper, "10.00"),
+    ]
     assert found["expenses"] == {"5030 Uncategorised expense": "10.00", "5060 Office supplies": "300.00"}
     assert found["expenses_total"] == "310.00"
 

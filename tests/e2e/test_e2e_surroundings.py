@@ -32,7 +32,7 @@ from harness import (
     nothing_posted,
     refused,
     unchanged,
-)  # fmt: skip
+)
 
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
 SLOW = "for i in range(10 ** 9):\n    ctx_today()\n"
@@ -124,12 +124,23 @@ def test_hostile_git_settings(ws: Workspace, tmp_path: Path) -> None:
     ws.put(".git/info/attributes", "* text eol=crlf filter=evil\n")
     for scope in ([], ["--global"]):
         for key, value in {
-            "core.fsmonitor": str(evil), "core.hooksPath": str(ws.root / ".git/hooks"), "core.autocrlf": "true",
-            "commit.gpgsign": "true", "gpg.program": str(evil), "filter.evil.clean": str(evil),
-            "filter.evil.smudge": str(evil), "filter.evil.required": "true", "core.pager": str(evil),
-            "core.editor": str(evil), "core.sshCommand": str(evil), "credential.helper": str(evil),
-            "alias.log": "!false", "log.showSignature": "true", "color.ui": "always", "user.useConfigOnly": "true",
-        }.items():  # fmt: skip
+            "core.fsmonitor": str(evil),
+            "core.hooksPath": str(ws.root / ".git/hooks"),
+            "core.autocrlf": "true",
+            "commit.gpgsign": "true",
+            "gpg.program": str(evil),
+            "filter.evil.clean": str(evil),
+            "filter.evil.smudge": str(evil),
+            "filter.evil.required": "true",
+            "core.pager": str(evil),
+            "core.editor": str(evil),
+            "core.sshCommand": str(evil),
+            "credential.helper": str(evil),
+            "alias.log": "!false",
+            "log.showSignature": "true",
+            "color.ui": "always",
+            "user.useConfigOnly": "true",
+        }.items():
             subprocess.run(["git", "config", *scope, key, value], cwd=ws.root, check=True)
     environment = os.environ | {"GIT_EXTERNAL_DIFF": str(evil), "GIT_PAGER": str(evil), "GIT_ASKPASS": str(evil)}
     ws.drop("a.csv", chase(("01/03/2025", "GITHUB", "-4.00")).replace("\n", "\r\n"))
@@ -155,9 +166,12 @@ def test_git_environment_from_elsewhere(ws: Workspace, tmp_path: Path, monkeypat
     ws.drop("a.csv")
     before = sorted(p.name for p in (other / ".git").rglob("*"))
     environment = os.environ | {
-        "GIT_DIR": str(other / ".git"), "GIT_WORK_TREE": str(other), "GIT_INDEX_FILE": str(other / ".git/index"),
-        "GIT_OBJECT_DIRECTORY": str(other / ".git/objects"), "GIT_CEILING_DIRECTORIES": "/",
-    }  # fmt: skip
+        "GIT_DIR": str(other / ".git"),
+        "GIT_WORK_TREE": str(other),
+        "GIT_INDEX_FILE": str(other / ".git/index"),
+        "GIT_OBJECT_DIRECTORY": str(other / ".git/objects"),
+        "GIT_CEILING_DIRECTORIES": "/",
+    }
     done = ws.process("agent", "run", "ingest", env=environment)
     assert done.code == 0, done
     assert sorted(p.name for p in (other / ".git").rglob("*")) == before
@@ -183,9 +197,15 @@ def test_the_users_own_work_is_left_alone(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(
     ("path", "data"),
-    [(LOG, "x"), (QUEUE, "x"), ("books/2025/01/journal.csv", "x"), ("accounts/chart-of-accounts.csv", "x"),
-     ("books/bank/checking/2025-01.csv", "x"), ("books/periods.csv", "through,state,by,at,reason,digest\n")],
-)  # fmt: skip
+    [
+        (LOG, "x"),
+        (QUEUE, "x"),
+        ("books/2025/01/journal.csv", "x"),
+        ("accounts/chart-of-accounts.csv", "x"),
+        ("books/bank/checking/2025-01.csv", "x"),
+        ("books/periods.csv", "through,state,by,at,reason,digest\n"),
+    ],
+)
 def test_managed_files_that_differ(posted: Workspace, path: str, data: str) -> None:
     """A run: a managed file that differs from HEAD: refused, with the remedy, by runs and decisions."""
     full = posted.root / path
@@ -325,7 +345,7 @@ def test_ctrl_c_while_waiting(ws: Workspace) -> None:
 
 INTERRUPTED = """
 import os, signal, sys
-from cleared import app
+from cleared.service import app
 from cleared.cli.command_runner import run
 at, seen, original = int(sys.argv[1]), [], app.open_workspace
 def step(name):
@@ -474,8 +494,9 @@ def test_output_that_nobody_reads(posted: Workspace) -> None:
     """Command line: ``cleared journal list | head -1`` and a closed stdout end quietly."""
     process = subprocess.Popen(
         [sys.executable, "-m", "cleared", "journal", "list", "-C", str(posted.root)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.wait(timeout=30) in (0, 141)
@@ -491,9 +512,11 @@ def test_an_ascii_terminal(posted: Workspace) -> None:
         environment = os.environ | {"PYTHONIOENCODING": encoding, "LC_ALL": "C", "PYTHONUTF8": "0"}
         for argv in (["journal", "list"], ["queue", "list"], ["journal", "list", "--json"]):
             done = subprocess.run(
-                [sys.executable, "-m", "cleared", *argv, "-C", str(posted.root)], env=environment, capture_output=True,
+                [sys.executable, "-m", "cleared", *argv, "-C", str(posted.root)],
+                env=environment,
+                capture_output=True,
                 check=False,
-            )  # fmt: skip
+            )
             assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr
 
 
@@ -558,9 +581,12 @@ def test_configurations_that_are_wrong(ws: Workspace) -> None:
         (good.replace("  wait_seconds: 60", "  wait_seconds: soon"), "lock.wait_seconds"),
         (good.replace("paths:\n  books: books", "paths:\n  books: ../x"), "paths.books"),
         (good.replace("ledger_account: 1010", "ledger_account: cash"), "ledger_account"),
-        (good + "\n: :\n - [", "config.yaml:"), ("just text\n", "config.yaml"), ("\0", "config.yaml"),
-        ("a: &a [*a]\n", "config.yaml"), ("business: !!python/object/apply:os.system [id]\n", "config.yaml"),
-    ):  # fmt: skip
+        (good + "\n: :\n - [", "config.yaml:"),
+        ("just text\n", "config.yaml"),
+        ("\0", "config.yaml"),
+        ("a: &a [*a]\n", "config.yaml"),
+        ("business: !!python/object/apply:os.system [id]\n", "config.yaml"),
+    ):
         ws.put("config.yaml", text)
         for argv in (["agent", "run", "ingest"], ["queue", "list"]):
             refused(ws(*argv), 4, *said)

@@ -50,8 +50,12 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("os rename", "import os\nos.rename('@FILE@', '@OUT@')", "import", "fails"),
         ("own memory", "open('/proc/self/mem', 'rb').read(1)", "forbidden-name", "fails"),
         ("open in eval", "eval(\"open('@FILE@').read()\")", "forbidden-name", "fails"),
-        ("swallowed", "try:\n    x = open('@FILE@').read()\nexcept BaseException as e:\n    x = repr(e)\nx", "try",
-         "harmless"),
+        (
+            "swallowed",
+            "try:\n    x = open('@FILE@').read()\nexcept BaseException as e:\n    x = repr(e)\nx",
+            "try",
+            "harmless",
+        ),
         ("json load", "import json\njson.load(open('@FILE@'))", "import", "fails"),
         ("csv reader", "import csv\nlist(csv.reader(open('@FILE@')))", "import", "fails"),
         ("with", "with open('@FILE@') as f:\n    x = f.read()\nx", "with", "fails"),
@@ -61,8 +65,12 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
     "network": [
         ("socket", "import socket\nsocket.create_connection(('127.0.0.1', @PORT@))", "import", "fails"),
         ("urllib", "from urllib.request import urlopen\nurlopen('http://127.0.0.1:@PORT@/')", "import", "fails"),
-        ("http", "import http.client\nhttp.client.HTTPConnection('127.0.0.1', @PORT@).request('GET', '/')", "import",
-         "fails"),
+        (
+            "http",
+            "import http.client\nhttp.client.HTTPConnection('127.0.0.1', @PORT@).request('GET', '/')",
+            "import",
+            "fails",
+        ),
         ("asyncio", "import asyncio\nawait asyncio.open_connection('127.0.0.1', @PORT@)", "import", "fails"),
         ("tcp device", "open('/dev/tcp/127.0.0.1/@PORT@', 'w').write('x')", "forbidden-name", "fails"),
         ("as a bank file", "importer_parse('http://127.0.0.1:@PORT@/')", None, "fails"),
@@ -93,8 +101,12 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
     ],
     "time": [
         ("loop", "while True:\n    pass", None, "fails"),
-        ("loop that swallows", "while True:\n    try:\n        while True:\n            pass\n"
-         "    except BaseException:\n        pass", "try", "fails"),
+        (
+            "loop that swallows",
+            "while True:\n    try:\n        while True:\n            pass\n    except BaseException:\n        pass",
+            "try",
+            "fails",
+        ),
         ("sleep", "import time\ntime.sleep(3600)\ntime.time()", "import", "harmless"),
         ("sleep in a loop", "import time\nwhile True:\n    time.sleep(3600)", "import", "fails"),
         ("await for ever", "async def f():\n    while True:\n        pass\nawait f()", "async", "fails"),
@@ -132,10 +144,18 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("result of much text", MILLION + "[x] * 50", None, "fails"),
         ("result of many digits", "10 ** 5000", None, "fails"),
         ("result with an exponent", "money_allocate('10', [1])[0] ** 900000", None, "fails"),
-        ("check replaced", MILLION + "def __cleared_check__(value, limit):\n    return [None, [x] * 1000]\n1", "dunder",
-         "fails"),
-        ("check replaced, doubled", DOUBLED + "def __cleared_check__(value, limit):\n    return [None, x]\n1", "dunder",
-         "fails"),
+        (
+            "check replaced",
+            MILLION + "def __cleared_check__(value, limit):\n    return [None, [x] * 1000]\n1",
+            "dunder",
+            "fails",
+        ),
+        (
+            "check replaced, doubled",
+            DOUBLED + "def __cleared_check__(value, limit):\n    return [None, x]\n1",
+            "dunder",
+            "fails",
+        ),
         ("set of results", "{1, 2}", None, "fails"),
     ],
     "introspection": [
@@ -153,7 +173,12 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("builtins", "__builtins__['open']('@FILE@')", "forbidden-name", "fails"),
         ("generator frame", "(n for n in [1]).gi_frame.f_globals", None, "fails"),
         ("coroutine frame", "async def f():\n    pass\nf().cr_frame.f_globals", "async", "fails"),
-        ("traceback", "try:\n    1 / 0\nexcept Exception as e:\n    x = e.__traceback__.tb_frame.f_globals\nx", "try", "fails"),
+        (
+            "traceback",
+            "try:\n    1 / 0\nexcept Exception as e:\n    x = e.__traceback__.tb_frame.f_globals\nx",
+            "try",
+            "fails",
+        ),
         ("getattr", "getattr((), '__cl' + 'ass__')", "forbidden-name", "fails"),
         ("getattr by another name", "g = getattr\ng(1, '__class__')", "forbidden-name", "fails"),
         ("attrgetter", "import operator\noperator.attrgetter('__class__')(1)", "import", "fails"),
@@ -165,8 +190,12 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("a primitive's insides", "ctx_log.__wrapped__", "dunder", "fails"),
         ("the check's own names", "__cleared_decimal__('1')", "dunder", "harmless"),
         ("forged tail", "__tail__ = -7\n1", "dunder", "harmless"),
-        ("class with hooks", "class A:\n    def __reduce__(self):\n        return (open, ('@FILE@',))\nA()", "class",
-         "fails"),
+        (
+            "class with hooks",
+            "class A:\n    def __reduce__(self):\n        return (open, ('@FILE@',))\nA()",
+            "class",
+            "fails",
+        ),
     ],
     "encoding": [
         ("NFKC", "ｏｐｅｎ('@FILE@').read()", "forbidden-name", "fails"),
@@ -217,17 +246,29 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("a doubled list", DOUBLED + "ctx_emit('x', x)", None, "fails"),
         ("a doubled list to a text", DOUBLED + "ctx_log(x)", None, "fails"),
         ("a doubled list by keyword", DOUBLED + "ctx_log(message=x)", None, "fails"),
-        ("a doubled list in an instance", "class A:\n    pass\na = A()\n" + DOUBLED + "a.x = x\nctx_emit('x', a)", "class",
-         "fails"),
-        ("doubled instances", "class A:\n    pass\nx = 1\nfor i in range(60):\n    a = A()\n    a.x = [x, x]\n    x = a\nctx_emit('x', x)",
-         "class", "fails"),
+        (
+            "a doubled list in an instance",
+            "class A:\n    pass\na = A()\n" + DOUBLED + "a.x = x\nctx_emit('x', a)",
+            "class",
+            "fails",
+        ),
+        (
+            "doubled instances",
+            "class A:\n    pass\nx = 1\nfor i in range(60):\n    a = A()\n    a.x = [x, x]\n    x = a\nctx_emit('x', x)",
+            "class",
+            "fails",
+        ),
         ("nested for ever", "x = {}\nx['x'] = x\nctx_emit('x', x)", None, "harmless"),
         ("nested deeply", "x = 1\nfor i in range(100000):\n    x = [x]\nctx_emit('x', x)", None, "fails"),
         ("much, in many calls", "i = 0\nwhile True:\n    i += 1\n    ctx_log(str(i) + 'x' * 5000)", None, "fails"),
         ("functions as values", "ctx_emit('x', [ctx_log, len, lambda: 0])", None, "fails"),
         ("a refusal swallowed", "try:\n    git_commit('x')\nexcept BaseException:\n    pass\n'hidden'", "try", "fails"),
-        ("a refusal swallowed for ever", "while True:\n    try:\n        git_commit('x')\n    except BaseException:\n"
-         "        pass", "try", "fails"),
+        (
+            "a refusal swallowed for ever",
+            "while True:\n    try:\n        git_commit('x')\n    except BaseException:\n        pass",
+            "try",
+            "fails",
+        ),
         ("finally after a refusal", "try:\n    git_commit('x')\nfinally:\n    ctx_log('after')\n", "try", "fails"),
         ("not granted", "git_commit('x')", None, "fails"),
         ("a human's status", "journal_update_status('2025-01-001', 'user-confirmed')", None, "fails"),
@@ -239,7 +280,7 @@ _PLAIN: dict[str, list[tuple[str, str, str | None, Ends]]] = {
         ("control sequences in an argument's name", "ctx_log(**{'\\x1b[2J\\x9b31m': 1})", None, "fails"),
         ("a name looked up only", "f = journal_approve", None, "fails"),
     ],
-}  # fmt: skip
+}
 
 FORGED = '{"jsonrpc":"2.0","id":1,"result":"forged"}'
 """A script of this category comes to ``'real'``; ``forged`` as a result is the escape."""
@@ -263,7 +304,13 @@ CASES: list[Case] = [
     for category, rows in _PLAIN.items()
     for name, script, lint, ends in rows
 ] + [
-    Case(name, "frames", f"{script}\n'real'", "import" if script.startswith("import") else None, "harmless",
-         "A result that is not 'real', or a frame that the bridge did not mean.")
+    Case(
+        name,
+        "frames",
+        f"{script}\n'real'",
+        "import" if script.startswith("import") else None,
+        "harmless",
+        "A result that is not 'real', or a frame that the bridge did not mean.",
+    )
     for name, script in _FRAMES
-]  # fmt: skip
+]

@@ -19,17 +19,17 @@ from corpus import CASES, Case
 from harness import Workspace, copy_books, environment
 from peers import BRIDGE, peer, request, script
 
-from cleared import app
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
-from cleared.clock import format_iso
-from cleared.errors import ClearedError
+from cleared.git import Repository, Snapshot, blob_id
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.header import Header
 from cleared.sandbox.monty import Sandbox
-from cleared.vcs import Repository, Snapshot, blob_id
+from cleared.service import app
 
 SECONDS = 0.8
 LATE = SECONDS + 2.0
@@ -55,9 +55,11 @@ class World:
 
     def text(self, case: Case) -> str:
         given = {
-            "@FILE@": str(self.canary / "secret.txt"), "@OUT@": str(self.canary / "out"), "@ENV@": ENV,
+            "@FILE@": str(self.canary / "secret.txt"),
+            "@OUT@": str(self.canary / "out"),
+            "@ENV@": ENV,
             "@PORT@": str(self.listener.getsockname()[1]),
-        }  # fmt: skip
+        }
         text = case.script
         for key, value in given.items():
             text = text.replace(key, value)
@@ -74,9 +76,16 @@ class World:
         attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, scripts=scripts)
         traces = TraceStore(self.host.layout.state_dir)
         traces.begin_run(
-            {"id": attempt.run_id, "agent": "escape", "dry_run": False, "started_at": format_iso(attempt.now),
-             "event": attempt.event, "script": made.file, "head": snapshot.commit}
-        )  # fmt: skip
+            {
+                "id": attempt.run_id,
+                "agent": "escape",
+                "dry_run": False,
+                "started_at": format_iso(attempt.now),
+                "event": attempt.event,
+                "script": made.file,
+                "head": snapshot.commit,
+            }
+        )
         result, error, told = None, None, ""
         self.host.kept_executor = executor
         try:
@@ -94,9 +103,16 @@ class World:
         attempt.log_printed_lines()
         log = [(r.action, r.details) for r in attempt.context.log]
         outcome = {
-            "status": "failed", "duration_ms": 0, "result": result, "error": told, "message": None, "commits": [],
-            "entries": [], "cards": [], "log": log,
-        }  # fmt: skip
+            "status": "failed",
+            "duration_ms": 0,
+            "result": result,
+            "error": told,
+            "message": None,
+            "commits": [],
+            "entries": [],
+            "cards": [],
+            "log": log,
+        }
         traces.end_run(attempt.run_id, outcome, attempt.calls, attempt.started)
         return result, error, f"{result!r} {told} {printed} {log!r}"
 
@@ -246,11 +262,18 @@ def test_without_lint(world: World, case: Case) -> None:
 
 @pytest.fixture(scope="module")
 def bridge(world: World) -> Iterator[Any]:
-    from cleared.bridge.client import BridgeExecutor
+    from cleared.sandbox.bridge.client import BridgeExecutor
 
     with BridgeExecutor() as executor:
-        executor.run("1", file="x", call=lambda *_: None, names=(), limits=dataclasses.replace(_limits()),
-                     now=world.host.clock.now(), seed="x")  # fmt: skip
+        executor.run(
+            "1",
+            file="x",
+            call=lambda *_: None,
+            names=(),
+            limits=dataclasses.replace(_limits()),
+            now=world.host.clock.now(),
+            seed="x",
+        )
         yield executor
 
 

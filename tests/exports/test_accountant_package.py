@@ -12,7 +12,7 @@ from pathlib import Path
 from harness import Workspace, chase, refused
 from openpyxl import load_workbook
 
-from cleared.reports.catalogue import REPORTS
+from cleared.books.reports.catalogue import REPORTS
 
 
 def confirm_all(ws: Workspace) -> None:
@@ -57,8 +57,11 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
         assert sum(float(r["debit"] or 0) for r in legs) == sum(float(r["credit"] or 0) for r in legs) == 1553.6
         lines = read_table(archive, "bank-lines.csv")
         assert [(r["amount"], r["entries"]) for r in lines] == [
-            ("-4.00", "2025-01-001"), ("1500.00", "2025-01-002"), ("-45.10", "2025-01-003"), ("-4.50", "2025-01-004"),
-        ]  # fmt: skip
+            ("-4.00", "2025-01-001"),
+            ("1500.00", "2025-01-002"),
+            ("-45.10", "2025-01-003"),
+            ("-4.50", "2025-01-004"),
+        ]
         book = load_workbook(io.BytesIO(archive.read("books.xlsx")))
         assert {"Profit and loss", "Balance sheet", "Trial balance", "Journal", "Bank lines"} <= set(book.sheetnames)
     posted.in_order()

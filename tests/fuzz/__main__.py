@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fuzz_targets import Fuzzer
 from harness import environment, here
 
-from cleared import app
+from cleared.service import app
 
 
 def main() -> None:

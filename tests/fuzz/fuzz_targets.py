@@ -20,11 +20,11 @@ from fuzz_texts import headers, mutants, texts
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+from cleared.base.errors import ClearedError
+from cleared.books.ledger.chart import parse_chart
 from cleared.changes.host import Host
-from cleared.errors import ClearedError
 from cleared.gate.examination import check_agents
 from cleared.gate.semantic_lint import lint_semantics
-from cleared.ledger.chart import parse_chart
 from cleared.primitives import primitive_registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding
@@ -177,9 +177,13 @@ class Fuzzer:
 
         @seed(number)
         @settings(
-            max_examples=target.batch, deadline=None, database=None, phases=[Phase.generate, Phase.shrink],
-            suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
-        )  # fmt: skip
+            max_examples=target.batch,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
         @given(target.strategy)
         def examine(source: str) -> None:
             target.examples += 1

@@ -9,7 +9,7 @@ import pytest
 from fuzz_targets import Fuzzer
 from harness import Workspace
 
-from cleared import app
+from cleared.service import app
 
 SECONDS = 10.0
 

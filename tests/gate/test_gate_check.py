@@ -48,16 +48,19 @@ def test_a4_type_errors_are_found_before_any_primitive_runs(ws: Workspace, body:
 
 TRAPS = [
     pytest.param(POST.format(9999, ""), "unknown-account", id="unknown account"),
-    pytest.param('accounts_get(account_id=9999)\n', "unknown-account", id="unknown account read"),
-    pytest.param('journal_add(date="2025-01-03", description="x", lines=[{"account_id": 9999, "debit": 1}])\n',
-                 "unknown-account", id="in a line"),
+    pytest.param("accounts_get(account_id=9999)\n", "unknown-account", id="unknown account read"),
+    pytest.param(
+        'journal_add(date="2025-01-03", description="x", lines=[{"account_id": 9999, "debit": 1}])\n',
+        "unknown-account",
+        id="in a line",
+    ),
     pytest.param('journal_update_status("2025-01-001", "user-confirmed")\n', "human-status", id="human status"),
-    pytest.param('x = round(1.005, 2)\n', "round-money", id="round"),
-    pytest.param('x = sorted([1], key=lambda a: accounts_exists(a))\n', "primitive-in-callback", id="key lambda"),
-    pytest.param('x = list(map(accounts_exists, [1]))\n', "primitive-in-callback", id="map"),
-    pytest.param('ctx_log = 3\n', "shadowed-primitive", id="shadowed"),
+    pytest.param("x = round(1.005, 2)\n", "round-money", id="round"),
+    pytest.param("x = sorted([1], key=lambda a: accounts_exists(a))\n", "primitive-in-callback", id="key lambda"),
+    pytest.param("x = list(map(accounts_exists, [1]))\n", "primitive-in-callback", id="map"),
+    pytest.param("ctx_log = 3\n", "shadowed-primitive", id="shadowed"),
     pytest.param('for a in [1]:\n    break\n    ctx_log("x")\n', "unreachable", id="unreachable"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "rule"), TRAPS)

@@ -4,7 +4,7 @@ replayed is replayed on the books of its time."""
 from __future__ import annotations
 
 import pytest
-from harness import Workspace
+from harness import Workspace, take_ok, take_shown
 from proposing import FEBRUARY, edit, history, live, propose, threshold
 
 
@@ -17,7 +17,7 @@ def test_d1_an_agent_that_posts_is_proposed_and_approved_after_a_close(ws: Works
     made_up = next(s for s in found["checks"]["stages"]["agents/ingest.py"] if s["stage"] == "rehearsal")
     month = made_up["details"]["rehearsals"][1]
     assert month["error"] is None and month["entries"] == 9, month
-    ws.ok("agent", "approve", found["id"])
+    take_ok(ws, "agent", "approve", found["id"])
 
 
 def test_d14_past_runs_are_compared_across_a_close(ws: Workspace) -> None:
@@ -27,7 +27,7 @@ def test_d14_past_runs_are_compared_across_a_close(ws: Workspace) -> None:
     threshold(ws)
     found = propose(ws, "ingest")["behaviour"]["history"]
     assert (found["runs"], found["changed"], found["failed"]) == (2, 2, [])
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
 
 
 def test_d9_a_case_recorded_before_the_close_is_replayed_after_it(ws: Workspace) -> None:
@@ -43,7 +43,7 @@ def test_d9_a_case_recorded_before_the_close_is_replayed_after_it(ws: Workspace)
     found = propose(ws, "ingest")
     stage = next(s for s in found["checks"]["stages"]["agents/ingest.py"] if s["stage"] == "regression")
     assert len(stage["details"]["cases"]) == 2 and not stage["findings"] and not stage["warnings"]
-    ws.ok("agent", "approve", found["id"])
+    take_ok(ws, "agent", "approve", found["id"])
 
 
 def test_d15_a_close_between_proposal_and_approval(ws: Workspace) -> None:
@@ -51,10 +51,10 @@ def test_d15_a_close_between_proposal_and_approval(ws: Workspace) -> None:
     threshold(ws)
     propose(ws, "ingest")
     ws.ok("period", "close", "2025-01-31", "--with-pending")
-    done = ws("agent", "approve", "P1")
+    done = take_shown(ws, "agent", "approve", "P1")
     if done.code:
         assert "P2 has taken its place" in done.err, done
-        ws.ok("agent", "approve", "P2")
+        take_ok(ws, "agent", "approve", "P2")
     assert "0.97" in ws.git("show", "HEAD:agents/ingest.py")
 
 
@@ -73,4 +73,7 @@ def test_b23_a_run_itself_posts_nothing_into_what_is_closed(ws: Workspace) -> No
     """B23: only what is made up is dated elsewhere."""
     ws.ok("period", "close", "2025-01", "--with-pending")
     ws.drop("january.csv")
-    assert "closed through 2025-01-31" in ws.run("ingest", code=1)["error"]["message"]
+    assert ws.run("ingest")["result"]["imported"] == 0 and ws.entries() == []
+    assert all("closed (through 2025-01-31)" in card["title"] for card in ws.cards()) and len(ws.cards()) == 4
+    body = 'journal_add_double("2025-01-31", "rent", 5010, 1010, 100)'
+    assert "closed through 2025-01-31" in ws.script(body, code=1)["error"]["message"]

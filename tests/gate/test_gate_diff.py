@@ -62,8 +62,7 @@ def test_a_version_that_fails_over_the_past_is_named(ws: Workspace) -> None:
 
 
 def test_runs_whose_input_is_not_in_the_repository_are_counted(ws: Workspace) -> None:
-    config = ws.root / "config.yaml"
-    config.write_text(config.read_text().replace("keep: git", "keep: local"))
+    ws.config("import.keep=local")
     _history(ws)
     found = ws.json("agent", "diff", "ingest")
     assert found["runs"] == 0 and len(found["not_comparable"]) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from harness import Workspace
+from harness import Workspace, take_ok
 from proposing import propose
 
 HEARS = (
@@ -19,7 +19,7 @@ def test_an_agent_is_rehearsed_over_the_newest_event_it_would_hear(ws: Workspace
     ws.ok("event", "emit", "statement.read", "--data", '{"rows": 3}')
     made = propose(ws, "hears")
     ws.ok("event", "emit", "statement.read", "--data", '{"rows": 40}')
-    done = ws.ok("agent", "approve", made["id"])
+    done = take_ok(ws, "agent", "approve", made["id"])
     assert "stale" not in done.err, "the event is part of what was pinned"
 
 
@@ -61,7 +61,7 @@ def test_past_runs_are_held_again_over_the_events_they_had(ws: Workspace) -> Non
     """In the comparison with the approved version, and as tests."""
     ws.ok("event", "emit", "statement.read", "--data", '{"rows": 3}')
     ws.put("agents/hears.py", HEARS)
-    ws.ok("agent", "approve", propose(ws, "hears")["id"])
+    take_ok(ws, "agent", "approve", propose(ws, "hears")["id"])
     run = ws.run("hears", "--data", '{"rows": 3}')["run_id"]
     assert '\nData: {"rows":3}\n' in ws.git("log", "-1", "--format=%B")
     case = ws.json("test", "add", run)

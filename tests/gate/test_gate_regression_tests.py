@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import JANUARY, Workspace, chase, no_traceback, refused, unchanged
+from harness import JANUARY, Workspace, chase, no_traceback, refused, take_ok, unchanged
 
-from cleared.errors import PolicyError
+from cleared.base.errors import PolicyError
 from cleared.gate import dry_run
 from cleared.gate import regression_tests as store
 from cleared.gate.dry_run import is_input_name
@@ -42,7 +42,7 @@ def propose(ws: Workspace, *targets: str, code: int = 0) -> dict[str, Any]:
 
 
 def go_live(ws: Workspace, *targets: str) -> None:
-    ws.ok("agent", "approve", propose(ws, *targets)["id"])
+    take_ok(ws, "agent", "approve", propose(ws, *targets)["id"])
 
 
 def findings(report: dict[str, Any], rule: str) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def test_d9_changing_the_case_along_with_the_script_goes_and_is_told(posted: Wor
     proposal = propose(ws, "ingest", case["path"])
     said = " ".join(proposal["card"])
     assert "The test" in said and Path(case["path"]).stem in said
-    ws.ok("agent", "approve", proposal["id"])
+    take_ok(ws, "agent", "approve", proposal["id"])
     assert listed(ws) == {case["path"]: "approved"}
     edit(ws, "0.97", "0.95")
     assert findings(propose(ws, "ingest", code=1), "regression")
@@ -156,14 +156,14 @@ def test_d9_a_case_is_removed_or_edited_only_by_a_proposal_that_says_so(posted: 
     proposal = propose(ws, case["path"])
     assert "The test" in " ".join(proposal["card"])
     assert listed(ws)[case["path"]] == "approved", "the working copy is not the commit"
-    ws.ok("agent", "approve", proposal["id"])
+    take_ok(ws, "agent", "approve", proposal["id"])
     assert ws.json("test", "list")[0]["why"] == "because"
     (ws.root / case["path"]).unlink()
     proposal = propose(ws, case["path"])
     said = " ".join([proposal["title"], *proposal["card"]]).lower()
     assert "remove" in said and Path(case["path"]).stem in said
     assert listed(ws) == {case["path"]: "approved"}
-    ws.ok("agent", "approve", proposal["id"])
+    take_ok(ws, "agent", "approve", proposal["id"])
     assert listed(ws) == {}
     edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
     go_live(ws, "ingest")
@@ -193,23 +193,57 @@ def test_d9_a_case_changed_by_a_commit_of_hand_blocks_until_it_is_restored(
     go_live(ws, "other")
 
 
-def test_d9_the_list_of_cases_cannot_be_forged_or_dropped(posted: Workspace, run: str) -> None:
-    """D9: a list that says less is as good as none, and adding does not begin it anew."""
+def test_d9_the_approval_of_a_test_cannot_be_forged_or_dropped(posted: Workspace, run: str) -> None:
+    """D9: neither by another text, nor together with the test, nor in a merge, nor by an approval of something else."""
     ws = posted
     case = add(ws, run)
-    text, good = ws.read("agents/approvals/cases.json"), ws.head()
-    for data in (text.replace(case["path"], "tests/cases/x.json"), "{}", "", "[" * 100_000):
-        ws.put("agents/approvals/cases.json", data)
-        ws.commit("agents/approvals/cases.json")
+    where = f"agents/approvals/{case['path']}"
+    text, good = ws.read(where), ws.head()
+    for data in (
+        text.replace(case["path"], "tests/cases/x.json"),
+        text.replace("sha256:", "sha256:0"),
+        "{}",
+        "",
+        "[" * 100_000,
+    ):
+        ws.put(where, data)
+        ws.commit(where)
         ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
         assert findings(propose(ws, "ingest", code=1), "regression-unknown")
         with unchanged(ws):
             refused(ws("test", "add", run), 3, "cannot be verified")
-    ws.git("rm", "-q", "agents/approvals/cases.json")
+    ws.git("rm", "-q", where, case["path"])
     ws.git("commit", "-qm", "by hand")
-    assert findings(propose(ws, "ingest", code=1), "regression-unknown"), "a list that was there and is not"
-    ws.git("checkout", "-q", good, "--", "agents/approvals/cases.json")
+    (found,) = findings(propose(ws, "ingest", code=1), "regression-unknown")
+    assert found["message"] == "the approval of a test was removed" and found["file"] == where
+    words = found["remedy"].removeprefix("Bring both back: ").partition("; then")[0]
+    ws.git(*words.split()[1:])
+    assert ws.git("diff", good, "--", where, case["path"]) == "", "the remedy brings back what it says"
     ws.git("commit", "-qm", "restored")
+    go_live(ws, "ingest")
+
+
+def test_d9_a_merge_that_drops_a_test_with_its_approval_is_noticed(posted: Workspace, run: str) -> None:
+    """D9: git's own log passes over such a merge."""
+    ws = posted
+    ws.git("branch", "side")
+    add(ws, run)
+    tip = ws.head()
+    ws.git("checkout", "-q", "side")
+    ws.git("commit", "-q", "--allow-empty", "-m", "beside")
+    ws.git("merge", "-q", "-s", "ours", "-m", "merge", tip)
+    ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
+    assert findings(propose(ws, "ingest", code=1), "regression-unknown")
+
+
+def test_d9_an_approval_that_counts_nowhere_may_be_removed(posted: Workspace) -> None:
+    """D9: whoever can push could else have the gate refuse everything for ever."""
+    ws = posted
+    ws.put("agents/approvals/tests/cases/x.json", "{}")
+    ws.commit("agents/approvals/tests/cases/x.json")
+    ws.git("rm", "-q", "agents/approvals/tests/cases/x.json")
+    ws.git("commit", "-qm", "by hand")
+    ws.put(INGEST, ws.read(INGEST) + "# a remark\n")
     go_live(ws, "ingest")
 
 
@@ -226,13 +260,13 @@ def test_n7_a_correction_becomes_a_case_that_holds_once_it_is_met(posted: Worksp
     ws.put(INGEST, original + "# a remark\n")
     told = propose(ws, "ingest")
     assert any("coffee is hosting here" in line for line in told["card"])
-    ws.ok("agent", "approve", told["id"])
+    take_ok(ws, "agent", "approve", told["id"])
 
     ws.put(INGEST, original.replace("5030", "5020"))
     assert ws.read(INGEST) != original
     met = propose(ws, "ingest")
     assert not any("coffee is hosting here" in line for line in met["card"])
-    ws.ok("agent", "approve", met["id"])
+    take_ok(ws, "agent", "approve", met["id"])
 
     ws.put(INGEST, original + "# another remark\n")
     with unchanged(ws):
@@ -258,8 +292,10 @@ def test_n7_a_second_correction_of_a_run_leaves_the_first_as_it_is(posted: Works
 
 def test_n7_a_correction_is_kept_though_settings_changed_what_the_run_would_do_with_others(ws: Workspace) -> None:
     """N7: with a second bank account a transfer is sure; the coffee of the same run is as it was."""
-    ws.drop("june.csv", chase(("06/02/2025", "PAYMENT TO CHASE CARD ENDING 7788", "-80.00"),
-                              ("06/03/2025", "COFFEE", "-4.50")))  # fmt: skip
+    ws.drop(
+        "june.csv",
+        chase(("06/02/2025", "PAYMENT TO CHASE CARD ENDING 7788", "-80.00"), ("06/03/2025", "COFFEE", "-4.50")),
+    )
     run = ws.run("ingest")["run_id"]
     coffee = next(e["entry_id"] for e in ws.entries() if e["description"] == "COFFEE")
     card = ws.root.parent / "card.csv"
@@ -275,6 +311,21 @@ def test_n7_a_correction_is_kept_though_settings_changed_what_the_run_would_do_w
     assert case["path"].endswith("-corrected.json")
 
 
+def test_n7_a_correction_signs_nothing_that_somebody_wrote_into_its_test(posted: Workspace) -> None:
+    """N7: corrections of a run and month share a test; one that was changed by hand is not signed along."""
+    ws = posted
+    coffee, hosting = (
+        next(e["entry_id"] for e in ws.entries() if e["description"] == text) for text in ("COFFEE", "AWS EMEA")
+    )
+    ws.ok("queue", "correct", coffee, "--account", "5070")
+    (path,) = listed(ws)
+    rewrite(ws, path, lambda data: data["expected"]["legs"].update(planted=[[3200, "7777.00", "0.00"]]))
+    ws.commit(path)
+    done = ws.ok("queue", "correct", hosting, "--account", "5070")
+    assert "Not remembered as a test" in done.out + done.err and path in done.out + done.err
+    assert listed(ws) == {path: "changed by hand"}
+
+
 def test_n7_only_an_entry_of_that_run_can_be_corrected_by_it(posted: Workspace, run: str) -> None:
     """N7: a case about another run's line could never be met."""
     ws = posted
@@ -287,9 +338,15 @@ def test_n7_only_an_entry_of_that_run_can_be_corrected_by_it(posted: Workspace, 
 # -- hostile files ----------------------------------------------------------------------------------------------------
 
 VALID = {
-    "version": 1, "agent": "ingest", "why": "w", "run": "", "now": "2025-02-10T06:00:00Z", "inputs": {}, "books": {},
+    "version": 1,
+    "agent": "ingest",
+    "why": "w",
+    "run": "",
+    "now": "2025-02-10T06:00:00Z",
+    "inputs": {},
+    "books": {},
     "expected": {"entries": [], "cards": [], "events": [], "lines": {}, "files": []},
-}  # fmt: skip
+}
 
 
 def case_with(**fields: Any) -> bytes:
@@ -449,13 +506,13 @@ def test_a_case_edited_by_a_hand_commit_can_be_proposed(posted: Workspace) -> No
     posted.commit(path)
     proposal = posted.json("agent", "propose", path)
     assert any("is changed" in line for line in proposal["card"])
-    posted.ok("agent", "approve", proposal["id"])
+    take_ok(posted, "agent", "approve", proposal["id"])
     assert [c["state"] for c in posted.json("test", "list")] == ["approved"]
     posted.git("rm", "-q", path)
     posted.git("commit", "-qm", "gone")
     proposal = posted.json("agent", "propose", path)
     assert any("is removed" in line for line in proposal["card"])
-    posted.ok("agent", "approve", proposal["id"])
+    take_ok(posted, "agent", "approve", proposal["id"])
     assert posted.json("test", "list") == []
 
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 from harness import Workspace, no_traceback
 
-from cleared.config.model import Sandbox
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
+from cleared.books.ledger.chart import parse_chart
 from cleared.gate.lint_rules import rule_of
 from cleared.gate.semantic_lint import lint_semantics
-from cleared.ledger.chart import parse_chart
 from cleared.primitives import primitive_registry
-from cleared.registry import projections
-from cleared.registry.primitive import Registry
+from cleared.primitives.registry import projections
+from cleared.primitives.registry.primitive import Registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
+from cleared.workspace.settings.model import Sandbox
 from scripts import BODIES, HEADER, HOSTILE, WHOLE, Expected, unmarked
 
 FILE = "agents/probe.py"

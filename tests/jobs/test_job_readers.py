@@ -13,7 +13,7 @@ import pytest
 from harness import copy_books
 from looped import Life, Loops, files, plugged_in, prepare
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.jobs import file_schemas, loop_reader
 
 CYCLES = int(os.environ.get("CLEARED_LOOP_CYCLES", "1000"))

@@ -22,10 +22,10 @@ from fake_provider import (
     overloaded,
     too_many_requests,
 )
-from harness import Workspace
+from harness import Workspace, take_ok
 from modelled import KEY, MODELS, Pauses, door_of, open_host, use_model
 
-from cleared.errors import PolicyError, WorkspaceError
+from cleared.base.errors import PolicyError, WorkspaceError
 from cleared.llm.failures import ModelFailed
 from cleared.llm.model_door import ModelDoor
 from cleared.llm.single_call import ask_once
@@ -280,7 +280,7 @@ def test_a_model_without_a_price_is_not_asked(ws: Workspace, provider: FakeProvi
     path.write_text(path.read_text() + "  prices: {llama3.2: {input: 1, output: 2}}\n")
     with pytest.raises(WorkspaceError):
         door_of(open_host(ws.root))  # nobody has approved that price
-    ws.ok("config", "approve")
+    take_ok(ws, "config", "approve")
     provider.script(Reply("a", input_tokens=1000, output_tokens=1000))
     door = door_of(open_host(ws.root))
     ask(door)

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.config.model import ModelPrice
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.llm.model_choice import ModelChoice
 from cleared.llm.prices import Price, TokenCount, count_tokens, find_price, read_reported_cost
 from cleared.llm.usage_store import BegunCall, EndedCall, Spent, UsageStore
+from cleared.workspace.settings.model import ModelPrice
 
 COUNTS = st.integers(0, 10**7)
 
@@ -102,11 +102,19 @@ def test_whatever_a_provider_counts_is_a_count(sent: int, out: int, read: int, w
 @pytest.mark.parametrize(
     ("details", "cost"),
     [
-        ({"cost": 0.25}, "0.25"), ({"cost": 0.01, "upstream_inference_cost": 0.2}, "0.21"), ({"cost": 0}, "0"),
-        ({}, None), (None, None), ({"cost": "0.25"}, None), ({"cost": True}, None), ({"cost": -1}, None),
-        ({"cost": float("nan")}, None), ({"cost": float("inf")}, None), ({"cost": 1e9}, None),
+        ({"cost": 0.25}, "0.25"),
+        ({"cost": 0.01, "upstream_inference_cost": 0.2}, "0.21"),
+        ({"cost": 0}, "0"),
+        ({}, None),
+        (None, None),
+        ({"cost": "0.25"}, None),
+        ({"cost": True}, None),
+        ({"cost": -1}, None),
+        ({"cost": float("nan")}, None),
+        ({"cost": float("inf")}, None),
+        ({"cost": 1e9}, None),
     ],
-)  # fmt: skip
+)
 def test_what_a_provider_says_it_cost(details: dict[str, object] | None, cost: str | None) -> None:
     assert read_reported_cost(details) == (None if cost is None else Decimal(cost))
 

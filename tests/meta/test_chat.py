@@ -28,8 +28,15 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
 
 def test_each_line_of_a_pipe_is_a_message_of_one_session(ws: Workspace, provider: FakeProvider) -> None:
     use_provider(ws, provider)
-    provider.script("You have three agents.", ANSWERED, Reply(calls=(write_file("agents/digest.py", DIGEST),)),
-                    Reply(calls=(Call("propose", {"message": "x"}),)), "Proposed.", COMPLETE, COMPLETE)  # fmt: skip
+    provider.script(
+        "You have three agents.",
+        ANSWERED,
+        Reply(calls=(write_file("agents/digest.py", DIGEST),)),
+        Reply(calls=(Call("propose", {"message": "x"}),)),
+        "Proposed.",
+        COMPLETE,
+        COMPLETE,
+    )
     done = ws.process("chat", stdin=b"how many agents?\n\n/cost\nmake a digest\n/quit\nnever read\n")
     assert done.code == 0, done
     assert done.out.index("You have three agents.") < done.out.index("USD") < done.out.index("P1")

@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 )
 from session_doubles import NOW, DiskTools, FakeDoor, Reply, last_text, new_store, open_loop, play
 
-from cleared.clock import FixedClock
+from cleared.base.clock import FixedClock
 from cleared.meta.context_room import ContextExhausted, ContextRoom
 from cleared.meta.context_window import (
     PRUNED_TEXT,
@@ -213,9 +213,14 @@ def test_old_results_go_first_then_the_middle_becomes_a_summary(tmp_path: Path) 
     """H9: a session that reads far more than its window goes on to the end; each request fits."""
     door, tools, events = FakeDoor(wander()), DiskTools(tmp_path / "tools.json", big=4_000), []
     with open_loop(
-        new_store(tmp_path), door, tools, window=8_000, max_iterations=120, events=events,
+        new_store(tmp_path),
+        door,
+        tools,
+        window=8_000,
+        max_iterations=120,
+        events=events,
         context={"prune_protect": 2_000},
-    ) as loop:  # fmt: skip
+    ) as loop:
         assert loop.run(None).reason == "max_iterations"
     kinds = [event["type"] for event in events if event["type"].startswith("context.")]
     assert kinds[0] == "context.pruned" and "context.compacted" in kinds

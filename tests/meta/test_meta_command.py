@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
-from harness import Workspace, refused, unchanged
+from harness import Workspace, refused, take_ok, unchanged
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, script_change, use_provider, write_file
 
 
@@ -27,8 +27,12 @@ def test_h1_a_request_ends_as_a_card_and_nothing_is_live_before_approval(
     ingest = ws.read("agents/ingest.py")
     changed = ingest.replace('ctx_log("No new files to import")', 'ctx_log("Nothing to import")')
     assert changed != ingest
-    script_change(provider, write_file("agents/digest.py", DIGEST), write_file("agents/ingest.py", changed),
-                  message="One note every morning instead of single ones.")  # fmt: skip
+    script_change(
+        provider,
+        write_file("agents/digest.py", DIGEST),
+        write_file("agents/ingest.py", changed),
+        message="One note every morning instead of single ones.",
+    )
     before = ws.head()
     done = ws("meta", "Batch my notifications into a morning email")
     assert done.code == 0, done
@@ -43,7 +47,7 @@ def test_h1_a_request_ends_as_a_card_and_nothing_is_live_before_approval(
     assert card["kind"] == "proposal"
     proposal = json.loads(next((ws.root / "queue/proposals").glob("P1-*/proposal.json")).read_text())
     assert proposal["author"] == {"name": "meta", "human": False}
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
     assert ws.run("digest")["status"] == "succeeded"
     assert KEY not in ws.git("log", "-p", "--all") and KEY not in done.out + done.err
 
@@ -116,8 +120,13 @@ def test_what_is_missing_is_said_plainly(
     refusal = ws("meta", "x")
     assert refusal.code == 4 and "TEST_MODEL_KEY" in refusal.err and provider.requests == []
     assert ws.json("meta", "sessions") == []
-    for argv, code in ((["meta", ""], 2), (["meta", "--max-cost", "0", "x"], 2), (["meta", "resume", "S1"], 2),
-                       (["meta", "show", "../../etc"], 2), (["meta", "x", "--instruction", "y"], 2)):  # fmt: skip
+    for argv, code in (
+        (["meta", ""], 2),
+        (["meta", "--max-cost", "0", "x"], 2),
+        (["meta", "resume", "S1"], 2),
+        (["meta", "show", "../../etc"], 2),
+        (["meta", "x", "--instruction", "y"], 2),
+    ):
         assert ws(*argv).code == code, argv
 
 

@@ -11,7 +11,7 @@ from fake_provider import Call, FakeProvider, Reply, bad_key, context_too_long, 
 from harness import Workspace
 from modelled import Pauses, door_of, open_host, use_model
 
-from cleared.errors import ClearedError
+from cleared.base.errors import ClearedError
 from cleared.meta.model_requests import ContextTooLong, ModelRequests
 from cleared.meta.tools.tool import Tool
 

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 from fake_provider import FakeProvider
-from harness import Workspace
+from harness import Workspace, take_ok
 from mailserver import MailServer
 from proposing import propose
 from scripted_model import KEY, script_change, use_provider, write_file
 from world import World
 
-from cleared.app import open_workspace
 from cleared.meta.system_prompt import build_system_prompt
-from cleared.notify.script_messages import ScriptMessages
+from cleared.service.app import open_workspace
+from cleared.service.notify.script_messages import ScriptMessages
 
 
 @pytest.fixture
@@ -42,10 +42,14 @@ def test_h1_the_morning_email_is_live_next_morning(ws: Workspace, provider: Fake
     """H1: an agent that notifies each time; a request; one proposal of two files; approved; next morning one mail at 6
     with everything that waits, and no single note any more."""
     ws.config(
-        "notifications.address=me@example.com", "notifications.smtp_host=localhost",
-        f"notifications.smtp_port={server.port}", "notifications.smtp_security=none", "notifications.method=smtp",
-        "notifications.daily_digest_time=23:00", "self_improvement.cooldown_hours=0",
-    )  # fmt: skip
+        "notifications.address=me@example.com",
+        "notifications.smtp_host=localhost",
+        f"notifications.smtp_port={server.port}",
+        "notifications.smtp_security=none",
+        "notifications.method=smtp",
+        "notifications.daily_digest_time=23:00",
+        "self_improvement.cooldown_hours=0",
+    )
     use_provider(ws, provider)
     quiet = ws.read("agents/ingest.py")
     anchor = re.search(r"^( *)git_commit\(.*\n", quiet, re.M)
@@ -53,21 +57,25 @@ def test_h1_the_morning_email_is_live_next_morning(ws: Workspace, provider: Fake
     note = f'{anchor[1]}notify_send(subject="Imported " + str(total_imported), text="One note for each import.")\n'
     ws.put("agents/ingest.py", quiet.replace(anchor[0], anchor[0] + note))
     grants = propose(ws, "ingest")
-    ws.ok("agent", "approve", grants["id"])
+    take_ok(ws, "agent", "approve", grants["id"])
     ws.drop("january.csv")
     ws.run("ingest")
     assert [mail["Subject"] for mail in server.mails] == ["Acme: Imported 4"]
 
     digest = digest_of_the_example(ws)
-    script_change(provider, write_file("agents/digest.py", digest), write_file("agents/ingest.py", quiet),
-                  message="One mail at 6 in the morning; single notifications stop.")  # fmt: skip
+    script_change(
+        provider,
+        write_file("agents/digest.py", digest),
+        write_file("agents/ingest.py", quiet),
+        message="One mail at 6 in the morning; single notifications stop.",
+    )
     done = ws("meta", "Batch my notifications into a morning email")
     assert done.code == 0, done
     proposal = re.search(r"^(P\d+)  ", done.out, re.M)
     assert proposal is not None
     assert "ingest may no longer send you messages" in done.out and "digest is new. It may" in done.out
     assert "on the schedule 0 6 * * *" in done.out
-    ws.ok("agent", "approve", proposal[1])
+    take_ok(ws, "agent", "approve", proposal[1])
 
     server.mails.clear()
     with World(ws, "2025-02-10T20:00:00Z") as world:

@@ -15,7 +15,7 @@ from pydantic_ai import exceptions
 from pydantic_ai.models.function import FunctionModel
 from session_doubles import DiskTools, FakeDoor, last_text, new_store, open_loop, play
 
-from cleared.errors import ExitCode, WorkspaceError
+from cleared.base.errors import ExitCode, WorkspaceError
 from cleared.llm.spending import SpendingStopped
 
 WORK = ([("write", {"name": "a.py"}), ("propose", {})], "I proposed it.", "VERDICT: complete", "VERDICT: complete")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from harness import Workspace
+from harness import Workspace, take_ok
 from proposing import text
 from pydantic_ai.messages import ModelMessage
 from session_doubles import NOW, FakeDoor, Reply, last_text
 
-from cleared.app import open_workspace
-from cleared.clock import FixedClock
+from cleared.base.clock import FixedClock
 from cleared.meta.context_window import Limits
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session, open_session
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool_set import open_tool_set
+from cleared.service.app import open_workspace
 
 GOOD = text('print("hello")\n1', name="Coffee")
 BAD = text("import os\n1", name="Coffee")
@@ -69,7 +69,7 @@ def test_a_request_ends_as_a_card_that_can_be_approved(ws: Workspace) -> None:
     outcomes = [(event["tool"], event["outcome"]) for event in events if event["type"] == "tool.finished"]
     assert ("propose", "failed") in outcomes and outcomes[-1] == ("propose", "ok")
     assert not (ws.root / "agents/coffee.py").exists() and count_proposals(ws) == 1
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
     assert ws.read("agents/coffee.py") == GOOD
 
 

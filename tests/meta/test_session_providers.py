@@ -16,7 +16,7 @@ from harness import Workspace
 from modelled import MODELS, door_of, open_host, use_model
 from session_doubles import NOW, DiskTools
 
-from cleared.clock import FixedClock
+from cleared.base.clock import FixedClock
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session
 
@@ -37,9 +37,12 @@ class Chat:
         self.ws, self.tools = ws, DiskTools(folder / "tools.json")
         self.events: list[dict[str, Any]] = []
         self.store: SessionStore = create_session(
-            ws.root / ".cleared", request="Batch my notifications", author="chat", clock=FixedClock(NOW),
+            ws.root / ".cleared",
+            request="Batch my notifications",
+            author="chat",
+            clock=FixedClock(NOW),
             system_prompt="You write agents.",
-        )  # fmt: skip
+        )
 
     def run(self, prompt: str | None = None, **how: Any) -> Outcome:
         host = open_host(self.ws.root)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from harness import Workspace
+from harness import Workspace, take_ok
 from proposing import propose
 
-from cleared.app import open_workspace
 from cleared.meta.system_prompt import SystemPrompt, build_system_prompt, read_shipped_template
+from cleared.service.app import open_workspace
 
 
 def prompt_of(ws: Workspace) -> SystemPrompt:
@@ -30,7 +30,7 @@ def test_it_names_every_primitive_the_accounts_the_agents_and_the_rules(ws: Work
 def test_an_approved_template_of_the_workspace_replaces_the_shipped_one(ws: Workspace) -> None:
     ws.put("templates/meta.md", "You work for {{business}}. {{unknown}}\n{{house_rules}}\n")
     ws.put("rules/coffee.md", "Coffee is never asked about. {{accounts}}\n")
-    ws.ok("agent", "approve", propose(ws, "templates/meta.md", "rules/coffee.md")["id"])
+    take_ok(ws, "agent", "approve", propose(ws, "templates/meta.md", "rules/coffee.md")["id"])
     prompt = prompt_of(ws)
     assert prompt.source == "templates/meta.md" and not prompt.notices
     assert prompt.text.startswith("You work for ") and "{{unknown}}" in prompt.text

@@ -139,8 +139,13 @@ def test_b23_entries_that_wait_keep_a_period_open_unless_told_otherwise(posted: 
     """B23: closing names them; what corrects them later lands in the first open period, the closed figures stay."""
     before = posted.json("journal", "balance", "--as-of", "2025-01-31")
     with unchanged(posted):
-        refused(posted("period", "close", "2025-01"), 3, "2 decisions about the time up to 2025-01-31 wait",
-                "2025-01-004 2025-01-10 4.50 COFFEE", "--with-pending")  # fmt: skip
+        refused(
+            posted("period", "close", "2025-01"),
+            3,
+            "2 decisions about the time up to 2025-01-31 wait",
+            "2025-01-004 2025-01-10 4.50 COFFEE",
+            "--with-pending",
+        )
     posted.ok("period", "close", "2025-01", "--with-pending", "--reason", "due")
     assert posted.git("log", "-1", "--format=%s").strip() == "close: through 2025-01-31, with 2 pending"
     assert posted.json("period", "list")[0]["reason"] == "due; with 2 decisions pending"
@@ -161,13 +166,18 @@ def test_b2_a_deleted_journal_file_is_found(posted: Workspace) -> None:
 def test_b2_unbalanced_lines_are_refused(ws: Workspace) -> None:
     """B2: legs that do not balance, both sides, no side, one leg."""
     fails(
-        ws, 'journal_add("2025-01-03", "x", [{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 3}])',
-        "journal_add", "debits 4.00 and credits 3.00 do not balance", "probe.py:5",
-    )  # fmt: skip
+        ws,
+        'journal_add("2025-01-03", "x", [{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 3}])',
+        "journal_add",
+        "debits 4.00 and credits 3.00 do not balance",
+        "probe.py:5",
+    )
     fails(
-        ws, 'journal_add("2025-01-03", "x", [{"account_id": 5020, "debit": 4, "credit": 4}, {"account_id": 1010}])',
-        "lines[0]", "exactly one of debit and credit",
-    )  # fmt: skip
+        ws,
+        'journal_add("2025-01-03", "x", [{"account_id": 5020, "debit": 4, "credit": 4}, {"account_id": 1010}])',
+        "lines[0]",
+        "exactly one of debit and credit",
+    )
     fails(ws, 'journal_add("2025-01-03", "x", [{"account_id": 5020, "debit": 4}])', "at least two lines")
     fails(ws, 'journal_add("2025-01-03", "x", [])', "at least two lines")
     fails(ws, 'journal_add("2025-01-03", "x", [{"account_id": 5020, "debt": 4}, {}])', "debt", "lines")
@@ -181,11 +191,37 @@ def test_b2_unbalanced_lines_are_refused(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     "amount",
     [
-        "0", "-1", "0.0", '"0.00"', '"-0.01"', 'float("nan")', 'float("inf")', '-float("inf")', '"NaN"', '"Infinity"',
-        "1.005", '"1.005"', "1e-9", '"1e2"', '"1,000.00"', '"$4"', '" 4"', '""', "None", "True", "[4]", '"４"',
-        "10**13", "10**40", "1e300", '"9" * 50', "12345678901234567.89", "0.001", '"4.000000000000000000001"',
+        "0",
+        "-1",
+        "0.0",
+        '"0.00"',
+        '"-0.01"',
+        'float("nan")',
+        'float("inf")',
+        '-float("inf")',
+        '"NaN"',
+        '"Infinity"',
+        "1.005",
+        '"1.005"',
+        "1e-9",
+        '"1e2"',
+        '"1,000.00"',
+        '"$4"',
+        '" 4"',
+        '""',
+        "None",
+        "True",
+        "[4]",
+        '"４"',
+        "10**13",
+        "10**40",
+        "1e300",
+        '"9" * 50',
+        "12345678901234567.89",
+        "0.001",
+        '"4.000000000000000000001"',
     ],
-)  # fmt: skip
+)
 def test_b3_amounts_that_are_refused(ws: Workspace, amount: str) -> None:
     """B3: 0, −1, NaN, inf, finer than a cent, absurdly large, not a number: refused by name and line."""
     fails(
@@ -199,8 +235,15 @@ def test_b3_amounts_that_are_accepted(ws: Workspace) -> None:
     body = "".join(f'journal_add_double("2025-01-03", "x", 5020, 3010, {a})\n' for a in amounts)
     found = ws.script(body)
     assert [e["amount"] for e in found["entries"]] == [
-        "0.30", "0.30", "0.30", "1.00", "7.00", "4.00", "1000000000000.00", "3.30",
-    ]  # fmt: skip
+        "0.30",
+        "0.30",
+        "0.30",
+        "1.00",
+        "7.00",
+        "4.00",
+        "1000000000000.00",
+        "3.30",
+    ]
     ws.in_order()
 
 
@@ -254,13 +297,21 @@ def test_closed_and_heading_accounts_are_refused(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     ("day", "said"),
     [
-        ('"2025-02-30"', "there is no day 2025-02-30"), ('"2025-02-29"', "there is no day"),
-        ('"0001-01-01"', "lies outside 1970-01-01"), ('"9999-12-31"', "lies outside"), ('"0000-01-01"', "no day"),
-        ('"2025-1-3"', "YYYY-MM-DD"), ('"01/03/2025"', "YYYY-MM-DD"), ('"20250103"', "YYYY-MM-DD"),
-        ('"2025-01-03T00:00:00"', "YYYY-MM-DD"), ('"２０２５-01-03"', "YYYY-MM-DD"), ("20250103", "not a date"),
-        ("None", "not a date"), ('""', "YYYY-MM-DD"),
+        ('"2025-02-30"', "there is no day 2025-02-30"),
+        ('"2025-02-29"', "there is no day"),
+        ('"0001-01-01"', "lies outside 1970-01-01"),
+        ('"9999-12-31"', "lies outside"),
+        ('"0000-01-01"', "no day"),
+        ('"2025-1-3"', "YYYY-MM-DD"),
+        ('"01/03/2025"', "YYYY-MM-DD"),
+        ('"20250103"', "YYYY-MM-DD"),
+        ('"2025-01-03T00:00:00"', "YYYY-MM-DD"),
+        ('"２０２５-01-03"', "YYYY-MM-DD"),
+        ("20250103", "not a date"),
+        ("None", "not a date"),
+        ('""', "YYYY-MM-DD"),
     ],
-)  # fmt: skip
+)
 def test_dates_that_are_refused(ws: Workspace, day: str, said: str) -> None:
     """Bad input: Feb 30, year 1, year 9999 (bounds in config), other notations."""
     fails(ws, f'journal_add_double({day}, "x", 5020, 1010, 4)', said, "date", "probe.py:5")
@@ -327,30 +378,30 @@ def test_arguments_that_are_refused(ws: Workspace, arguments: str, said: str) ->
         ('journal_void("2025-01-001", "x")', "there is no entry"),
         ('journal_void("../../x", "x")', "not an entry id"),
         ('journal_update_status("2025-01-001", "auto-confirmed")', "there is no entry"),
-        ('accounts_get(9999)', "does not exist"),
+        ("accounts_get(9999)", "does not exist"),
         ('accounts_by_type("cash")', "not an account type"),
-        ('journal_query(month=13)', "no month 13"),
+        ("journal_query(month=13)", "no month 13"),
         ('journal_query(year="2025")', "not a whole number"),
-        ('journal_query(limit=-1)', "limit"),
+        ("journal_query(limit=-1)", "limit"),
         ('journal_query(status="open")', "not a status"),
-        ('journal_balance(9999)', "does not exist"),
+        ("journal_balance(9999)", "does not exist"),
         ('queue_add_review("pending", "x")', "has not staged an entry"),
         ('queue_add_review("2025-01-009", "x")', "there is no entry"),
-        ('money_allocate(10, [])', "no weights"),
-        ('money_allocate(10, [0, 0])', "all zero"),
-        ('money_allocate(10, [1, -1])', "not a weight"),
+        ("money_allocate(10, [])", "no weights"),
+        ("money_allocate(10, [0, 0])", "all zero"),
+        ("money_allocate(10, [1, -1])", "not a weight"),
         ('money_allocate("1.005", [1])', "finer"),
         ('config_get("thresholds.auto_confrm")', "thresholds.auto_confirm"),
         ('config_get("llm.api_key")', "secret"),
         ('config_get("llm.api_key", "x")', "secret"),
         ('git_commit("")', "message is empty"),
         ('git_commit("a\\nb")', "one line"),
-        ('git_log(0)', "limit"),
+        ("git_log(0)", "limit"),
         ('ctx_emit("Not A Name")', "not an event name"),
         ('ctx_emit("a", {1: 2})', "keys of a dict"),
-        ('ctx_log(5)', "str("),
+        ("ctx_log(5)", "str("),
     ],
-)  # fmt: skip
+)
 def test_calls_that_are_refused(ws: Workspace, call: str, said: str) -> None:
     """Bad input: missing and unknown arguments, positional misuse, wrong types, of every domain."""
     fails(ws, call, said, "probe.py:5")
@@ -369,15 +420,22 @@ def test_b4_query(posted: Workspace) -> None:
     )["result"]
     assert result == {
         "all": ["2024-12-001", "2025-01-001", "2025-01-002", "2025-01-003", "2025-01-004"],
-        "pending": ["2024-12-001", "2025-01-002", "2025-01-004"], "year": ["2024-12-001"],
-        "month": ["2025-01-001", "2025-01-002", "2025-01-003", "2025-01-004"], "account": ["2025-01-002"],
-        "text": ["2025-01-003"], "limit": ["2025-01-003", "2025-01-004"], "none": [], "both": ["2025-01-001"],
-    }  # fmt: skip
+        "pending": ["2024-12-001", "2025-01-002", "2025-01-004"],
+        "year": ["2024-12-001"],
+        "month": ["2025-01-001", "2025-01-002", "2025-01-003", "2025-01-004"],
+        "account": ["2025-01-002"],
+        "text": ["2025-01-003"],
+        "limit": ["2025-01-003", "2025-01-004"],
+        "none": [],
+        "both": ["2025-01-001"],
+    }
     for options, expected in (
-        (["--month", "2024-12"], result["year"]), (["--status", "pending-review"], result["pending"]),
-        (["--account", "4010"], result["account"]), (["--text", "aws"], result["text"]),
+        (["--month", "2024-12"], result["year"]),
+        (["--status", "pending-review"], result["pending"]),
+        (["--account", "4010"], result["account"]),
+        (["--text", "aws"], result["text"]),
         (["--limit", "2"], result["limit"]),
-    ):  # fmt: skip
+    ):
         assert [e["entry_id"] for e in posted.entries(*options)] == expected
     [entry] = posted.entries("--text", "github", "--month", "2025-01")
     assert entry["lines"] == [
@@ -574,8 +632,12 @@ def test_nothing_of_a_refusal_reaches_the_books(ws: Workspace) -> None:
         ('journal_add_double(description="x", amount=1)', ["needs date, debit_account, credit_account"]),
         (
             'journal_add_many([{"date": "x", "description": 1}, {"date": "2025-01-03"}, 7])',
-            ["entries[0]: date: ", "entries[0]: description: ", "entries[1]: the key 'description' is missing",
-             "entries[2]: "],
+            [
+                "entries[0]: date: ",
+                "entries[0]: description: ",
+                "entries[1]: the key 'description' is missing",
+                "entries[2]: ",
+            ],
         ),
         (
             'journal_add_double("1900-01-01", "x", 9998, 9998, 1, status="user-confirmed")',
@@ -592,7 +654,7 @@ def test_nothing_of_a_refusal_reaches_the_books(ws: Workspace) -> None:
             ["entries[0].account: account 9998", "entries[2].account: account 9999"],
         ),
     ],
-)  # fmt: skip
+)
 def test_b2_a_refusal_names_every_fault_of_the_call(ws: Workspace, call: str, said: list[str]) -> None:
     """B2, fault 18: of arguments that cannot be read, and of an entry that cannot be posted."""
     message = fails(ws, call)["error"]["message"]

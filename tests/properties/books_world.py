@@ -12,22 +12,25 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.ledger.checks import check_books, check_draft
+from cleared.books.ledger.closed_periods import trial_balance_digest
+from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.ledger.periods import PeriodMark, append_mark
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.staged_books import StagedBooks
 from cleared.cards.card import Card
 from cleared.cards.queue_files import CardDraft, load_cards
-from cleared.config.loading import load_config as load_config
-from cleared.dispatch import Dispatcher
-from cleared.importing.drop_folder import ImportSession
-from cleared.ledger.checks import check_books, check_draft, trial_balance_digest
-from cleared.ledger.periods import PeriodMark, append_mark
-from cleared.ledger.staged_bank_lines import BankBook
-from cleared.ledger.staged_journal import Books, Bounds
-from cleared.ledger.violations import BooksViolated
+from cleared.domains.violations import BooksViolated
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context, HostCalls
+from cleared.primitives.dispatch import Dispatcher
 from cleared.primitives.loop_jobs import WorkspaceLoop
-from cleared.registry.vocabulary import DecodingContext
+from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.loading import load_config as load_config
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -129,13 +132,22 @@ class World:
         self.runs += 1
         source = DictSource(dict(self.files))
         books, bank = Books(source, self.layout, Bounds()), BankBook(source, self.layout)
-        imports = ImportSession(self.layout, config(), bank, 2, lambda path: path in self.files)
+        imports = ImportSession(self.layout, config(), books, bank, lambda path: path in self.files)
         context = Context(
-            run_id=f"run-{self.runs}", agent="test", config=config(), env=DecodingContext(), books=books, bank=bank,
-            imports=imports, cards=CardDraft(source, "queue"), now=NOW, today=NOW.date(), dry_run=False, event={},
+            run_id=f"run-{self.runs}",
+            agent="test",
+            config=config(),
+            env=DecodingContext(),
+            source=source,
+            cards=CardDraft(source, "queue"),
+            now=NOW,
+            today=NOW.date(),
+            dry_run=False,
+            event={},
             host=HostCalls(lambda _: None, lambda _: [], lambda *_: None, lambda: None),
-            ledger_accounts={"checking": 1010, "other": 1020}, loop=WorkspaceLoop(self.root, config()),
-        )  # fmt: skip
+            loop=WorkspaceLoop(self.root, config()),
+            parts={"books": StagedBooks(books, bank, imports, {"checking": 1010, "other": 1020})},
+        )
         imports.card = context.stage_card
         door = Dispatcher(primitive_registry(), context, context.env, monotonic=time.monotonic)
         script(lambda name, *args, **kwargs: door.call_primitive(name, args, kwargs))
@@ -172,7 +184,12 @@ def ingest(call: Do) -> None:
             amount, bank = txn["amount"], txn["ledger_account"]
             debit, credit = (5030, bank) if amount < 0 else (bank, 4010)
             call(
-                "journal_add_double", date=txn["date"], description=txn["description"], debit_account=debit,
-                credit_account=credit, amount=abs(amount), reference=txn["reference"],
-            )  # fmt: skip
+                "journal_add_double",
+                date=txn["date"],
+                description=txn["description"],
+                debit_account=debit,
+                credit_account=credit,
+                amount=abs(amount),
+                reference=txn["reference"],
+            )
         call("importer_mark_processed", file["name"])

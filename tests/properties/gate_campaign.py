@@ -46,10 +46,15 @@ def main() -> None:
             run_state_machine_as_test(  # type: ignore[no-untyped-call]
                 machine,
                 settings=settings(
-                    max_examples=size, stateful_step_count=args.steps, deadline=None, database=None, phases=phases,
-                    suppress_health_check=list(HealthCheck), print_blob=False,
+                    max_examples=size,
+                    stateful_step_count=args.steps,
+                    deadline=None,
+                    database=None,
+                    phases=phases,
+                    suppress_health_check=list(HealthCheck),
+                    print_blob=False,
                 ),
-            )  # fmt: skip
+            )
             done, number = done + size, number + 1
     print(f"{done} examples in {time.monotonic() - began:.0f} s: nothing unapproved ran")
 

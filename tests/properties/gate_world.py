@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from forked import Forks
-from harness import Done, Workspace, copy_books, no_traceback
+from harness import Done, Workspace, copy_books, no_traceback, take_ok, take_shown
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cleared.approvals.approval_record import (
+from cleared.git import STEPS
+from cleared.trust.approval_record import (
     WORKSPACE,
     digest_of,
     quarantine_path,
@@ -24,7 +25,6 @@ from cleared.approvals.approval_record import (
     record_path,
     short_digest,
 )
-from cleared.vcs import STEPS
 
 BEGAN = datetime(2025, 2, 10, 6, tzinfo=UTC)
 NAMES = ("alpha", "beta")
@@ -89,7 +89,7 @@ class GateMachine(RuleBasedStateMachine):
     def do(self, *argv: str) -> Done:
         self.now += timedelta(seconds=7)
         self._switch()
-        done = self.ws(*argv, "--json")
+        done = take_shown(self.ws, *argv, "--json")
         no_traceback(done)
         assert done.code in (0, 1, 2, 3), done
         return done
@@ -309,7 +309,7 @@ class GateMachine(RuleBasedStateMachine):
             self.learn()
             if told.code == 3 and "taken its place" in told.err:
                 new = told.err.split("cleared agent approve ")[1].split(".")[0].strip()
-                folder = next(f for f in self.folders() if f.startswith(new + "-"))
+                folder = next(f for f in self.folders() if f == new)
                 told = self.do("agent", "approve", folder)
             assert told.code == 0 and told.json["commit"], told
             self.approved(folder)
@@ -346,7 +346,7 @@ class GateMachine(RuleBasedStateMachine):
         self.by_hand = True
         commits = self.ws.git("rev-list", "HEAD").split()
         self.ws.git("reset", "-q", "--hard", commits[n % min(len(commits), 12)])
-        self.ws("recover", "--forget")
+        take_shown(self.ws, "recover", "--forget")
 
     @rule(n=which)
     def delete_a_record(self, n: int) -> None:
@@ -430,7 +430,7 @@ class GateMachine(RuleBasedStateMachine):
         if must:
             assert "cleared trust" in before.err
         if trusting:
-            there.ok("trust", "--yes", "--json")
+            take_ok(there, "trust", "--yes", "--json")
             after = there("agent", "run", name, "--json")
             assert (after.code == 0) == bool(must), after
             if must:
@@ -442,9 +442,13 @@ class GateMachine(RuleBasedStateMachine):
     # -- the power goes -------------------------------------------------------------------------------------------
 
     @rule(
-        what=st.sampled_from(("propose", "approve", "reject", "rollback", "rollback")), name=names, version=versions,
-        n=which, step=st.sampled_from(STEPS), nth=st.integers(1, 4),
-    )  # fmt: skip
+        what=st.sampled_from(("propose", "approve", "reject", "rollback", "rollback")),
+        name=names,
+        version=versions,
+        n=which,
+        step=st.sampled_from(STEPS),
+        nth=st.integers(1, 4),
+    )
     def kill(self, what: str, name: str, version: int, n: int, step: str, nth: int) -> None:
         path = path_of(name)
         folder = self.folders()[n % len(self.folders())] if self.folders() else ""
@@ -499,7 +503,7 @@ class GateMachine(RuleBasedStateMachine):
         changed = {line[3:] for line in self.ws.git("status", "--porcelain", "-uall").splitlines()}
         mine = {p for p in map(path_of, NAMES) if self.working(p) != self.committed(p)}
         assert changed == mine
-        left = [p for p in self.ws.root.rglob("*") if p.name.endswith((".tmp", ".lock")) or ".cleared-seal-" in p.name]
+        left = [p for p in self.ws.root.rglob("*") if p.name.endswith((".tmp", ".lock"))]
         assert [p for p in left if p.parent.name != ".cleared"] == []
 
     def teardown(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from forked import Forks
 from gate_world import GateMachine
-from harness import Workspace, trust_books
+from harness import Workspace, take_ok, trust_books
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -35,10 +35,14 @@ def test_nothing_unapproved_runs(machine: type[GateMachine]) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=True,
+            database=None,
             suppress_health_check=list(HealthCheck),
         ),
-    )  # fmt: skip
+    )
 
 
 def edited_after_it_was_proposed(m: GateMachine) -> None:
@@ -118,11 +122,16 @@ def approved_again_after_the_clock_went_back(m: GateMachine) -> None:
 
 
 STORIES = (
-    edited_after_it_was_proposed, edited_with_the_digest_it_says, rolled_back_and_reverted_by_hand,
-    rolled_back_after_a_second_approval, rolled_back_twice_and_approved_again, approved_and_not_committed,
-    decided_by_an_editor, rolled_back_under_a_forged_record,
+    edited_after_it_was_proposed,
+    edited_with_the_digest_it_says,
+    rolled_back_and_reverted_by_hand,
+    rolled_back_after_a_second_approval,
+    rolled_back_twice_and_approved_again,
+    approved_and_not_committed,
+    decided_by_an_editor,
+    rolled_back_under_a_forged_record,
     approved_again_after_the_clock_went_back,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
@@ -143,7 +152,7 @@ def test_a_starter_taken_back_stays_so(ws: Workspace, tmp_path: Path, monkeypatc
     trust_books(ws.root)
     ws.put("agents/other.py", '"""\nname: Other\ntrigger: on_demand\n"""\n1\n')
     ws.ok("agent", "propose", "other")
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
     ws.run("review_reminder")
     ws.ok("agent", "rollback", "review_reminder")
     ws.git("revert", "--no-edit", "HEAD")
@@ -151,5 +160,5 @@ def test_a_starter_taken_back_stays_so(ws: Workspace, tmp_path: Path, monkeypatc
     refused = ws("agent", "run", "review_reminder")
     assert refused.code == 3 and "rolled back" in refused.err and "cleared agent propose" in refused.err
     ws.ok("agent", "propose", "review_reminder")
-    ws.ok("agent", "approve", "P2")
+    take_ok(ws, "agent", "approve", "P2")
     ws.run("review_reminder")

@@ -116,7 +116,7 @@ class LoopMachine(RuleBasedStateMachine):
 
     @rule()
     def pause_or_resume(self) -> None:
-        from cleared.loop.control import set_paused
+        from cleared.work.loop.control import set_paused
 
         self.paused = not self.paused
         set_paused(self.life.host, self.life.knobs, "pause" if self.paused else "resume")
@@ -190,10 +190,17 @@ class LoopMachine(RuleBasedStateMachine):
     def raise_the_flag(self) -> None:
         """Row E12: a loop that has nothing to do, and would sleep, does not."""
         state = self._state()
-        self.life.runtime.wakeup_path.write_text(json.dumps({
-            "schema_version": "single_agent_wakeup_v1", "reason": "look", "time": "2025-02-10T06:00:00Z",
-            "job_id": None, "artifact": None,
-        }))  # fmt: skip
+        self.life.runtime.wakeup_path.write_text(
+            json.dumps(
+                {
+                    "schema_version": "single_agent_wakeup_v1",
+                    "reason": "look",
+                    "time": "2025-02-10T06:00:00Z",
+                    "job_id": None,
+                    "artifact": None,
+                }
+            )
+        )
         idle = state is not None and not self._waiting(state)[0] and not state["running"]
         began = time.monotonic()
         self.loops.run(self.life, max_cycles=2, sleep_seconds=8.0 if idle else 0.0)
@@ -280,10 +287,15 @@ def test_each_job_is_run_once_or_never(machine: type[LoopMachine]) -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=STEPS_EACH, deadline=None, derandomize=not LONGER, database=None,
-            suppress_health_check=list(HealthCheck), phases=(Phase.generate,),
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS_EACH,
+            deadline=None,
+            derandomize=not LONGER,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=(Phase.generate,),
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("how", ["cut", "gone"])

@@ -12,7 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cleared.errors import ClearedError, PrimitiveError
+from cleared.base.errors import ClearedError, PrimitiveError
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.staged_books import books_of
 
 FIRST = date(2025, 1, 1)
 ACCOUNTS = (1010, 1090, 4010, 5020, 5030, 5060)
@@ -33,6 +35,7 @@ class Ledger(RuleBasedStateMachine):
         self.entries: dict[str, tuple[date, dict[int, Decimal], str]] = {}
         self.closed: date | None = None
         self.said: list[Row] = []
+        self.held: dict[str, BankLine] = {}
         self.files = 0
 
     def teardown(self) -> None:
@@ -81,7 +84,7 @@ class Ledger(RuleBasedStateMachine):
         lines = [{"account_id": ACCOUNTS[n % 4 + 2], "debit": part} for n, part in enumerate(parts)]
         lines.append({"account_id": 1010, "credit": sum(parts)})
         context = self.world.run(lambda call: call("journal_add", day, text, lines))
-        ((entry,),) = context.books.staged.values()
+        ((entry,),) = books_of(context).books.staged.values()
         self.learn(entry.entry_id)
 
     @precondition(lambda self: self.entries)
@@ -123,32 +126,47 @@ class Ledger(RuleBasedStateMachine):
         )
     )
     def import_(self, rows: list[Row]) -> None:
-        """Rows said before are left out; all of a file is booked, or, where a day is closed, nothing of it."""
+        """Rows said before are left out; those whose day is closed wait with a card each, and the others are booked."""
         rows = sorted(rows, key=lambda r: r[0])
         self.files += 1
         self.world.drop(f"{self.files}.csv", chase(rows))
         fresh = [r for r in set(rows) for _ in range(max(0, rows.count(r) - self.said.count(r)))]
-        before = dict(self.world.files)
-        if not all(self.is_open(day) for day, _, _ in fresh):
-            with pytest.raises(PrimitiveError, match="closed"):
-                self.world.ingest()
-            assert self.world.files == before
-            (self.world.root / f"import/{self.files}.csv").unlink()
-            return
         context = self.world.ingest()
-        staged = [e for entries in context.books.staged.values() for e in entries]
-        assert sorted((e.date, e.description, -e.amount) for e in staged) == sorted(fresh)
+        staged = [e for entries in books_of(context).books.staged.values() for e in entries]
+        booked = sorted((e.date, e.description, -e.amount) for e in staged)
+        assert booked == sorted(row for row in fresh if self.is_open(row[0]))
         for entry in staged:
             self.learn(entry.entry_id)
+        held = {
+            i: line
+            for i, (_, line) in books_of(context).bank.new_lines.items()
+            if i in books_of(context).bank.new_outcomes
+        }
+        late = sorted((line.posted_date, line.description, line.amount) for line in held.values())
+        assert late == sorted(row for row in fresh if not self.is_open(row[0]))
+        assert {card.details["line"] for card in self.world.cards() if card.kind == "line"} >= held.keys()
+        self.held |= held
         self.said += fresh
         assert not list((self.world.root / "import").glob("*.csv"))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def post_held(self, data: st.DataObject) -> None:
+        """On its day where that is open again, else on the first day that is."""
+        line = self.held.pop(data.draw(st.sampled_from(sorted(self.held))))
+        day = self.first_open(line.posted_date)
+        post = ("journal_add_double", day, line.description, 5030, 1010, -line.amount, None, line.line_id)
+        context = self.world.run(lambda call: call(*post))
+        ((entry,),) = books_of(context).books.staged.values()
+        self.learn(entry.entry_id)
+        assert self.entries[entry.entry_id][:2] == (day, {5030: -line.amount, 1010: line.amount})
 
     @rule(day=days, how=st.sampled_from(["account", "unposted", "balance"]))
     def fail(self, day: date, how: str) -> None:
         """A run that fails at its end leaves every byte as it was, and takes no number."""
         self.files += 1
         name = f"{self.files}.csv"
-        self.world.drop(name, chase([(day, f"only here {self.files}", Decimal("-1.00"))]))
+        self.world.drop(name, chase([(self.first_open(day), f"only here {self.files}", Decimal("-1.00"))]))
 
         def script(call: Any) -> None:
             if how != "unposted":

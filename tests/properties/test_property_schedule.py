@@ -20,10 +20,22 @@ EXAMPLES = settings(max_examples=150, deadline=None)
 DAY = timedelta(days=1)
 # Where clocks are set by an hour, half an hour, two hours, a day; at midnight, over it; around Ramadan; never.
 ZONES = (
-    "Europe/London", "America/New_York", "Australia/Lord_Howe", "Antarctica/Troll", "Pacific/Apia", "America/Santiago",
-    "Asia/Beirut", "America/St_Johns", "Africa/Casablanca", "Europe/Dublin", "Asia/Gaza", "Antarctica/Casey",
-    "America/Sao_Paulo", "Asia/Kathmandu", "UTC",
-)  # fmt: skip
+    "Europe/London",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Antarctica/Troll",
+    "Pacific/Apia",
+    "America/Santiago",
+    "Asia/Beirut",
+    "America/St_Johns",
+    "Africa/Casablanca",
+    "Europe/Dublin",
+    "Asia/Gaza",
+    "Antarctica/Casey",
+    "America/Sao_Paulo",
+    "Asia/Kathmandu",
+    "UTC",
+)
 
 
 def parts(low: int, high: int) -> st.SearchStrategy[str]:
@@ -31,9 +43,13 @@ def parts(low: int, high: int) -> st.SearchStrategy[str]:
     rising = st.tuples(number, number).filter(lambda pair: pair[0] < pair[1]).map("{0[0]}-{0[1]}".format)
     step = st.integers(1, high).map("/{}".format)
     return st.one_of(
-        st.just("*"), number.map(str), rising, st.builds(str.__add__, st.just("*"), step),
-        st.builds(str.__add__, rising, step), st.lists(number.map(str), min_size=2, max_size=4).map(",".join),
-    )  # fmt: skip
+        st.just("*"),
+        number.map(str),
+        rising,
+        st.builds(str.__add__, st.just("*"), step),
+        st.builds(str.__add__, rising, step),
+        st.lists(number.map(str), min_size=2, max_size=4).map(",".join),
+    )
 
 
 # Without nth weekdays: croniter, which is compared with, takes them and a day of the month for both, not either.

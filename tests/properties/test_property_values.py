@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleared.ledger.bank_lines import BankLine, normalise_description, parse_lines
-from cleared.ledger.csv_text import format_record, read_records
-from cleared.ledger.entry import (
+from cleared.base import money
+from cleared.base.csv_text import format_record, read_records
+from cleared.base.json_values import from_wire, to_wire
+from cleared.books.ledger.bank_lines import BankLine, normalise_description, parse_lines
+from cleared.books.ledger.entry import (
     HEADER,
     HEADER_LINE,
     OPTIONAL,
@@ -24,9 +26,7 @@ from cleared.ledger.entry import (
     leg_suffix,
     parse_entry_id,
 )
-from cleared.ledger.journal import append_entries, parse_month, set_statuses
-from cleared.registry.json_values import from_wire, to_wire
-from cleared.schema import money
+from cleared.books.ledger.journal import append_entries, parse_month, set_columns
 
 ZERO = Decimal(0)
 EXAMPLES = settings(max_examples=150, deadline=None)
@@ -50,11 +50,20 @@ def entries_of_a_month(draw: st.DrawFn) -> tuple[int, list[Entry]]:
         legs = [Leg(5030, part, ZERO) for part in parts] + [Leg(1010, ZERO, money.total(parts))]
         found.append(
             Entry(
-                format_entry_id(2025, 2, number), date(2025, 2, draw(st.integers(1, 28))), draw(texts), tuple(legs),
-                draw(st.sampled_from(STATUSES)), draw(texts), draw(texts), "0.50", draw(texts), "", draw(texts),
+                format_entry_id(2025, 2, number),
+                date(2025, 2, draw(st.integers(1, 28))),
+                draw(texts),
+                tuple(legs),
+                draw(st.sampled_from(STATUSES)),
+                draw(texts),
+                draw(texts),
+                "0.50",
+                draw(texts),
+                "",
+                draw(texts),
                 draw(texts),
             )
-        )  # fmt: skip
+        )
     return places, found
 
 
@@ -86,7 +95,7 @@ def test_a_month_is_read_alike_in_both_ways(month: tuple[int, list[Entry]], data
         text = text[:at] + patch + text[at + cut :]
     quick = parse_month(text.encode(), 2025, 2, "j", places)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("cleared.ledger.journal.read_regular_month", lambda *_: None)
+        patched.setattr("cleared.books.ledger.journal.read_regular_month", lambda *_: None)
         thorough = parse_month(text.encode(), 2025, 2, "j", places)
     assert (quick.entries, quick.lines, quick.damage) == (thorough.entries, thorough.lines, thorough.damage)
 
@@ -100,10 +109,10 @@ def test_a_status_changes_and_nothing_else(month: tuple[int, list[Entry]], data:
     chosen = data.draw(st.sets(st.sampled_from([e.entry_id for e in found])))
     status = data.draw(st.sampled_from(STATUSES))
     before = append_entries(None, found, places)
-    after = set_statuses(before, dict.fromkeys(chosen, status))
+    after = set_columns(before, {name: {"status": status} for name in chosen})
     expected = [e._replace(status=status) if e.entry_id in chosen else e for e in found]
     assert after == append_entries(None, expected, places)
-    assert set_statuses(after, dict.fromkeys(chosen, status)) == after
+    assert set_columns(after, {name: {"status": status} for name in chosen}) == after
 
 
 @given(entries_of_a_month())
@@ -127,7 +136,7 @@ def test_hand_written_quoting_of_other_rows_stays() -> None:
         "2025-02-002b,2025-02-01,1010,y,,1.00,,,0.50,pending-review,,,,\n",
     ]
     data = (HEADER_LINE + "".join(rows)).encode()
-    after = set_statuses(data, {"2025-02-002": "user-confirmed"}).decode()
+    after = set_columns(data, {"2025-02-002": {"status": "user-confirmed"}}).decode()
     assert after == HEADER_LINE + "".join(rows[:2]) + "".join(rows[2:]).replace("pending-review", "user-confirmed")
 
 
@@ -143,10 +152,22 @@ def test_csv_reader_and_writer_are_inverse(rows: list[list[str]]) -> None:
 @EXAMPLES
 def test_a_bank_line_is_read_as_it_was_written(text: str, kind: str, cents: int, balance: int | None) -> None:
     line = BankLine(
-        "f1:" + "0" * 24, date(2025, 1, 2), None, Decimal(cents).scaleb(-2), "USD", text, "id", None
-        if balance is None else Decimal(balance).scaleb(-2), "posted", "ab", 7, 1, "", kind,
-    )  # fmt: skip
-    from cleared.ledger.bank_lines import LINE_COLUMNS, append_rows
+        "f1:" + "0" * 24,
+        date(2025, 1, 2),
+        None,
+        Decimal(cents).scaleb(-2),
+        "USD",
+        text,
+        "id",
+        None if balance is None else Decimal(balance).scaleb(-2),
+        "posted",
+        "ab",
+        7,
+        1,
+        "",
+        kind,
+    )
+    from cleared.books.ledger.bank_lines import LINE_COLUMNS, append_rows
 
     assert parse_lines(append_rows(None, LINE_COLUMNS, line.to_csv()), "f") == [line]
 
@@ -227,9 +248,32 @@ def test_finer_than_the_currency_is_refused(mills: int) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [True, None, [], "", "1e3", "1,000.00", " 1.00", "1.", ".5", "0x10", "NaN", "Infinity", "１.00", "--1", b"1",
-     float("nan"), float("inf"), Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), 10**40, Decimal("1e40"), 1e17],
-)  # fmt: skip
+    [
+        True,
+        None,
+        [],
+        "",
+        "1e3",
+        "1,000.00",
+        " 1.00",
+        "1.",
+        ".5",
+        "0x10",
+        "NaN",
+        "Infinity",
+        "１.00",
+        "--1",
+        b"1",
+        float("nan"),
+        float("inf"),
+        Decimal("NaN"),
+        Decimal("sNaN"),
+        Decimal("Infinity"),
+        10**40,
+        Decimal("1e40"),
+        1e17,
+    ],
+)
 def test_what_is_no_amount_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         money.decode(value, 2)
@@ -239,14 +283,18 @@ def test_what_is_no_amount_is_refused(value: Any) -> None:
 
 values = st.recursive(
     st.one_of(
-        st.none(), st.booleans(), st.integers(), texts, st.floats(allow_nan=False, allow_infinity=False),
+        st.none(),
+        st.booleans(),
+        st.integers(),
+        texts,
+        st.floats(allow_nan=False, allow_infinity=False),
         st.decimals(allow_nan=False, allow_infinity=False, places=4),
     ),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4), st.dictionaries(texts.filter(lambda k: k != "$decimal"), inner, max_size=4)
     ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(values)

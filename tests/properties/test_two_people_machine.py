@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Done, Workspace, chase, copy_books
+from harness import Done, Workspace, chase, copy_books, take_ok
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -157,7 +157,7 @@ class TwoPeopleMachine(RuleBasedStateMachine):
     def large_ones_have_two_signatures(self) -> None:
         if not hasattr(self, "ws"):
             return
-        self.ws.ok("trust", "--yes")  # who checks trusts the machines of the others
+        take_ok(self.ws, "trust", "--yes")  # who checks trusts the machines of the others
         assert self.ws.json("journal", "check") == {"ok": True, "violations": []}
         entries = {e["entry_id"]: e for e in self.ws.entries()}
         for name, entry in entries.items():
@@ -172,12 +172,12 @@ class TwoPeopleMachine(RuleBasedStateMachine):
 
 def signatories(ws: Workspace) -> tuple[str, ...]:
     """The keys with a valid signature on the last commit, and on what was agreed to before it on a card it settles."""
-    from cleared.app import open_workspace
-    from cleared.approvals.reviewers import parse_agreements
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
-    from cleared.decisions.signatures import find_signing_key
-    from cleared.vcs import Snapshot, history
+    from cleared.changes.decisions.signatures import find_signing_key
+    from cleared.git import Snapshot, history
+    from cleared.service.app import open_workspace
+    from cleared.trust.reviewers import parse_agreements
 
     host = open_workspace(ws.root)
     found: list[Any] = []
@@ -203,10 +203,16 @@ def test_no_surface_decides_alone_what_takes_two(machine: type[TwoPeopleMachine]
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         machine,
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=STEPS, deadline=None, derandomize=True, database=None,
-            suppress_health_check=list(HealthCheck), phases=[Phase.generate], report_multiple_bugs=False,
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            derandomize=True,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.generate],
+            report_multiple_bugs=False,
         ),
-    )  # fmt: skip
+    )
 
 
 def two_agree_and_take_it_back(m: TwoPeopleMachine) -> None:

@@ -143,7 +143,7 @@ def test_what_is_kept_of_completeness_is_no_source_of_truth(posted: Workspace) -
 
 def test_what_is_owed_and_written_without_its_sign_is_said(ws: Workspace) -> None:
     ws.ok("journal", "add", "2025-01-10", "Coffee", "5070=4.50", "2010=-4.50")
-    ws.put("config.yaml", ws.read("config.yaml").replace("ledger_account: 1010", "ledger_account: 2010", 1))
+    ws.put_config(ws.read("config.yaml").replace("ledger_account: 1010", "ledger_account: 2010", 1))
     done = ws("reconcile", "2010", "--date", "2025-01-31", "--balance", "4.50")
     assert done.code == 1 and "What is owed is negative: --balance -4.50\n" in done.out
 

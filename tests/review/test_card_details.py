@@ -29,10 +29,23 @@ DETAILS: dict[str, Any] = {
 
 def card(kind: str, **rest: Any) -> dict[str, Any]:
     return {
-        "id": "abcd2345", "kind": kind, "entry_id": None, "title": "…", "status": "open", "created_at": "2025-01-31",
-        "run_id": None, "agent": None, "details": DETAILS, "resolved_at": None, "resolved_by": None,
-        "resolution": None, "agreed": [], "held": None, "overdue": False, **rest,
-    }  # fmt: skip
+        "id": "abcd2345",
+        "kind": kind,
+        "entry_id": None,
+        "title": "…",
+        "status": "open",
+        "created_at": "2025-01-31",
+        "run_id": None,
+        "agent": None,
+        "details": DETAILS,
+        "resolved_at": None,
+        "resolved_by": None,
+        "resolution": None,
+        "agreed": [],
+        "held": None,
+        "overdue": False,
+        **rest,
+    }
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "of_a_later_version"])
@@ -90,5 +103,8 @@ def test_queue_show_prints_no_dict(posted: Workspace) -> None:
 def test_details_that_fit_in_a_line_have_labels() -> None:
     details = {"not_done": "x", "retry": "cleared agent run a", "omitted": 4, "cause": "it is empty", "remedy": "Wait."}
     assert list(detail_fields(details, "a.csv was not imported: it is empty")) == [
-        ("not done", "x"), ("to try again", "cleared agent run a"), ("rows left out", "4"), ("remedy", "Wait."),
-    ], "what the title says is not said again"  # fmt: skip
+        ("not done", "x"),
+        ("to try again", "cleared agent run a"),
+        ("rows left out", "4"),
+        ("remedy", "Wait."),
+    ], "what the title says is not said again"

@@ -34,7 +34,7 @@ def test_a_kept_list_is_what_would_be_read(posted: Workspace) -> None:
         lambda: kept.write_bytes(before),
         lambda: kept.write_bytes(kept.read_bytes().replace(b"2025", b"2024")),
         lambda: kept.write_bytes(b""),
-        lambda: posted.ok("queue", "undo"),
+        lambda: posted.ok("queue", "undo", "--older"),
         lambda: posted.git("checkout", "-q", "-b", "other", "HEAD~2"),
     ]
     seen = set()

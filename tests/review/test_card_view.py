@@ -7,15 +7,15 @@ from decimal import Decimal
 import pytest
 from harness import Workspace, chase
 
-from cleared.app import open_workspace
+from cleared.base.errors import UsageError
 from cleared.changes.host import Host
-from cleared.errors import UsageError
 from cleared.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, confidence_text, show_card
 from cleared.review.explanation import explain_entry as why_of
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue, vendor_key
 from cleared.review.source_files import bank_file, entry_script
+from cleared.service.app import open_workspace
 
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")
@@ -51,13 +51,19 @@ def said(shown: CardView) -> str:
 def test_an_entry_card_says_what_bank_and_agent_said_and_how_surely(posted: Workspace) -> None:
     queue = look(posted)
     assert [(r.text, r.amount, r.date) for r in queue.rows] == [
-        ("ACME INVOICE 12", "1500.00", "2025-01-06"), ("COFFEE", "-4.50", "2025-01-10"),
-    ]  # fmt: skip
+        ("ACME INVOICE 12", "1500.00", "2025-01-06"),
+        ("COFFEE", "-4.50", "2025-01-10"),
+    ]
     shown = show_card(queue, card(posted, "COFFEE"))
     assert (shown.heading, shown.amount, shown.group) == ("Entry to confirm", "-4.50", 1)
     text = said(shown)
-    for part in ("january.csv, row 5", "5030 Uncategorised expense   4.50", "Not sure at all: no confident match",
-                 "ingest decided", "Nothing like it yet."):  # fmt: skip
+    for part in (
+        "january.csv, row 5",
+        "5030 Uncategorised expense   4.50",
+        "Not sure at all: no confident match",
+        "ingest decided",
+        "Nothing like it yet.",
+    ):
         assert part in text
     assert [c.verb for c in shown.choices] == ["confirm", "correct", "reject"]
     with pytest.raises(UsageError):
@@ -72,8 +78,9 @@ def test_past_entries_of_the_same_text_are_shown_as_corrected(posted: Workspace)
     shown = show_card(queue, next(r.id for r in queue.rows if r.text == "COFFEE 0977"))
     [past] = [s.rows for s in shown.sections if s.title == "Similar before"]
     assert [(r[0], r[2], r[3]) for r in past] == [
-        ("2025-02-03", "5030 Uncategorised expense", "pending-review"), ("2025-01-10", "5070 Meals", "user-corrected"),
-    ]  # fmt: skip
+        ("2025-02-03", "5030 Uncategorised expense", "pending-review"),
+        ("2025-01-10", "5070 Meals", "user-corrected"),
+    ]
     best = match_accounts(queue, shown.id)[0]
     assert (best.id, best.why) == (5070, "used 1× for this vendor"), "used before for this vendor"
 
@@ -87,9 +94,11 @@ def test_similar_before_shows_nothing_later(ws: Workspace) -> None:
         [found] = [s.rows for s in show_card(look(ws), row.id).sections if s.title == "Similar before"]
         past[row.text] = [r[0] for r in found]
     assert past == {
-        "COFFEE 20": ["2025-01-14", "2025-01-08", "2025-01-02"], "COFFEE 14": ["2025-01-08", "2025-01-02"],
-        "COFFEE 8": ["2025-01-02"], "COFFEE 2": [],
-    }  # fmt: skip
+        "COFFEE 20": ["2025-01-14", "2025-01-08", "2025-01-02"],
+        "COFFEE 14": ["2025-01-08", "2025-01-02"],
+        "COFFEE 8": ["2025-01-02"],
+        "COFFEE 2": [],
+    }
 
 
 def test_a_group_is_of_one_vendor_on_the_same_accounts(posted: Workspace) -> None:
@@ -203,5 +212,9 @@ def test_vendors_are_told_by_name_or_first_words() -> None:
 
 def test_confidence_is_said_in_words() -> None:
     assert [confidence_text(c) for c in ("0.60", "0.00", "1", "", "x")] == [
-        "60 % sure", "Not sure at all", "100 % sure", "Not said how sure", "Not said how sure",
-    ]  # fmt: skip
+        "60 % sure",
+        "Not sure at all",
+        "100 % sure",
+        "Not said how sure",
+        "Not said how sure",
+    ]

@@ -78,7 +78,7 @@ def test_what_is_not_committed_is_told_and_not_carded(posted: Workspace) -> None
 @pytest.mark.parametrize(("clock", "late"), [("2025-02-13T05:59:59Z", False), ("2025-02-13T06:00:00Z", True)])
 def test_a_card_is_overdue_to_the_second(
     posted: Workspace, monkeypatch: pytest.MonkeyPatch, clock: str, late: bool
-) -> None:  # fmt: skip
+) -> None:
     """Cards older than ``review.remind_after`` (three days) are told, and stay."""
     before = posted.cards()
     monkeypatch.setenv("CLEARED_CLOCK", clock)
@@ -89,10 +89,10 @@ def test_a_card_is_overdue_to_the_second(
 
 
 def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.app import open_workspace
-    from cleared.clock import clock_from
+    from cleared.base.clock import clock_from
     from cleared.review.card_view import show_card
     from cleared.review.queue_snapshot import read_queue
+    from cleared.service.app import open_workspace
 
     posted.config("review.remind_after=2w")
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-23T06:00:00Z")

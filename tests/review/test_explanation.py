@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace, chase, refused
+from harness import Workspace, chase, refused, take_ok
 
 ADD = (
     'journal_add_double(date="2025-01-10", description="A", debit_account=5020, credit_account=2100, amount=1,\n'
@@ -70,7 +70,7 @@ def test_from_a_fresh_clone(posted: Workspace, tmp_path: Path, monkeypatch: pyte
 def test_who_approved_it(ws: Workspace) -> None:
     ws.put("agents/probe.py", f'"""\nname: Probe\ntrigger: on_demand\n"""\n{ADD}\ngit_commit("x")\n')
     ws.ok("agent", "propose", "probe")
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
     ws.run("probe")
     found = why(ws, "2025-01-001")
     assert found["approval"]["proposal"].startswith("P1-") and found["approval"]["by"] and found["approval"]["at"]

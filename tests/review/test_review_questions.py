@@ -103,9 +103,7 @@ def test_a_future_that_fails_says_so(ws: Workspace) -> None:
 
 
 @pytest.mark.parametrize("transport", ["in_process", "bridge"])
-def test_answered_next_week(
-    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
-) -> None:  # fmt: skip
+def test_answered_next_week(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str) -> None:
     """N1: in nested functions, a loop and a shared script, with every process gone and ``.cleared/`` deleted between:
     the same journal as when all is answered at once."""
     if transport == "bridge":
@@ -155,7 +153,7 @@ def test_brought_back_it_can_be_answered_again(ws: Workspace) -> None:
 
 
 def test_rolled_back_meanwhile(ws: Workspace) -> None:
-    from cleared.approvals.approval_record import digest_of, record_path
+    from cleared.trust.approval_record import digest_of, record_path
 
     waiting(ws)
     path, old = "agents/asker.py", ws.read("agents/asker.py")
@@ -205,12 +203,17 @@ def test_what_is_no_answer(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ('["a"]', "two to twenty choices"), ('["a", "a"]', "none twice"), ('["a", " "]', "none empty"),
-        ('["a", "b"], default="c"', "is not one of the choices"), ('["a", "b"], on_timeout="default"', "on_timeout"),
-        ('["a", "b"], on_timeout="maybe"', "on_timeout"), ('["a", "b"], timeout="1 week"', "is no time"),
-        ('["a", "b"], timeout="0d"', "is no time"), ("[str(n) for n in range(21)]", "two to twenty"),
+        ('["a"]', "two to twenty choices"),
+        ('["a", "a"]', "none twice"),
+        ('["a", " "]', "none empty"),
+        ('["a", "b"], default="c"', "is not one of the choices"),
+        ('["a", "b"], on_timeout="default"', "on_timeout"),
+        ('["a", "b"], on_timeout="maybe"', "on_timeout"),
+        ('["a", "b"], timeout="1 week"', "is no time"),
+        ('["a", "b"], timeout="0d"', "is no time"),
+        ("[str(n) for n in range(21)]", "two to twenty"),
     ],
-)  # fmt: skip
+)
 def test_bad_questions(ws: Workspace, words: str, said: str) -> None:
     found = ws.script(f'queue_ask("Which?", {words})', name="asker", code=1)
     assert said in found["error"]["message"] and found["error"]["remedy"]
@@ -312,8 +315,8 @@ def test_a_person_ends_it(ws: Workspace) -> None:
 @pytest.mark.parametrize("how", ["again", "expire"])
 def test_killed_between_the_answer_and_the_run(ws: Workspace, how: str) -> None:
     """The same answer again, or the next look at what is due, goes on; twice is once."""
-    from cleared.app import open_workspace
     from cleared.review.card_decisions import answer_card as only_answer
+    from cleared.service.app import open_workspace
 
     card = waiting(ws)
     only_answer(open_workspace(ws.root), card["id"], "5010")

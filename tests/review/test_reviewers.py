@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import IDENTITY, Workspace, chase, refused, unchanged
+from harness import IDENTITY, Workspace, chase, refused, take_ok, unchanged
 from reviewers import People
 
 INVOICE = "2025-01-002"
@@ -51,12 +51,16 @@ def test_as_long_as_nobody_is_named_everybody_may_and_nothing_is_signed(posted: 
 @pytest.mark.parametrize(
     "words",
     [
-        ["queue", "approve", COFFEE], ["queue", "correct", COFFEE, "--account", "5060"],
-        ["queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense"], ["queue", "undo"],
-        ["journal", "void", COFFEE, "--reason", "no"], ["period", "close", "2025-01", "--with-pending"],
-        ["config", "set", "thresholds.auto_confirm", "0.5"], ["config", "set", "thresholds.two_person", "5"],
+        ["queue", "approve", COFFEE],
+        ["queue", "correct", COFFEE, "--account", "5060"],
+        ["queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense"],
+        ["queue", "undo"],
+        ["journal", "void", COFFEE, "--reason", "no"],
+        ["period", "close", "2025-01", "--with-pending"],
+        ["config", "set", "thresholds.auto_confirm", "0.5"],
+        ["config", "set", "thresholds.two_person", "5"],
     ],
-)  # fmt: skip
+)
 def test_others_are_refused_whatever_they_decide(posted: Workspace, tmp_path: Path, words: list[str]) -> None:
     people = People(posted, tmp_path)
     people.ok("ana", "queue", "approve", "2025-01-001")
@@ -99,14 +103,14 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
     people = People(posted, tmp_path)
     people.key("cleo")
     people.ok("cleo", "trust", "--yes")
-    people.ok("cleo", "config", "set", "business.name", "Other")
+    people.ok("cleo", "config", "set", "review.remind_after", "5d")
     assert not signed(posted) and damage(posted) == []
 
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
-    from cleared.app import open_workspace
     from cleared.review.card_actions import UNDO, ActionExecutor, ActionRequest
     from cleared.review.card_view import CardChoice
+    from cleared.service.app import open_workspace
 
     acts = ActionExecutor(lambda: open_workspace(people.ws.root))
     wish = ActionRequest(CardChoice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
@@ -126,9 +130,9 @@ def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> 
 
 
 def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
-    from cleared.app import open_workspace
+    from cleared.cli.tui.plain_prompts import PlainReview
     from cleared.review.card_actions import ActionExecutor
-    from cleared.tui.plain_prompts import PlainReview
+    from cleared.service.app import open_workspace
 
     def sitting(name: str, *typed: str) -> str:
         told: list[str] = []
@@ -179,13 +183,11 @@ def test_a_fresh_clone_knows_who_decided(people: People, tmp_path: Path, monkeyp
 def test_timeouts_need_nobody(posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people = People(posted, tmp_path)
     with people.at_the_keyboard("ana"):
-        posted.script(
-            'queue_ask("Which?", ["a", "b"], default="b", on_timeout="default", timeout="1h")', name="asker"
-        )  # fmt: skip
+        posted.script('queue_ask("Which?", ["a", "b"], default="b", on_timeout="default", timeout="1h")', name="asker")
         monkeypatch.setenv("CLEARED_CLOCK", "2025-02-11T06:00:00Z")
     with people.at_the_keyboard("cleo"):
         assert posted.json("queue", "expire")["answered"] == {}, "ana's machine is not trusted there yet"
-        posted.ok("trust", "--yes")
+        take_ok(posted, "trust", "--yes")
         assert list(posted.json("queue", "expire")["answered"].values()) == ["b"]
     assert [d for d in damage(posted) if "asker" not in d] == []
 
@@ -316,7 +318,7 @@ def test_the_rules_themselves_take_two(people: People) -> None:
 
 
 def test_a_correction_that_makes_a_small_one_large_takes_two(people: People) -> None:
-    lines = ["--line", "5010=600", "--line", "5020=-595.50"]
+    lines = ["--mixed", "--line", "5010=600", "--line", "5020=-595.50"]
     assert people.json("ana", "queue", "correct", COFFEE, *lines)["entries"] == []
     assert people.json("ben", "queue", "correct", COFFEE, *lines)["entries"] == [COFFEE]
     assert people.json("ana", "queue", "reject", COFFEE, "--reason", "no", "--outcome", "suspense")["entries"] == []
@@ -351,6 +353,8 @@ def test_opening_balances_take_two(people: People) -> None:
     assert "  - id: checking\n" in text
     opening = "  - id: checking\n    opening: {date: 2025-01-01, balance: 900}\n"
     ws.put("config.yaml", text.replace("  - id: checking\n", opening))
+    people.ok("ana", "config", "approve")
+    people.ok("ben", "trust", "--yes")
     refused(people("ana", "journal", "open"), 3, "it takes two reviewers; you are the first")
     people.ok("ben", "journal", "open")
     assert damage(ws) == []
@@ -510,6 +514,18 @@ def test_older_rules_brought_back_are_found(people: People) -> None:
     assert any("it changed the approved settings" in f for f in damage(ws))
 
 
+def test_when_there_are_no_reviewers_any_more_everybody_decides_again(posted: Workspace, tmp_path: Path) -> None:
+    before = posted.read("config.yaml")
+    people = People(posted, tmp_path)
+    people.ok("ana", "queue", "approve", INVOICE)
+    posted.put("config.yaml", before)
+    people.ok("ana", "config", "approve")
+    posted.ok("queue", "approve", COFFEE)
+    posted.ok("config", "set", "thresholds.auto_confirm", "0.8")
+    posted.ok("journal", "void", COFFEE, "--reason", "no")
+    posted.in_order()
+
+
 def test_a_branch_from_before_the_rules_is_judged_by_them(people: People) -> None:
     """As soon as it is merged."""
     ws = people.ws
@@ -522,9 +538,9 @@ def test_a_branch_from_before_the_rules_is_judged_by_them(people: People) -> Non
 
 def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
     people: People, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+) -> None:
     """The signature is good; that it took two is seen all the same."""
-    from cleared.decisions.authorization import Authorization
+    from cleared.changes.decisions.authorization import Authorization
 
     with monkeypatch.context() as patch:
         patch.setattr(Authorization, "effects_of_one", lambda self, effects: [])
@@ -535,7 +551,7 @@ def test_one_reviewer_alone_with_a_program_of_their_own_is_found(
 
 
 def test_what_another_agreed_to_covers_nothing_else(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    from cleared.decisions.authorization import Authorization
+    from cleared.changes.decisions.authorization import Authorization
 
     people.ok("ben", "queue", "approve", INVOICE)
     with monkeypatch.context() as patch:
@@ -574,10 +590,14 @@ def test_clones_that_are_merged_are_in_order(people: People, tmp_path: Path) -> 
     people.ok("ana", "queue", "approve", COFFEE)
     with people.at_the_keyboard("ben"):
         refused(theirs("queue", "approve", INVOICE), 3, "not trusted on this machine", "cleared trust")
-        theirs.ok("trust", "--yes")
+        take_ok(theirs, "trust", "--yes")
         theirs.ok("queue", "approve", INVOICE)
-    subprocess.run(["git", "pull", "-q", "--no-rebase", "--no-edit", str(tmp_path / "ben"), "main"], cwd=ws.root,
-                   env=os.environ | IDENTITY, check=True)  # fmt: skip
+    subprocess.run(
+        ["git", "pull", "-q", "--no-rebase", "--no-edit", str(tmp_path / "ben"), "main"],
+        cwd=ws.root,
+        env=os.environ | IDENTITY,
+        check=True,
+    )
     assert [d for d in damage(ws) if d.startswith("authority")] == []
     people.ok("ana", "queue", "agree", INVOICE)
     assert [d for d in damage(ws) if d.startswith("authority")] == []

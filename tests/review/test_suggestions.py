@@ -40,8 +40,7 @@ def test_a_transfer_is_proposed_taken_with_y_and_not_again_where_it_was_none(ws:
         "  - id: savings\n    name: Savings\n    type: savings\n    ledger_account: 1020\n    format: chase_checking\n"
         "    match: { folder: savings }\n"
     )
-    ws.put("config.yaml", text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
-    ws.commit("config.yaml", message="savings")
+    ws.put_config(text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
     for month, out, into in ((1, "TO SAVINGS", "FROM CHECKING"), (2, "DEPOSIT", "LOTTERY"), (3, "DEPOSIT", "LOTTERY")):
         ws.drop(f"{month}.csv", chase((f"0{month}/20/2025", out, f"-{month}00.00")))
         ws.drop(f"savings/{month}.csv", chase((f"0{month}/22/2025", into, f"{month}00.00")))

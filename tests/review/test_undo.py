@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from harness import Workspace, chase, refused, unchanged
+from harness import Workspace, chase, refused, take_ok, unchanged
 
 TWO = "2025-01-002"
 FOUR = "2025-01-004"
@@ -28,9 +28,11 @@ def test_one_after_the_other(posted: Workspace) -> None:
     """As often as there are decisions, also across a run in between; then there is nothing more."""
     states = []
     for words in (
-        ["approve", TWO], ["correct", FOUR, "--account", "5060"], ["correct", FOUR, "--date", "2025-01-20"],
+        ["approve", TWO],
+        ["correct", FOUR, "--account", "5060"],
+        ["correct", FOUR, "--date", "2025-01-20"],
         ["reject", "2025-01-001", "--outcome", "personal", "--reason", "no"],
-    ):  # fmt: skip
+    ):
         states.append((balances(posted), asked(posted)))
         posted.ok("queue", *words)
     posted.drop("more.csv", chase(("02/03/2025", "GITHUB", "-4.00")))
@@ -130,8 +132,7 @@ def test_an_act_that_cannot_be_taken_back_is_named(posted: Workspace) -> None:
     config = posted.read("config.yaml")
     opening = "    # opening: { date: 2024-12-31, balance: 1250.00 }"
     assert opening in config
-    posted.put("config.yaml", config.replace(opening, opening.replace("# ", "")))
-    posted.commit("config.yaml")
+    posted.put_config(config.replace(opening, opening.replace("# ", "")))
     posted.ok("journal", "open")
     with unchanged(posted):
         refused(posted("queue", "undo"), 3, "bootstrap: opening balances", "cleared journal void")
@@ -146,4 +147,122 @@ def test_voiding_a_corrected_entry_takes_its_corrections_along(posted: Workspace
     posted.ok("queue", "undo")
     assert posted.json("journal", "balance", "5060")[0]["balance"] == "4.50"
     assert posted.json("journal", "balance", "5030")[0]["balance"] == "0.00"
+    posted.in_order()
+
+
+def test_later_is_an_act_of_its_own(posted: Workspace) -> None:
+    """What was put behind the others comes forward again; the decision before it stays."""
+    from cleared.review.card_decisions import skip_cards
+    from cleared.service.app import open_workspace
+
+    posted.ok("queue", "approve", FOUR)
+    posted.ok("queue", "undo")
+    first, second = (c["id"] for c in posted.cards())
+    posted.ok("queue", "approve", second)
+    before = posted.entries()
+    posted.drop("more.csv", chase(("02/03/2025", "NOBODY KNOWS", "-4.00")))
+    posted.run("ingest")
+    order = [c["id"] for c in posted.cards()]
+    skip_cards(open_workspace(posted.root), [first])
+    assert [c["id"] for c in posted.cards()] == order[::-1]
+    assert f"would take back: log: skipped {first}" in posted.ok("queue", "undo", "--dry-run").err
+    posted.ok("queue", "undo")
+    assert [c["id"] for c in posted.cards()] == order
+    assert posted.entries()[: len(before)] == before
+    posted.ok("queue", "undo")
+    assert second not in [c["id"] for c in posted.cards()] and len(posted.cards()) == 3
+    posted.in_order()
+
+
+def test_an_approval_is_rolled_back_and_nothing_older_instead(posted: Workspace) -> None:
+    posted.ok("queue", "approve", TWO)
+    script = posted.read("agents/ingest.py")
+    posted.put("agents/ingest.py", script + "\n# the same\n")
+    posted.ok("agent", "propose", "ingest", "-m", "a comment")
+    take_ok(posted, "agent", "approve", "P1")
+    decided = posted.entries()
+    done = posted.ok("queue", "undo")
+    assert "took back: agent: P1 approved" in done.err and posted.read("agents/ingest.py") == script
+    assert posted.entries() == decided
+    assert f"would take back: confirm: {TWO}" in posted.ok("queue", "undo", "--dry-run").err
+    posted.ok("queue", "undo")
+    assert {e["status"] for e in posted.entries() if e["description"] == "ACME INVOICE 12"} >= {"pending-review"}
+    posted.in_order()
+
+
+def test_a_setting_is_not_passed_over_unless_it_is_said(posted: Workspace) -> None:
+    posted.ok("queue", "approve", TWO)
+    posted.ok("config", "set", "review.remind_after", "1h")
+    with unchanged(posted):
+        refused(posted("queue", "undo"), 3, "config: review.remind_after = 1h", "cleared config set", "--older")
+    posted.ok("queue", "undo", "--older")
+    assert "1h" in posted.read("config.yaml") and len(posted.cards()) == 2
+    posted.in_order()
+
+
+def test_a_terminal_is_asked_first(posted: Workspace) -> None:
+    import os
+    import pty
+    import subprocess
+    import sys
+
+    posted.ok("queue", "approve", TWO)
+    for answer, changes in ((b"n\n", False), (b"y\n", True)):
+        before = posted.head()
+        mine, theirs = pty.openpty()
+        argv = [sys.executable, "-m", "cleared", "-C", str(posted.root), "queue", "undo"]
+        os.write(mine, answer)
+        done = subprocess.run(argv, stdin=theirs, capture_output=True, text=True, check=False)
+        os.close(mine), os.close(theirs)
+        assert done.returncode == 0, done
+        assert f"it would take back: confirm: {TWO} ACME INVOICE 12" in done.stderr and "Take it back?" in done.stderr
+        assert (posted.head() != before) == changes
+    posted.in_order()
+
+
+def test_a_reconciliation_that_was_withdrawn_stands_no_more(posted: Workspace) -> None:
+    """So what was decided before it is the last act again; one of another day still stands."""
+    words = ("reconcile", "1010", "--balance", "1446.40", "--date")
+    posted.ok("queue", "approve", TWO)
+    posted.ok(*words, "2025-01-31")
+    posted.ok(*words, "2025-02-01")
+    posted.ok("reconcile", "1010", "--date", "2025-02-01", "--withdraw", "too early")
+    with unchanged(posted):
+        refused(posted("queue", "undo"), 3, "1010 reconciled on 2025-01-31", "--withdraw REASON", "--older")
+    posted.ok("reconcile", "1010", "--date", "2025-01-31", "--withdraw", "the bank corrected it")
+    assert f"took back: confirm: {TWO}" in posted.ok("queue", "undo").err
+    posted.in_order()
+
+
+def test_undo_moves_no_month_that_the_decision_did_not_move(posted: Workspace) -> None:
+    """Fault 1: a correction that takes the place of one of a month that was closed then, and says the same as one
+    before, leaves the chain as it was on its day; taking it back is dated by that day all the same."""
+
+    def months(account: str) -> list[str]:
+        found = [posted.json("journal", "balance", account, "--month", month) for month in ("2025-01", "2025-02")]
+        return [rows[0]["balance"] if rows else "0.00" for rows in found]
+
+    posted.ok("queue", "correct", "2025-01-003", "--account", "5060")
+    posted.ok("period", "close", "2025-01", "--with-pending")
+    posted.ok("queue", "correct", "2025-01-003", "--account", "5040")
+    posted.ok("period", "reopen", "2025-01", "--reason", "again")
+    before = [months(account) for account in ("5020", "5040", "5060")]
+    posted.ok("queue", "correct", "2025-01-003", "--account", "5060")
+    posted.ok("queue", "undo")
+    assert [months(account) for account in ("5020", "5040", "5060")] == before
+    posted.in_order()
+
+
+def test_a_correction_comes_back_to_the_entry_that_stands(posted: Workspace) -> None:
+    """Fault 1: the entry was voided and restored since, under another id."""
+    for account in ("5060", "5040"):
+        posted.ok("queue", "correct", "2025-01-003", "--account", account)
+    posted.ok("journal", "void", "2025-01-003", "--reason", "wrong")
+    posted.ok("queue", "undo")
+    posted.ok("queue", "undo")
+    assert posted.json("journal", "balance", "5060")[0]["balance"] == "45.10"
+    (entry,) = (e for e in posted.entries() if e["description"] == "AWS EMEA" and e["status"] != "voided")
+    posted.ok("queue", "correct", entry["entry_id"], "--account", "5010")
+    assert posted.json("journal", "balance", "5060")[0]["balance"] == "0.00"
+    assert posted.json("journal", "balance", "5010")[0]["balance"] == "45.10"
     posted.in_order()

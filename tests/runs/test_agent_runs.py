@@ -24,7 +24,7 @@ from harness import (
     no_traceback,
     refused,
     unchanged,
-)  # fmt: skip
+)
 
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
@@ -110,14 +110,24 @@ def test_a2_lines_of_a_traceback_are_the_files(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("import os", "import"), ("from os import path", "import"), ("class A:\n    pass", "class"),
-        ("try:\n    1\nexcept ValueError:\n    2", "try"), ("with x:\n    1", "with"),
-        ("@f\ndef g():\n    1", "decorator"), ("compile('1', '', 'exec')", "compile"),
-        ("def f():\n    yield 1", "yield"), ("async def f():\n    1", "async"), ("x = 1\ndel x", "del"),
-        ("open('/etc/passwd')", "open"), ("eval('1')", "eval"), ("exec('1')", "exec"),
-        ("__import__('os')", "__import__"), ("().__class__", "__class__"), ("x = = 1", "agents/probe.py:5"),
+        ("import os", "import"),
+        ("from os import path", "import"),
+        ("class A:\n    pass", "class"),
+        ("try:\n    1\nexcept ValueError:\n    2", "try"),
+        ("with x:\n    1", "with"),
+        ("@f\ndef g():\n    1", "decorator"),
+        ("compile('1', '', 'exec')", "compile"),
+        ("def f():\n    yield 1", "yield"),
+        ("async def f():\n    1", "async"),
+        ("x = 1\ndel x", "del"),
+        ("open('/etc/passwd')", "open"),
+        ("eval('1')", "eval"),
+        ("exec('1')", "exec"),
+        ("__import__('os')", "__import__"),
+        ("().__class__", "__class__"),
+        ("x = = 1", "agents/probe.py:5"),
     ],
-)  # fmt: skip
+)
 def test_a3_constructs_that_are_refused(ws: Workspace, body: str, said: str) -> None:
     """A3: each with line, column and why, before anything runs; exit 3."""
     ws.agent("probe", body)
@@ -137,9 +147,16 @@ def test_a3_what_only_looks_forbidden_passes(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["open('/etc/passwd')", "import os\nos.environ['HOME']", "import socket\nsocket.socket()", "import subprocess\n1",
-     "import pathlib\npathlib.Path('/etc/passwd').read_text()", "import os\nos.kill(1, 0)", "input()"],
-)  # fmt: skip
+    [
+        "open('/etc/passwd')",
+        "import os\nos.environ['HOME']",
+        "import socket\nsocket.socket()",
+        "import subprocess\n1",
+        "import pathlib\npathlib.Path('/etc/passwd').read_text()",
+        "import os\nos.kill(1, 0)",
+        "input()",
+    ],
+)
 def test_a5_isolation_with_the_lint_off(ws: Workspace, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A5: the sandbox itself has no files, environment, network, processes."""
     from cleared.sandbox import construct_lint
@@ -300,8 +317,10 @@ def test_today_and_now(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     ws.config("business.timezone=Pacific/Auckland")
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T23:30:00+09:00")
     assert ws.script("[ctx_today(), ctx_now(), ctx_now()]")["result"] == [
-        "2025-02-11", "2025-02-10T14:30:00Z", "2025-02-10T14:30:00Z",
-    ]  # fmt: skip
+        "2025-02-11",
+        "2025-02-10T14:30:00Z",
+        "2025-02-10T14:30:00Z",
+    ]
     monkeypatch.setenv("CLEARED_CLOCK", "yesterday")
     with unchanged(ws):
         refused(ws("agent", "run", "probe"), 2, "CLEARED_CLOCK", "2025-02-01T06:00:00Z")
@@ -327,9 +346,19 @@ def test_a14_the_json_object(ws: Workspace) -> None:
     ws.drop("january.csv")
     found = ws.run("ingest")
     assert list(found) == [
-        "run_id", "agent", "status", "result", "commits", "entries", "cards", "messages", "duration_ms", "error",
-        "edited", "warnings",
-    ]  # fmt: skip
+        "run_id",
+        "agent",
+        "status",
+        "result",
+        "commits",
+        "entries",
+        "cards",
+        "messages",
+        "duration_ms",
+        "error",
+        "edited",
+        "warnings",
+    ]
     assert found["agent"] == "ingest" and found["status"] == "succeeded" and found["error"] is None
     assert found["commits"] == [ws.head()] and len(found["entries"]) == 4 and len(found["cards"]) == 2
     failed = ws.script("1 // 0", code=1)
@@ -339,9 +368,25 @@ def test_a14_the_json_object(ws: Workspace) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["../x", "a/b", "/etc/passwd", "", ".", "..", ".hidden", "a\\b", "x\0y", "x\ny", "ingest.py ", "~root", "C:x",
-     "con", "\u202ex", "x" * 300],
-)  # fmt: skip
+    [
+        "../x",
+        "a/b",
+        "/etc/passwd",
+        "",
+        ".",
+        "..",
+        ".hidden",
+        "a\\b",
+        "x\0y",
+        "x\ny",
+        "ingest.py ",
+        "~root",
+        "C:x",
+        "con",
+        "\u202ex",
+        "x" * 300,
+    ],
+)
 def test_a14_names_that_are_no_names(ws: Workspace, name: str) -> None:
     """A14: ``..``, slashes, absolute and odd names are refused, by every command that takes one."""
     with unchanged(ws):
@@ -402,11 +447,14 @@ def test_a14_the_script_as_committed(ws: Workspace) -> None:
 @pytest.mark.parametrize(
     ("body", "rule"),
     [
-        ('accounts_get("x")', "type:invalid-argument-type"), ("accounts_get()", "type:missing-argument"),
-        ("accounts_get(accont_id=1010)", "type:unknown-argument"), ("acounts_get(1010)", "type:unresolved-reference"),
-        ("accounts_get(4711)", "unknown-account"), ('journal_query(status="done")', "unknown-status"),
+        ('accounts_get("x")', "type:invalid-argument-type"),
+        ("accounts_get()", "type:missing-argument"),
+        ("accounts_get(accont_id=1010)", "type:unknown-argument"),
+        ("acounts_get(1010)", "type:unresolved-reference"),
+        ("accounts_get(4711)", "unknown-account"),
+        ('journal_query(status="done")', "unknown-status"),
     ],
-)  # fmt: skip
+)
 def test_a4_a_dry_run_checks_the_types_before_the_first_primitive(ws: Workspace, body: str, rule: str) -> None:
     """A4, fault 18: of the working copy and of the shared scripts it runs; nothing of it has been run."""
     ws.agent("probe", f'ctx_log("it ran")\n{body}', commit=False)
@@ -438,8 +486,19 @@ def test_a14_scripts_that_are_no_text(ws: Workspace, data: bytes, code: int) -> 
 class TestInit:
     """A15"""
 
-    TREE = ("agents", "scripts", "import", "import/processed", "accounts", "books", "logs", "queue", "rules",
-            "templates", "tests/cases")  # fmt: skip
+    TREE = (
+        "agents",
+        "scripts",
+        "import",
+        "import/processed",
+        "accounts",
+        "books",
+        "logs",
+        "queue",
+        "rules",
+        "templates",
+        "tests/cases",
+    )
 
     def test_a15_the_tree_and_one_commit(self, tmp_path: Path) -> None:
         """A15: documented tree, one commit, no git identity needed, a clean working tree."""
@@ -478,10 +537,13 @@ class TestInit:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            (["--entity", "gmbh"], "gmbh"), (["--currency", "DOLLAR"], "DOLLAR"), (["--currency", "usd"], "usd"),
-            (["--currency", ""], "currency"), (["--name", "a\nb"], "name"),
+            (["--entity", "gmbh"], "gmbh"),
+            (["--currency", "DOLLAR"], "DOLLAR"),
+            (["--currency", "usd"], "usd"),
+            (["--currency", ""], "currency"),
+            (["--name", "a\nb"], "name"),
         ],
-    )  # fmt: skip
+    )
     def test_a15_values_that_are_refused(self, tmp_path: Path, options: list[str], said: str) -> None:
         """A15: unknown entity or currency: exit 2, nothing made."""
         done = here("init", str(tmp_path / "b"), *options)
@@ -547,9 +609,10 @@ def test_a16_shared_scripts(ws: Workspace) -> None:
     assert found["result"] == ["2025-01-001", 1]
     shown = ws.json("run", "show", found["run_id"])
     assert [(c["name"], c["depth"], c["file"]) for c in shown["calls"]] == [
-        ("script_run", 0, "agents/probe.py"), ("journal_add_double", 1, "scripts/post.py"),
+        ("script_run", 0, "agents/probe.py"),
+        ("journal_add_double", 1, "scripts/post.py"),
         ("journal_query", 0, "agents/probe.py"),
-    ]  # fmt: skip
+    ]
     ws.in_order()
 
 
@@ -665,8 +728,9 @@ def test_b14_log_emit_dry_run(ws: Workspace) -> None:
     assert found["result"] is False and len(found["commits"]) == 1, "an event alone makes a commit"
     events = [json.loads(x) for x in ws.read("logs/events.jsonl").splitlines()]
     assert [(e["name"], e["payload"], e["run"], e["agent"]) for e in events] == [
-        ("transactions.imported", {"n": 3}, found["run_id"], "probe"), ("x", None, found["run_id"], "probe"),
-    ]  # fmt: skip
+        ("transactions.imported", {"n": 3}, found["run_id"], "probe"),
+        ("x", None, found["run_id"], "probe"),
+    ]
     assert [e["id"] for e in events] == [f"{found['run_id']}/0", f"{found['run_id']}/1"]
     assert "logs/events.jsonl" in ws.git("show", "--name-only", "--format=", "HEAD")
     shown = ws.json("run", "show", found["run_id"])
@@ -684,8 +748,11 @@ def test_ctx_event(ws: Workspace) -> None:
     """ctx_event: why the run happens."""
     found = ws.script("ctx_event()")
     assert found["result"] == {
-        "id": f"on_demand:{found['run_id']}", "kind": "on_demand", "name": "", "payload": None,
-    }  # fmt: skip
+        "id": f"on_demand:{found['run_id']}",
+        "kind": "on_demand",
+        "name": "",
+        "payload": None,
+    }
 
 
 def test_b15_a_true_dry_run(posted: Workspace) -> None:

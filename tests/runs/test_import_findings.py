@@ -55,8 +55,10 @@ def test_a_late_charge_is_said_once_and_stop_is_heard(ws: Workspace) -> None:
     title = next(c["title"] for c in ws.cards() if c["id"] == card)
     assert title == "checking: GITHUB PRO did not come: it was due about 2025-05-03, the last was -4.00 on 2025-04-03"
     ws.ok("queue", "answer", card, "stop")
-    ws.drop("d.csv", chase(*((f"{m:02}/03/2025", "GITHUB *PRO", "-4.00") for m in (7, 8, 9)),
-                           ("11/20/2025", "COFFEE", "-4.50")))  # fmt: skip
+    ws.drop(
+        "d.csv",
+        chase(*((f"{m:02}/03/2025", "GITHUB *PRO", "-4.00") for m in (7, 8, 9)), ("11/20/2025", "COFFEE", "-4.50")),
+    )
     ws.run("ingest")
     assert odd(ws) == []
 
@@ -75,8 +77,7 @@ def add_savings(ws: Workspace) -> None:
         "  - id: savings\n    name: Savings\n    type: savings\n    ledger_account: 1020\n    format: chase_checking\n"
     )
     second += "    match: { folder: savings }\n"
-    ws.put("config.yaml", text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
-    ws.commit("config.yaml", message="savings")
+    ws.put_config(text.replace("\n  # A second account", f"\n{second}\n  # A second account", 1))
 
 
 def test_b24_two_sides_of_one_transfer_are_proposed_and_paired_with_one_answer(ws: Workspace) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply, Request, bad_key
-from harness import JANUARY, Workspace, fails, unchanged
+from harness import JANUARY, Workspace, fails, take_ok, unchanged
 from hypothesis import given
 from hypothesis import strategies as st
 from modelled import KEY, open_host, use_model
@@ -20,8 +20,10 @@ from cleared.primitives.model_requests import ModelAnswers, ModelRequest, record
 from cleared.runs.execution import run_agent
 from cleared.sandbox.used_primitives import granted_model_budgets
 
-HEADER = "grants: [llm.classify:0.05, llm.summarize:0.05, git.commit, queue.write, journal.write, importer.read, " \
-    "importer.write, ctx.emit]\n"  # fmt: skip
+HEADER = (
+    "grants: [llm.classify:0.05, llm.summarize:0.05, git.commit, queue.write, journal.write, importer.read, "
+    "importer.write, ctx.emit]\n"
+)
 CHOICES = '["travel", "office"]'
 NOTE = 'ctx_emit("noted")\n'
 """Something to commit."""
@@ -72,7 +74,7 @@ def test_h18_dry_runs_and_the_gate_never_ask(ws: Workspace, provider: FakeProvid
     assert ws.run("sorter", "--dry-run")["result"]["source"] == "none"
     made = ws.json("agent", "propose", "sorter")
     assert any("ask a language model to classify, for at most $0.05 a run," in line for line in made["card"])
-    ws.ok("agent", "approve", made["id"])
+    take_ok(ws, "agent", "approve", made["id"])
     assert provider.requests == []
     provider.script(answer("office", 0.5))
     run = ws.run("sorter")
@@ -97,7 +99,7 @@ def test_answers_are_pinned_in_a_proposal(ws: Workspace, provider: FakeProvider)
     (ws.root / ".cleared/llm-answers.db").unlink()
     ws.run("first")
     assert [each["answer"]["choice"] for each in events(ws)] == ["travel", "office"]
-    ws.ok("agent", "approve", made["id"])
+    take_ok(ws, "agent", "approve", made["id"])
 
 
 def test_h18_an_outage_degrades_to_a_review_card(ws: Workspace, provider: FakeProvider) -> None:
@@ -248,8 +250,10 @@ def test_the_budget_is_the_highest_that_is_granted(grants: list[str]) -> None:
 
 @given(
     st.dictionaries(st.text(max_size=3), st.none() | st.integers() | st.floats() | st.text(max_size=3), max_size=5)
-    | st.none() | st.integers() | st.lists(st.integers())
-)  # fmt: skip
+    | st.none()
+    | st.integers()
+    | st.lists(st.integers())
+)
 def test_whatever_is_on_record_an_answer_is_one_of_the_choices_or_none(value: Any) -> None:
     request = ModelRequest("llm_classify", "text", choices=("a", "b"))
     known = recorded_answers(

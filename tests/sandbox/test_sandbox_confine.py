@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sandbox_samples import run, worker_pids
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.sandbox import worker_pool
 from cleared.sandbox.confinement import ConfinementLevel, limit_processor_time, run_restricted, worker_restrictions
 from cleared.sandbox.monty import Sandbox

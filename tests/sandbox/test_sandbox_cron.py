@@ -11,8 +11,10 @@ from cleared.sandbox import header_values
 NUMBER = st.integers(0, 33).map(str) | st.integers(0, 9).map("0{}".format)
 PART = st.builds(
     lambda base, end, step: base + (f"-{end}" if end else "") + (f"/{step}" if step else ""),
-    st.just("*") | NUMBER, st.none() | NUMBER, st.none() | NUMBER,
-)  # fmt: skip
+    st.just("*") | NUMBER,
+    st.none() | NUMBER,
+    st.none() | NUMBER,
+)
 FIELD = st.just("*") | st.lists(PART, min_size=1, max_size=3).map(",".join)
 
 

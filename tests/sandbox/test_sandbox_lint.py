@@ -124,10 +124,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("source", HOSTILE, ids=lambda source: ascii(source[:12]))
 def test_A3_hostile_text_ends(source: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for finding in lint_script(source, "x.py"):
         assert finding.rule in {"nesting", "syntax", "size"}
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 TOKENS = r"class try: open( __a__ f'{ }' ''' ' # \ ( ) [ { } : lambda é 1 = . else: match case async await @ * ** := 0x"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sandbox_samples import FILE, INGEST, Host, run
 
-from cleared.errors import Place
+from cleared.base.errors import Place
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.result_expression import RewrittenScript
 from cleared.sandbox.script_failure import HostCallFailed, ScriptError

@@ -42,7 +42,7 @@ def test_the_second_time_nothing_is_verified_and_the_answer_is_the_same(
     assert [first[name]["state"] for name in NAMES] == ["approved", "approved"]
     assert len(kept_files(beating)) == 1
     with monkeypatch.context() as patch:
-        patch.setattr("cleared.approvals.approval_record.verify_signature", lambda *_: False)
+        patch.setattr("cleared.trust.approval_record.verify_signature", lambda *_: False)
         assert agents(beating) == first, "the signatures were not looked at again"
     kept_files(beating)[0].unlink()
     assert agents(beating) == first

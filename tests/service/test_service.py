@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, trust_books
+from harness import Workspace, chase, refused, take_ok, trust_books, unchanged
 from world import World, instants
 
 BEAT = 'ctx_emit("beat", {"due": ctx_event()["payload"]["due"]})\n'
@@ -52,11 +53,14 @@ def test_c1_a_schedule_fires_once_when_the_clock_crosses_its_time(world: World) 
     ]
 
 
-@pytest.mark.parametrize(("catch_up", "expected"), [
-    ("none", []),
-    ("latest", ["2025-02-12T05:00"]),
-    ("all", [f"2025-02-{d:02}T{h:02}:00" for d in (10, 11, 12) for h in range(24)][7:7 + 48 - 1]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("catch_up", "expected"),
+    [
+        ("none", []),
+        ("latest", ["2025-02-12T05:00"]),
+        ("all", [f"2025-02-{d:02}T{h:02}:00" for d in (10, 11, 12) for h in range(24)][7 : 7 + 48 - 1]),
+    ],
+)
 def test_c2_two_days_down_are_made_up_for_as_configured(world: World, catch_up: str, expected: list[str]) -> None:
     """Row C2: 48 hours down."""
     agent(world, "beat", f"trigger: schedule\nschedule: 0 * * * *\ncatch_up: {catch_up}\n", BEAT)
@@ -145,9 +149,7 @@ def test_jitter_delays_by_less_than_said_and_always_by_the_same(world: World) ->
 
 
 @pytest.mark.parametrize(("overlap", "expected"), [("skip", 1), ("queue", 4)])
-def test_c6_a_second_trigger_of_a_running_agent_is_skipped_or_queued(
-    world: World, overlap: str, expected: int
-) -> None:  # fmt: skip
+def test_c6_a_second_trigger_of_a_running_agent_is_skipped_or_queued(world: World, overlap: str, expected: int) -> None:
     """Row C6."""
     agent(world, "slow", f"trigger: schedule\nschedule: '*/10 * * * *'\noverlap: {overlap}\n".replace("'", ""), BEAT)
     world.before_run = lambda name, event: world.time.forward(minutes=35) and None if not world.ran() else None
@@ -280,6 +282,39 @@ def test_c5_ping_pong_is_stopped_with_a_card_that_shows_the_cycle(world: World) 
         assert len(world.ran()) == 8 and len(world.ws.cards()) == 1
 
 
+SPOKEN = "new transactions imported"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [f"event: {SPOKEN}", f'event: "{SPOKEN}"', f"event: [till.*, {SPOKEN}]", "event: new * imported"],
+)
+def test_c5_an_event_has_a_name_of_several_words(world: World, header: str) -> None:
+    """Row C5: by a script, by hand and in a header; its trailers, its dry run and its failure read as any other's."""
+    agent(world, "hears", f"trigger: event\n{header}\n", "ctx_emit('heard it')\nctx_event()['name']")
+    agent(world, "says", "", f"ctx_emit({SPOKEN!r}, {{'n': 2}})")
+    with world:
+        world.ws.run("says")
+        world.settle()
+        world.ws.ok("event", "emit", SPOKEN, "--data", '{"n": 3}')
+        world.settle()
+        assert len(world.ran("hears")) == 2 and world.waiting() == []
+        assert world.ws.git("log", "-2", "--format=%s").splitlines()[1] == f"event: {SPOKEN}"
+        names = [json.loads(line)["name"] for line in world.ws.read("logs/events.jsonl").splitlines()]
+        assert names == [SPOKEN, "heard it", SPOKEN, "heard it"]
+    assert world.ws.run("hears", "--dry-run")["result"] == ""
+    world.ws.in_order()
+
+
+@pytest.mark.parametrize(
+    "name", ["New x", "new  x", "new x ", " new", "new.x y", "new\ttab", "", "x" * 101, "run.failed"]
+)
+def test_what_is_no_name_of_an_event_is_refused(ws: Workspace, name: str) -> None:
+    with unchanged(ws):
+        refused(ws("event", "emit", name), 2)
+    assert ws.script(f"ctx_emit({name!r})", code=1)["error"]["primitive"] == "ctx_emit"
+
+
 def test_an_agent_that_events_start_too_often_waits_and_says_so(world: World) -> None:
     world.ws.config("triggers.max_event_runs=3")
     agent(world, "hears", "trigger: event\nevent: tick\n", "ctx_log('x')")
@@ -298,10 +333,16 @@ def test_built_in_events_are_told_to_those_who_listen(world: World) -> None:
     """run.succeeded, run.failed, proposal.approved, card.resolved, import.new."""
     names = "[run.*, proposal.approved, card.resolved, import.new]"
     agent(world, "hears", f"trigger: event\nevent: {names}\n", 'e = ctx_event()\nctx_log(e["name"])\ne')
-    agent(world, "books", "trigger: on_demand\n", (
-        'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n'
-        '        journal_add_double(date=t["date"], description="x", debit_account=1010, credit_account=4010,'
-        ' amount=abs(t["amount"]), reference=t["reference"])\n    importer_mark_processed(f["name"])\n'))  # fmt: skip
+    agent(
+        world,
+        "books",
+        "trigger: on_demand\n",
+        (
+            'for f in importer_scan():\n    for t in importer_parse(f["name"]):\n'
+            '        journal_add_double(date=t["date"], description="x", debit_account=1010, credit_account=4010,'
+            ' amount=abs(t["amount"]), reference=t["reference"])\n    importer_mark_processed(f["name"])\n'
+        ),
+    )
     agent(world, "fails", "trigger: on_demand\n", "1 / 0")
     with world:
         world.ws.drop("jan.csv", chase(("01/03/2025", "A", "5.00")))
@@ -310,7 +351,7 @@ def test_built_in_events_are_told_to_those_who_listen(world: World) -> None:
         world.ws.ok("queue", "approve", "2025-01-001")
         world.ws.put("agents/new.py", '"""\nname: new\ntrigger: on_demand\n"""\nctx_log("x")\n')
         world.ws.ok("agent", "propose", "new")
-        world.ws.ok("agent", "approve", "P1")
+        take_ok(world.ws, "agent", "approve", "P1")
         world.settle()
         told = [world.ws.json("run", "show", row["run"])["result"] for row in world.ran("hears")]
     names_told = [t["name"] for t in told]
@@ -358,8 +399,12 @@ def test_a_run_that_fails_is_tried_again_with_growing_pauses_then_given_up(world
 @contextlib.contextmanager
 def mended_by_the_second_try(world: World, header: str = "") -> Iterator[None]:
     """A run for an event fails, for an account that is missing; after the block it is there, and it is tried again."""
-    agent(world, "hears", f"trigger: event\nevent: ping\n{header}", 'journal_add_double(date="2025-02-01",'
-          ' description="x", debit_account=5030, credit_account=1010, amount=1)')  # fmt: skip
+    agent(
+        world,
+        "hears",
+        f"trigger: event\nevent: ping\n{header}",
+        'journal_add_double(date="2025-02-01", description="x", debit_account=5030, credit_account=1010, amount=1)',
+    )
     chart = "accounts/chart-of-accounts.csv"
     good = world.ws.read(chart)
     with world:
@@ -643,7 +688,7 @@ def test_a_failed_run_is_told_by_the_command_that_was_approved(world: World, tmp
         path = world.ws.root / "config.yaml"
         line = f"notifications:\n  method: exec\n  command: [{sys.executable}, -c, {code!r}]\n"
         path.write_text(path.read_text() + "\n" + line)
-        world.ws.ok("config", "approve")
+        take_ok(world.ws, "config", "approve")
         world.ws.ok("event", "emit", "ping")
         while member.service.run_step():
             pass
@@ -696,8 +741,8 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
     there = tmp_path / "clone"
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
     trust_books(there)
-    from cleared.app import open_workspace
     from cleared.review.card_decisions import answer_card
+    from cleared.service.app import open_workspace
 
     [card] = world.ws.cards()
     answer_card(

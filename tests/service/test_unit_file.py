@@ -14,13 +14,28 @@ from typing import Any
 import pytest
 from harness import Done, Workspace, here, refused, trust_books
 
-from cleared.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.service.unit_file import ServiceDefinition, launchd_agent, systemd_unit
 
 ODD = [
-    "plain", "with space", "100%", "%h %n %%", "a\"b'c", "back\\slash\\", "x\\n\\x41", "$HOME", "${HOME} $$ $",
-    "käse €", "книги", ";", "- @!+:", "#;", "tail ", " {} [] * ? ~ & | < >", "\u202egpj\u2028",
-]  # fmt: skip
+    "plain",
+    "with space",
+    "100%",
+    "%h %n %%",
+    "a\"b'c",
+    "back\\slash\\",
+    "x\\n\\x41",
+    "$HOME",
+    "${HOME} $$ $",
+    "käse €",
+    "книги",
+    ";",
+    "- @!+:",
+    "#;",
+    "tail ",
+    " {} [] * ? ~ & | < >",
+    "\u202egpj\u2028",
+]
 PYTHON = Path(sys.executable)
 
 
@@ -73,9 +88,11 @@ def verified(path: Path, tmp_path: Path) -> str:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700, exist_ok=True)
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--user", "--man=no", str(path)], capture_output=True, check=False,
+        ["systemd-analyze", "verify", "--user", "--man=no", str(path)],
+        capture_output=True,
+        check=False,
         env={**os.environ, "XDG_RUNTIME_DIR": str(runtime), "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
-    )  # fmt: skip
+    )
     said = (done.stdout + done.stderr).decode()
     assert bool(said) == bool(done.returncode), said
     return said
@@ -84,9 +101,16 @@ def verified(path: Path, tmp_path: Path) -> str:
 def test_a_unit_lets_a_run_end_and_does_not_loosen_or_forbid_its_sandbox(tmp_path: Path) -> None:
     text = systemd_unit(ServiceDefinition(tmp_path, PYTHON, {}, stop_seconds=330), tmp_path).text
     wanted = {
-        "Type=exec", "Restart=on-failure", "RestartSec=5", "KillSignal=SIGTERM", "KillMode=mixed", "TimeoutStopSec=330",
-        "NoNewPrivileges=yes", "LockPersonality=yes", "WantedBy=default.target",
-    }  # fmt: skip
+        "Type=exec",
+        "Restart=on-failure",
+        "RestartSec=5",
+        "KillSignal=SIGTERM",
+        "KillMode=mixed",
+        "TimeoutStopSec=330",
+        "NoNewPrivileges=yes",
+        "LockPersonality=yes",
+        "WantedBy=default.target",
+    }
     assert wanted <= set(text.splitlines())
     assert "RestrictNamespaces" not in text and "SystemCallFilter" not in text and "MemoryDenyWriteExecute" not in text
 

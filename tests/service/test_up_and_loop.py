@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from harness import here
 
-import cleared.loop
 import cleared.service
-from cleared.config.model import Loop, Triggers
+import cleared.work.loop
+from cleared.workspace.settings.model import Loop, Triggers
 
 SENTENCE = (
     "cleared up runs agents when their triggers fire; cleared loop runs jobs, one at a time, in the order they are "
@@ -15,7 +15,7 @@ SENTENCE = (
 )
 
 
-@pytest.mark.parametrize("owner", [cleared.loop, cleared.service, Loop, Triggers])
+@pytest.mark.parametrize("owner", [cleared.work.loop, cleared.service, Loop, Triggers])
 def test_the_docstrings_say_it(owner: object) -> None:
     assert SENTENCE in " ".join((owner.__doc__ or "").replace("``", "").split())
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 
 from harness import Workspace, no_traceback
@@ -112,9 +111,8 @@ def test_the_first_sigterm_says_that_it_was_heard(up: Up) -> None:
     up.ws.ok("event", "emit", "ping")
     eventually(lambda: up.board().get("running"))
     process.send_signal(signal.SIGTERM)
-    began = time.monotonic()
     eventually(lambda: up.log("service.stopping"))
-    assert time.monotonic() - began < 2 and process.poll() is None, "it is said while the run is on"
+    assert process.poll() is None, "it is said while the run is on"
     assert up.ws.json("status")["stopping"] and "ends after the current run" in up.ws.ok("status").out
     _, err = process.communicate(timeout=SECONDS * 2)
     assert process.returncode == 0 and "ends after the current run" in err.decode()

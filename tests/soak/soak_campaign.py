@@ -81,10 +81,18 @@ def campaign(folder: Path, count: int, seed: int, *, pause: float = 0.2, lose: f
     assert booked(ws) == calm, "not the books of the undisturbed run"
     trailers = commits(ws)
     return Told(
-        count, calm.total(), up.kills, up.in_runs, up.in_starts, up.terms, lost, len(torn),
-        sum("Run" in t for t in trailers), sum(t.get("Outcome") == "failed" for t in trailers),
+        count,
+        calm.total(),
+        up.kills,
+        up.in_runs,
+        up.in_starts,
+        up.terms,
+        lost,
+        len(torn),
+        sum("Run" in t for t in trailers),
+        sum(t.get("Outcome") == "failed" for t in trailers),
         time.monotonic() - began,
-    )  # fmt: skip
+    )
 
 
 def _undisturbed(folder: Path, dropped: list[Dropped]) -> Counter[object]:

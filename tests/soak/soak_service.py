@@ -25,11 +25,11 @@ TAKE = (
     '        if t["amount"] < 0:\n'
     '            journal_add_double(date=t["date"], description=t["description"], debit_account=5030,'
     ' credit_account=1010, amount=abs(t["amount"]), reference=t["reference"])\n'
-    '        else:\n'
+    "        else:\n"
     '            journal_add_double(date=t["date"], description=t["description"], debit_account=1010,'
     ' credit_account=4010, amount=t["amount"], reference=t["reference"])\n'
     '    importer_mark_processed(f["name"])\n'
-)  # fmt: skip
+)
 AGENTS = {
     "take": ("trigger: file_watch\nwatch: import/\nretries: 1\n", TAKE),
     "count": ("trigger: event\nevent: import.new\n", 'ctx_emit("counted", len(ctx_event()["payload"]["files"]))'),
@@ -73,9 +73,12 @@ class Up:
         environment = {key: value for key, value in os.environ.items() if key != "CLEARED_CLOCK"}
         with self.said.open("ab") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cleared", "up", "-C", str(self.ws.root)], stdin=subprocess.DEVNULL,
-                stdout=said, stderr=said, env=environment,
-            )  # fmt: skip
+                [sys.executable, "-m", "cleared", "up", "-C", str(self.ws.root)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                env=environment,
+            )
 
     def check_alive(self) -> None:
         assert self.process is not None

@@ -9,10 +9,10 @@ from typing import Any
 
 from harness import QUEUE, Workspace, refused, unchanged
 
-from cleared.approvals import tickets
-from cleared.approvals.keys import Key
 from cleared.cards.card import Card
 from cleared.runs.question_card import displayed_digest
+from cleared.trust import tickets
+from cleared.trust.keys import Key
 
 POST = (
     'journal_add_double(date=ctx_now()[:10], description="for " + {what}, debit_account=5010, credit_account=2100,'

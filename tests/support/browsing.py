@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from web_client import PATIENCE, Server
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 PHONE: Final[Mapping[str, Any]] = {
-    "viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "device_scale_factor": 2,
-}  # fmt: skip
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+    "device_scale_factor": 2,
+}
 
 
 class Visit:
@@ -55,6 +58,11 @@ class Visit:
     def close(self) -> None:
         for context in self._contexts:
             context.close()
+
+
+def find_message(page: Page, text: str) -> Locator:
+    """What the page says of the last act; the button that undoes it names it, too."""
+    return page.get_by_role("status").get_by_text(text)
 
 
 def swipe(page: Page, direction: str) -> None:

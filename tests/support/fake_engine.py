@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from harness import Done, Workspace
+from running import HOLD_MARK
 
 GOOD = "# Auto Company Consensus\n\n## Company State\n\n{state}\n\n## Next Action\n\n{action}\n"
 
 _PROGRAM = """#!{python}
 import json, os, pathlib, signal, subprocess, sys, time
+{mark}
 prompt = sys.stdin.read()
 home = pathlib.Path({home!r})
 calls = home / "calls.jsonl"
@@ -46,9 +48,10 @@ if step.get("run"):
 for _ in range(step.get("flood", 0)):
     sys.stderr.write(("x" * 1023 + "\\n") * 1024)
 if step.get("grandchild"):
-    subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-                      "open(" + repr(str(home / "grandchild")) + ", 'w').write(str(__import__('os').getpid())); "
-                      "time.sleep(600)"], start_new_session=step["grandchild"] == "detached")
+    lines = ("import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)", {mark!r},
+             "held = hold_mark(" + repr(str(home / "grandchild")) + "); time.sleep(600)")
+    subprocess.Popen([sys.executable, "-c", "\\n".join(lines)],
+                     start_new_session=step["grandchild"] == "detached")
     while not (home / "grandchild").exists():
         time.sleep(0.01)
 if step.get("ignore_term"):
@@ -57,7 +60,7 @@ sys.stderr.write(step.get("stderr", ""))
 sys.stdout.write(step.get("stdout", ""))
 sys.stdout.flush()
 if step.get("hang"):
-    (home / "hangs").write_text(str(os.getpid()))
+    held = hold_mark(home / "hangs")
     time.sleep(600)
 sys.exit(step.get("exit", 0))
 """
@@ -70,7 +73,7 @@ class FakeEngine:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.binary = folder / name
-        self.binary.write_text(_PROGRAM.format(python=sys.executable, home=str(folder)))
+        self.binary.write_text(_PROGRAM.format(python=sys.executable, home=str(folder), mark=HOLD_MARK))
         self.binary.chmod(self.binary.stat().st_mode | stat.S_IXUSR)
         self.plan({})
 
@@ -97,9 +100,18 @@ def result(text: str = "did it", *, error: bool = False, cost: float = 0.25, **m
 def start(ws: Workspace, engine: FakeEngine, *argv: str, name: str = "claude") -> Done:
     """``cleared cycle start`` in a process of its own; without waits unless ``argv`` says so."""
     return ws.process(
-        "cycle", "start", "--engine", name, "--allow-ai", f"--{name}-bin", str(engine.binary), "--interval", "0",
-        *(() if "--max-cycles" in argv else ("--max-cycles", "1")), *argv,
-    )  # fmt: skip
+        "cycle",
+        "start",
+        "--engine",
+        name,
+        "--allow-ai",
+        f"--{name}-bin",
+        str(engine.binary),
+        "--interval",
+        "0",
+        *(() if "--max-cycles" in argv else ("--max-cycles", "1")),
+        *argv,
+    )
 
 
 def begin_hanging(ws: Workspace, engine: FakeEngine, *more: str, name: str = "claude", **options: Any) -> Any:

@@ -286,11 +286,15 @@ def _anthropic_blocks(reply: Reply) -> list[Json]:
 
 def _anthropic_message(reply: Reply, asked: Json) -> Json:
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": asked.get("model", ""),
-        "content": _anthropic_blocks(reply), "stop_sequence": None,
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": asked.get("model", ""),
+        "content": _anthropic_blocks(reply),
+        "stop_sequence": None,
         "stop_reason": reply.stop_reason or ("tool_use" if reply.calls else "end_turn"),
         "usage": _anthropic_usage(reply),
-    }  # fmt: skip
+    }
 
 
 def _anthropic_events(reply: Reply, asked: Json) -> Iterator[bytes]:
@@ -301,9 +305,7 @@ def _anthropic_events(reply: Reply, asked: Json) -> Iterator[bytes]:
     deltas = texts + [("input_json_delta", "partial_json", _arguments(call)) for call in reply.calls]
     for index, (block, (kind, key, text)) in enumerate(zip(whole["content"], deltas, strict=True)):
         empty = {**block, **({"text": ""} if kind == "text_delta" else {"input": {}})}
-        yield _event(
-            {"type": "content_block_start", "index": index, "content_block": empty}, "content_block_start"
-        )  # fmt: skip
+        yield _event({"type": "content_block_start", "index": index, "content_block": empty}, "content_block_start")
         for piece in _pieces(text):
             delta = {"type": "content_block_delta", "index": index, "delta": {"type": kind, key: piece}}
             yield _event(delta, "content_block_delta")
@@ -340,19 +342,33 @@ def _openai_completion(reply: Reply, asked: Json) -> Json:
     if reply.calls:
         message["tool_calls"] = _openai_calls(reply)
     return {
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": asked.get("model", ""),
-        "provider": "Fake", "choices": [{
-            "index": 0, "message": message, "logprobs": None, "native_finish_reason": "stop",
-            "finish_reason": reply.stop_reason or ("tool_calls" if reply.calls else "stop"),
-        }],
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": asked.get("model", ""),
+        "provider": "Fake",
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "native_finish_reason": "stop",
+                "finish_reason": reply.stop_reason or ("tool_calls" if reply.calls else "stop"),
+            }
+        ],
         "usage": _openai_usage(reply),
-    }  # fmt: skip
+    }
 
 
 def _openai_events(reply: Reply, asked: Json) -> Iterator[bytes]:
     whole = _openai_completion(reply, asked)
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": whole["model"],
-            "provider": "Fake"}  # fmt: skip
+    head = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": whole["model"],
+        "provider": "Fake",
+    }
 
     def chunk(delta: Json, reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": reason, "native_finish_reason": reason, "logprobs": None}

@@ -29,9 +29,12 @@ class Forking:
         # A program finds beside it what it imports; what lies here, it is told of.
         path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
-            [sys.executable, self.file], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, self.file],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env=os.environ | {"PYTHONPATH": path},
-        )  # fmt: skip
+        )
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -92,28 +95,40 @@ def _obeyed(obey: Callable[[dict[str, Any]], int], order: dict[str, Any]) -> int
 
 def command(root: Path, words: list[str], on_step: Callable[[str], None] | None = None) -> None:
     """What the command line does for these words, with a say in its steps."""
-    from cleared.app import open_workspace
-    from cleared.clock import clock_from
-    from cleared.decisions.receipt_filing import file_inbox
-    from cleared.orchestrator.task_archive import archive_tasks
-    from cleared.orchestrator.task_claims import claim_task
-    from cleared.orchestrator.task_completion import complete_task
-    from cleared.orchestrator.task_planning import plan_tasks, read_plan
-    from cleared.orchestrator.task_run import run_tasks
-    from cleared.orchestrator.workers import CommandWorker
-    from cleared.proposals.approval import approve_proposal, reject_proposal
-    from cleared.proposals.rollback import roll_back_script
-    from cleared.proposals.setting_changes import set_setting
-    from cleared.proposals.submission import propose_changes
+    from cleared.base.clock import clock_from
+    from cleared.changes.decisions.receipt_filing import file_inbox
+    from cleared.changes.decisions.shown_cards import expecting
+    from cleared.gate.proposals.approval import approve_proposal, reject_proposal
+    from cleared.gate.proposals.rollback import roll_back_script
+    from cleared.gate.proposals.setting_changes import set_setting
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
+    from cleared.gate.proposals.submission import propose_changes
+    from cleared.service.app import open_workspace
+    from cleared.work.task_runs.task_archive import archive_tasks
+    from cleared.work.task_runs.task_claims import claim_task
+    from cleared.work.task_runs.task_completion import complete_task
+    from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, list_unsealed, plan_tasks, read_plan
+    from cleared.work.task_runs.task_run import run_tasks
+    from cleared.work.task_runs.workers import CommandWorker
+
+    def approve(proposal: str) -> None:
+        shown = read_shown_proposal(host, proposal)
+        with expecting({shown.proposal.folder: shown.digest}):
+            approve_proposal(host, proposal)
+
+    def plan(path: str) -> None:
+        tasks = read_plan(Path(path).read_bytes(), path)
+        with expecting({SHOWN: digest_tasks(list_unsealed(host, tasks))}):
+            plan_tasks(host, tasks)
 
     host = open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), on_step=on_step)
     do: dict[str, Callable[..., Any]] = {
         "propose": lambda name: propose_changes(host, [name]),
-        "approve": lambda proposal: approve_proposal(host, proposal),
+        "approve": approve,
         "reject": lambda proposal, reason: reject_proposal(host, proposal, reason),
         "rollback": lambda name: roll_back_script(host, name),
         "set": lambda key, value: set_setting(host, key, value),
-        "task-plan": lambda path: plan_tasks(host, read_plan(Path(path).read_bytes(), path)),
+        "task-plan": plan,
         "task-claim": lambda task: claim_task(host, task, "tester"),
         "task-done": lambda task: complete_task(host, task),
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
@@ -125,15 +140,15 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
 
 
 def run_one_cycle(host: Any, binary: Path) -> None:
-    from cleared.cycles.cycle_loop import CycleLoop
-    from cleared.cycles.cycle_settings import read_cycle_settings
+    from cleared.work.cycles.cycle_loop import CycleLoop
+    from cleared.work.cycles.cycle_settings import read_cycle_settings
 
     flags = {"engine": "claude", "claude_bin": str(binary), "max_cycles": 1, "interval_seconds": 0.0}
     assert CycleLoop(host, read_cycle_settings(host.config, flags, {}), binary).run() == 0
 
 
 def _obey(order: dict[str, Any]) -> int:
-    from cleared.errors import ClearedError
+    from cleared.base.errors import ClearedError
 
     left = order["nth"]
 
@@ -152,16 +167,6 @@ def _obey(order: dict[str, Any]) -> int:
 
 def main() -> None:
     import pydantic_monty  # noqa: F401
-
-    import cleared.app
-    import cleared.cycles.cycle_loop
-    import cleared.decisions.receipt_filing
-    import cleared.orchestrator.task_run
-    import cleared.proposals.approval
-    import cleared.proposals.rollback
-    import cleared.proposals.setting_changes
-    import cleared.proposals.submission
-    import cleared.sandbox.monty  # noqa: F401
 
     attend(_obey)
 

@@ -43,10 +43,10 @@ class ForkedServers(Forking):
 
 
 def _obey(order: dict[str, Any]) -> int:
-    from cleared.app import open_workspace
+    from cleared.base.safe_files import write_atomic
+    from cleared.books.importing import handed_files
     from cleared.cli.machine_errors import as_refusal
-    from cleared.importing import handed_files
-    from cleared.safe_files import write_atomic
+    from cleared.service.app import open_workspace
     from cleared.web.page_server import PageServer, serve_pages
 
     left = order["nth"]
@@ -77,8 +77,8 @@ def _obey(order: dict[str, Any]) -> int:
 def main() -> None:
     import pydantic_monty  # noqa: F401
 
-    import cleared.app
     import cleared.cli.machine_errors
+    import cleared.service.app
     import cleared.web.application
     import cleared.web.page_server  # noqa: F401
 

@@ -19,6 +19,8 @@ from typing import Any
 
 import preloaded
 
+from cleared.workspace.user_folder import cleared_home
+
 CLOCK = "2025-02-10T06:00:00Z"
 IDENTITY = {
     f"GIT_{who}_{what}": value
@@ -108,19 +110,54 @@ def _same_signals() -> Iterator[None]:
 
 
 def copy_books(books: Path, to: Path) -> Path:
-    """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one."""
+    """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one.
+
+    Where this test's machine has no key yet, it gets that of the machine that made the books (the starting point).
+    """
     shutil.copytree(books, to, symlinks=True)
+    cleared_home().mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in [each for name in ("run-key*", "approval-key*") for each in (books.parent / "cleared").glob(name)]:
+        if not (cleared_home() / made.name).exists():
+            shutil.copy2(made, cleared_home())
     trust_books(to)
     return to
 
 
 def trust_books(root: Path) -> None:
-    """Pin a clone, a copy, or another's workspace to the books that it says it holds, on this test's machine."""
-    from cleared.approvals.approval_record import WORKSPACE
-    from cleared.approvals.workspace_pin import identify_workspace, pin_clone
+    """Pin a clone, a copy, or another's workspace to the books that it says it holds, on this test's machine, and trust
+    whoever approved its settings."""
+    from cleared.trust.approval_record import CONFIG, WORKSPACE, try_parse_record
+    from cleared.trust.keys import own_public_key
+    from cleared.trust.trust_store import trust_reviewers
+    from cleared.trust.workspace_pin import identify_workspace, pin_clone
 
-    claim = root / WORKSPACE
-    pin_clone(root, identify_workspace(root, claim.read_bytes()).claimed)
+    workspace = identify_workspace(root, (root / WORKSPACE).read_bytes()).claimed
+    pin_clone(root, workspace)
+    record = try_parse_record((root / CONFIG).read_bytes()) if (root / CONFIG).is_file() else None
+    if record is not None and record.key != own_public_key(root):
+        trust_reviewers(workspace, {record.key: record.by})
+
+
+def name_shown(argv: tuple[str, ...], told: Done) -> list[str] | None:
+    """The command again, with the digest of what it was told that it saw; None where it was not asked for one."""
+    named = re.search(r"In a script: cleared .*?(?:--digest ([0-9a-f]+)|(P[0-9]+-[0-9a-f]+))", told.err)
+    if told.code != 3 or named is None:
+        return None
+    return [*argv, "--digest", named[1]] if named[1] else [*argv[:2], named[2], *argv[3:]]
+
+
+def take_shown(ws: Workspace, *argv: str) -> Done:
+    """A command that approves, as a script says it that has looked: by the digest that it was told of what it saw."""
+    told = ws(*argv)
+    words = name_shown(argv, told)
+    return told if words is None else ws(*words)
+
+
+def take_ok(ws: Workspace, *argv: str) -> Done:
+    """The same, which must work."""
+    done = take_shown(ws, *argv)
+    assert done.code == 0, (argv, done)
+    return done
 
 
 class Workspace:
@@ -141,8 +178,11 @@ class Workspace:
         """A process that is waited for elsewhere."""
         return preloaded.Preloaded(
             [*argv, "-C", str(self.root)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            **options,
+        )
 
     def ok(self, *argv: str) -> Done:
         done = self(*argv)
@@ -206,9 +246,9 @@ class Workspace:
 
         What a test is about may be a script that no gate would let pass.
         """
-        from cleared.approvals.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
-        from cleared.approvals.keys import own_key
         from cleared.primitives import primitive_registry
+        from cleared.trust.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
+        from cleared.trust.keys import own_key
 
         granted = re.compile(r"loop_enqueue:[\w:]+|llm\.\w+:[\d.]+")
         workspace = self.root / WORKSPACE
@@ -218,8 +258,16 @@ class Workspace:
         for path in paths:
             data = (self.root / path).read_bytes()
             digest, kinds = digest_of(data), granted.findall(data.decode("utf-8", "replace"))
-            record = ApprovalRecord("script", path, digest, "tester", CLOCK, workspace.read_text().strip(),
-                            grants=(*primitive_registry(), *kinds), proposal="P0")  # fmt: skip
+            record = ApprovalRecord(
+                "script",
+                path,
+                digest,
+                "tester",
+                CLOCK,
+                workspace.read_text().strip(),
+                grants=(*primitive_registry(), *kinds),
+                proposal="P0",
+            )
             self.put(record_path(path, digest), sign_record(record, key).render())
             made.append(record_path(path, digest))
         return made
@@ -246,6 +294,11 @@ class Workspace:
         for pair in pairs:
             key, value = pair.split("=", 1)
             self.ok("config", "set", key, value)
+
+    def put_config(self, text: str) -> None:
+        """``config.yaml`` as a person edits and then approves it."""
+        self.put("config.yaml", text)
+        take_ok(self, "config", "approve")
 
     def state(self) -> State:
         files = {}
@@ -288,9 +341,15 @@ class Workspace:
 def environment(home: Path) -> dict[str, str]:
     """No user's git identity or settings, a fixed clock."""
     return {
-        "HOME": str(home), "XDG_CONFIG_HOME": str(home), "GIT_CONFIG_NOSYSTEM": "1", "CLEARED_CLOCK": CLOCK,
-        "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200",
-    }  # fmt: skip
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "CLEARED_CLOCK": CLOCK,
+        "GIT_TERMINAL_PROMPT": "0",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "COLUMNS": "200",
+    }
 
 
 # -- what a refusal is ------------------------------------------------------------------------------------------------
@@ -307,11 +366,13 @@ def no_traceback(done: Done) -> None:
 
 
 def refused(done: Done, code: int, *said: str) -> None:
-    """The command said no: this exit code, one paragraph with all of these texts, nothing on stdout, no traceback."""
+    """The command said no: this exit code, one paragraph with all of these texts, nothing on stdout, no traceback.
+    Which settings wait for approval may be said before."""
     assert done.code == code, done
     no_traceback(done)
     assert done.out == "" or "error" in done.json, done.out
-    assert done.err.startswith(("cleared: ", "Usage: ")), done.err
+    said_first = [line for line in done.err.splitlines() if not line.startswith("config.yaml: not approved yet")][:1]
+    assert said_first and said_first[0].startswith(("cleared: ", "Usage: ")), done.err
     for text in said:
         assert text in done.err, (text, done.err)
 
@@ -325,7 +386,7 @@ def unchanged(ws: Workspace) -> Iterator[State]:
     assert after.changed_since(before) == set()
     assert after.head == before.head
     assert ws.git("status", "--porcelain") == status
-    assert not list(queue.glob(".*.tmp"))
+    assert not list(queue.glob(".cleared-*.tmp"))
 
 
 @contextlib.contextmanager

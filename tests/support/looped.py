@@ -23,8 +23,16 @@ from typing import Any
 import running
 from forked import Forking, attend
 
-STEPS = ("messages taken", "watcher ready", "start recorded", "job assigned", "flag written", "result written",
-         "job ended", "collected")  # fmt: skip
+STEPS = (
+    "messages taken",
+    "watcher ready",
+    "start recorded",
+    "job assigned",
+    "flag written",
+    "result written",
+    "job ended",
+    "collected",
+)
 TURN = ("turn_a", "turn_b", "turn_c")
 NAMES = ("note", "slow", "waits", "broken", "noop", *TURN)
 RAN = "ran/log"
@@ -78,9 +86,11 @@ def prepare(root: Path) -> Path:
     from harness import Workspace
 
     Workspace(root).config(
-        f"loop.plugins=[{', '.join(NAMES)}]", f"loop.rotation=[{', '.join(TURN)}]", "loop.max_failures=1000",
+        f"loop.plugins=[{', '.join(NAMES)}]",
+        f"loop.rotation=[{', '.join(TURN)}]",
+        "loop.max_failures=1000",
         "loop.keep_jobs=100000",
-    )  # fmt: skip
+    )
     (root / "ran").mkdir()
     return root
 
@@ -93,8 +103,17 @@ class Loops(Forking):
     def begin(self, life: Life, step: str = "", nth: int = 1, do: str = "run", **flags: Any) -> None:
         """Have a loop begun with these flags; killed at the ``nth`` time of a step."""
         life.told.unlink(missing_ok=True)
-        self.order({"root": str(life.root), "folder": str(life.folder), "told": str(life.told), "step": step,
-                    "nth": nth, "do": do, "flags": flags})  # fmt: skip
+        self.order(
+            {
+                "root": str(life.root),
+                "folder": str(life.folder),
+                "told": str(life.told),
+                "step": step,
+                "nth": nth,
+                "do": do,
+                "flags": flags,
+            }
+        )
 
     def killed_at(self, life: Life, step: str, nth: int = 1, do: str = "run", **flags: Any) -> bool:
         """Whether it came to that step."""
@@ -152,8 +171,8 @@ class Life:
     """Those whose results are of a state that is archived."""
 
     def __post_init__(self) -> None:
-        from cleared.app import open_workspace
-        from cleared.loop.loop_settings import read_settings
+        from cleared.service.app import open_workspace
+        from cleared.work.loop.loop_settings import read_settings
 
         self.host = open_workspace(self.root)
         self.folder = self.root / ".cleared/loop"
@@ -164,7 +183,7 @@ class Life:
     # -- what is done to it -----------------------------------------------------------------------------------------
 
     def enqueue(self, kind: str, count: int = 1) -> str:
-        from cleared.loop.control import enqueue_job
+        from cleared.work.loop.control import enqueue_job
 
         for _ in range(count):
             self.ids.append(enqueue_job(self.host, self.knobs, kind, None))
@@ -178,8 +197,8 @@ class Life:
             self.ids.append(inbox.enqueue_job(self.runtime, self.host.config, kind, None, "person", self.host.clock))
 
     def refused(self, kind: str = "rm -rf") -> None:
-        from cleared.errors import PolicyError
-        from cleared.loop.control import enqueue_job
+        from cleared.base.errors import PolicyError
+        from cleared.work.loop.control import enqueue_job
 
         try:
             enqueue_job(self.host, self.knobs, kind, None)
@@ -312,13 +331,19 @@ class Life:
 def files(life: Life) -> Iterator[tuple[Path, Any]]:
     """The files of a loop that have a schema, with its name."""
     runtime = life.runtime
-    for path, name in ((runtime.state_path, "state"), (runtime.backup_path, "state"), (runtime.tree_path, "tree"),
-                       (runtime.wakeup_path, "wakeup")):  # fmt: skip
+    for path, name in (
+        (runtime.state_path, "state"),
+        (runtime.backup_path, "state"),
+        (runtime.tree_path, "tree"),
+        (runtime.wakeup_path, "wakeup"),
+    ):
         if path.exists():
             yield path, name
-    for folder, pattern, name in ((runtime.jobs_folder, "*.manifest.json", "manifest"),
-                                  (runtime.jobs_folder, "*.result.json", "result"),
-                                  (runtime.inbox_folder, "*.json", "inbox")):  # fmt: skip
+    for folder, pattern, name in (
+        (runtime.jobs_folder, "*.manifest.json", "manifest"),
+        (runtime.jobs_folder, "*.result.json", "result"),
+        (runtime.inbox_folder, "*.json", "inbox"),
+    ):
         for path in folder.glob(pattern):
             if not path.name.startswith("."):
                 yield path, name
@@ -333,12 +358,12 @@ def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def _obey(order: dict[str, Any]) -> int:
-    from cleared.app import open_workspace
+    from cleared.base.errors import ClearedError, Interrupted
     from cleared.changes.host_cache import HostCache
-    from cleared.errors import ClearedError, Interrupted
-    from cleared.loop import control
-    from cleared.loop.loop_settings import read_settings
-    from cleared.loop.runner import run_loop
+    from cleared.service.app import open_workspace
+    from cleared.work.loop import control
+    from cleared.work.loop.loop_settings import read_settings
+    from cleared.work.loop.runner import run_loop
 
     left = order["nth"]
     signal.alarm(300)
@@ -377,14 +402,14 @@ def _obey(order: dict[str, Any]) -> int:
 def main() -> None:
     import pydantic_monty  # noqa: F401
 
-    import cleared.app
-    import cleared.loop.ai_bridge
-    import cleared.loop.control
-    import cleared.loop.runner  # noqa: F401
-    from cleared.config.model import Config, Loop
-    from cleared.errors import WorkspaceError
+    import cleared.service.app
+    import cleared.work.loop.ai_bridge
+    import cleared.work.loop.control
+    import cleared.work.loop.runner  # noqa: F401
+    from cleared.base.errors import WorkspaceError
     from cleared.jobs import file_schemas
     from cleared.jobs.job_types import load_job_types
+    from cleared.workspace.settings.model import Config, Loop
 
     for path in file_schemas.SCHEMA_FOLDER.glob("*.json"):
         with suppress(WorkspaceError):

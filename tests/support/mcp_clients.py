@@ -30,12 +30,12 @@ def talk_here(ws: Workspace, talk: Talk[T], *, name: str = "test-client", mode: 
     from mcp import Client
     from mcp_types import Implementation
 
-    from cleared.app import open_workspace
+    from cleared.api.mcp_server.client_calls import WorkspaceTools
+    from cleared.api.mcp_server.protocol_server import make_server
+    from cleared.base.clock import clock_from
     from cleared.cli.machine_errors import as_refusal
-    from cleared.clock import clock_from
-    from cleared.mcp_server.client_calls import WorkspaceTools
-    from cleared.mcp_server.protocol_server import make_server
-    from cleared.operations.current_host import CurrentHost
+    from cleared.service.app import open_workspace
+    from cleared.service.operations.current_host import CurrentHost
 
     tools = WorkspaceTools(CurrentHost(lambda: open_workspace(ws.root, clock=clock_from(CLOCK))), as_refusal)
 
@@ -108,9 +108,11 @@ class HttpServer:
     def post(self, body: bytes, headers: Mapping[str, str] | None = None, **changed: str | None) -> tuple[int, str]:
         """Status and text of a raw request; ``changed``: headers that are other than a good client's, or left out."""
         good: dict[str, str | None] = {
-            "Host": f"127.0.0.1:{self.port}", "Authorization": f"Bearer {self.token}",
-            "Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-        }  # fmt: skip
+            "Host": f"127.0.0.1:{self.port}",
+            "Authorization": f"Bearer {self.token}",
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }
         wire = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         with contextlib.closing(wire):
             wire.putrequest("POST", "/mcp", skip_host=True, skip_accept_encoding=True)

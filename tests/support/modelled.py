@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fake_provider import FakeProvider
-from harness import CLOCK, Workspace
+from harness import CLOCK, Workspace, take_ok
 
-from cleared.app import open_workspace
+from cleared.base.clock import clock_from
 from cleared.changes.host import Host
-from cleared.clock import clock_from
 from cleared.llm.model_door import ModelDoor, open_model_door
+from cleared.service.app import open_workspace
 
 MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-4.1", "openrouter": "openai/gpt-4.1"}
 KEY = "planted-key-0123456789"
@@ -25,7 +25,7 @@ def use_model(ws: Workspace, provider: FakeProvider, kind: str = "anthropic", **
     path = ws.root / "config.yaml"
     lines = "".join(f"  {name}: {value}\n" for name, value in values.items())
     path.write_text(path.read_text() + f"\nllm:\n{lines}")
-    ws.ok("config", "approve")
+    take_ok(ws, "config", "approve")
 
 
 def open_host(root: Path, at: str = CLOCK, messages: list[str] | None = None) -> Host:

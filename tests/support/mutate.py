@@ -1,6 +1,6 @@
 """Mutation testing: change one thing in a module, run its tests, and see whether one of them fails.
 
-    python tests/support/mutate.py cleared/ledger tests/ledger tests/properties/test_property_books.py
+    python tests/support/mutate.py cleared/books/ledger tests/ledger tests/properties/test_property_books.py
 
 Each change is made in memory, in a process of its own; no file is touched. With ``--in-place`` it is written to the
 file instead, for tests that use fixtures and start processes: run it in a clone of its own. Printed are the changes
@@ -31,9 +31,17 @@ from types import CodeType
 from typing import Any
 
 COMPARISONS = {
-    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
-    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
 OPERATIONS = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr}
 SECONDS = 120
 """After so many a run of the tests is ended, and the change counts as noticed."""

@@ -32,8 +32,14 @@ def check_beancount(file: Path) -> str:
 
 
 def _run(argv: list[str]) -> str:
-    done = subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", check=False,
-                          env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PATH": ""})  # fmt: skip
+    done = subprocess.run(
+        argv,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        env={"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8", "PATH": ""},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -29,13 +29,27 @@ from typing import Any
 
 COMMAND = "cleared.cli:main"
 MODULES = (
-    "pydantic_monty", "git", "croniter", "rich.table", "typer", "yaml", "fastjsonschema", "watchdog.observers",
-    "cryptography.hazmat.primitives.asymmetric.ed25519", "cleared.app", "cleared.cli.commands",
+    "pydantic_monty",
+    "git",
+    "croniter",
+    "rich.table",
+    "typer",
+    "yaml",
+    "fastjsonschema",
+    "watchdog.observers",
+    "cryptography.hazmat.primitives.asymmetric.ed25519",
+    "cleared.service.app",
+    "cleared.cli.commands",
     "cleared.cli.command_runner",
-    "cleared.sandbox.monty", "cleared.proposals.approval", "cleared.proposals.submission", "cleared.proposals.rollback",
-    "cleared.proposals.setting_changes", "cleared.review.card_decisions", "cleared.service.workspace_service",
+    "cleared.sandbox.monty",
+    "cleared.gate.proposals.approval",
+    "cleared.gate.proposals.submission",
+    "cleared.gate.proposals.rollback",
+    "cleared.gate.proposals.setting_changes",
+    "cleared.review.card_decisions",
+    "cleared.service.workspace_service",
     "cleared.changes.workspace_creation",
-)  # fmt: skip
+)
 STATUS = struct.Struct("=q")
 LARGEST_ORDER = 1 << 17
 

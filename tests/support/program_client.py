@@ -30,9 +30,10 @@ def sign(secret: str, body: bytes, call_id: str, at: float | None = None) -> dic
     key = base64.b64decode(secret.removeprefix("whsec_"))
     digest = hmac.new(key, f"{call_id}.{stamp}.".encode() + body, hashlib.sha256).digest()
     return {
-        "webhook-id": call_id, "webhook-timestamp": stamp,
+        "webhook-id": call_id,
+        "webhook-timestamp": stamp,
         "webhook-signature": f"v1,{base64.b64encode(digest).decode()}",
-    }  # fmt: skip
+    }
 
 
 class Program:

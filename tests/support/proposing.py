@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness import Done, Workspace, chase
+from harness import Done, Workspace, chase, take_ok
 
 FEBRUARY = chase(("02/03/2025", "GITHUB *PRO", "-4.00"), ("02/06/2025", "AWS EMEA", "-31.00"))
 THRESHOLD = 'config_get("thresholds.auto_confirm")'
@@ -49,7 +49,7 @@ def propose(ws: Workspace, *argv: str) -> dict[str, Any]:
 def live(ws: Workspace, body: str, name: str = "probe", header: str = "") -> str:
     """Written, proposed and approved; its path."""
     path = write(ws, body, name, header)
-    ws.ok("agent", "approve", propose(ws, name)["id"])
+    take_ok(ws, "agent", "approve", propose(ws, name)["id"])
     return path
 
 

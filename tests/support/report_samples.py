@@ -7,34 +7,45 @@ from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal
 
-from cleared.books_index.current_books import AccountRow, BankRow, BusinessFacts
-from cleared.books_index.journal_index import JournalIndex
-from cleared.ledger.chart import parse_chart
-from cleared.ledger.corrections import make_leg
-from cleared.ledger.entry import Entry
-from cleared.ledger.journal import append_entries, parse_month
-from cleared.reports.report_books import ReportBooks
+from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts
+from cleared.books.index.journal_index import JournalIndex
+from cleared.books.ledger.chart import parse_chart
+from cleared.books.ledger.corrections import make_leg
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.journal import append_entries, parse_month
+from cleared.books.reports.report_books import ReportBooks
 from cleared.workspace.charts import read_starter_chart
 
 BANKS = (
-    BankRow("checking", "Checking", 1010, "checking"), BankRow("savings", "Savings", 1020, "savings"),
+    BankRow("checking", "Checking", 1010, "checking"),
+    BankRow("savings", "Savings", 1020, "savings"),
     BankRow("card", "Card", 2010, "credit_card"),
-)  # fmt: skip
+)
 Line = tuple[str, str, dict[int, str]]
 
 
 def entry(day: str, text: str, legs: dict[int, str], *, who: str = "", tags: str = "", pending: bool = False) -> Entry:
     """An entry without an id. ``legs``: account → amount, a debit positive."""
     return Entry(
-        "", date.fromisoformat(day), text, tuple(make_leg(a, Decimal(amount)) for a, amount in legs.items()),
-        "pending-review" if pending else "user-confirmed", who, tags=tags,
-    )  # fmt: skip
+        "",
+        date.fromisoformat(day),
+        text,
+        tuple(make_leg(a, Decimal(amount)) for a, amount in legs.items()),
+        "pending-review" if pending else "user-confirmed",
+        who,
+        tags=tags,
+    )
 
 
 def make_books(
-    entries: Iterable[Entry], *, entity: str = "llc_single_member", start_month: int = 1, places: int = 2,
-    accounts: Iterable[AccountRow] = (), name: str = "Acme",
-) -> ReportBooks:  # fmt: skip
+    entries: Iterable[Entry],
+    *,
+    entity: str = "llc_single_member",
+    start_month: int = 1,
+    places: int = 2,
+    accounts: Iterable[AccountRow] = (),
+    name: str = "Acme",
+) -> ReportBooks:
     """Books with these entries, as if they were committed."""
     months: dict[tuple[int, int], list[Entry]] = defaultdict(list)
     for given in entries:
@@ -54,9 +65,19 @@ def make_books(
 
 def _fields(given: Entry) -> Iterable[object]:
     return (
-        given.entry_id, given.date, given.description, given.legs, given.status, given.counterparty, given.reference,
-        given.confidence, given.evidence, given.receipt_hash, given.tags, given.notes,
-    )  # fmt: skip
+        given.entry_id,
+        given.date,
+        given.description,
+        given.legs,
+        given.status,
+        given.counterparty,
+        given.reference,
+        given.confidence,
+        given.evidence,
+        given.receipt_hash,
+        given.tags,
+        given.notes,
+    )
 
 
 def sample_entries() -> list[Entry]:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import Done, Workspace, trust_books
+from harness import Done, Workspace, take_ok, take_shown, trust_books
 
 
 class People:
-    """``ana``, ``ben`` … as whom commands are run. The first of those who are named approves the rules."""
+    """``ana``, ``ben`` … as whom commands are run. The first of those who are named approves the rules, and who
+    has made the books trusts them."""
 
     def __init__(self, ws: Workspace, folder: Path, names: Sequence[str] = ("ana", "ben"), two: str = "") -> None:
         self.ws, self.folder = ws, folder
@@ -22,6 +23,7 @@ class People:
         self.ok(names[0], "config", "approve")
         if two:
             self.ok(names[0], "config", "set", "thresholds.two_person", two)
+        take_ok(ws, "trust", "--yes")
 
     def home(self, name: str) -> Path:
         return self.folder / f"home-of-{name}"
@@ -48,7 +50,7 @@ class People:
 
     def __call__(self, name: str, *argv: str) -> Done:
         with self.at_the_keyboard(name):
-            return self.ws(*argv)
+            return take_shown(self.ws, *argv)
 
     def ok(self, name: str, *argv: str) -> Done:
         done = self(name, *argv)

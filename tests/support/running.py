@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from harness import Workspace
@@ -24,6 +26,31 @@ def eventually(what: Callable[[], Any], seconds: float = SECONDS, *, pause: floa
             return found
         time.sleep(pause)
     raise AssertionError(f"not within {seconds} s")
+
+
+HOLD_MARK = """
+def hold_mark(path):
+    '''Leave a file that stays locked while this process runs; its number means nothing outside of its namespace.'''
+    import fcntl, os
+    made = open(str(path) + ".new", "w")
+    fcntl.flock(made, fcntl.LOCK_EX)
+    made.write(str(os.getpid()))
+    made.flush()
+    os.set_inheritable(made.fileno(), True)
+    os.rename(str(path) + ".new", path)
+    return made
+"""
+"""What a program says in whose process a test is interested; ``has_ended`` asks for it."""
+
+
+def has_ended(mark: Path) -> bool:
+    """Whether the process is gone that said ``hold_mark``."""
+    with mark.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 class Up:

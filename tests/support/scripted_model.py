@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fake_provider import Call, FakeProvider, Reply
-from harness import Workspace
+from harness import Workspace, take_ok
 
 KEY = "sk-test-0123456789abcdef"
 COMPLETE = Reply("VERDICT: complete")
@@ -25,12 +25,15 @@ def use_provider(ws: Workspace, provider: FakeProvider, protocol: str = "anthrop
     """Have the workspace ask this provider, with approved settings; the key is in ``TEST_MODEL_KEY``."""
     base = provider.anthropic_url if protocol == "anthropic" else provider.openai_url
     ws.config(
-        f"llm.provider={protocol}", "llm.model=test-model", f"llm.base_url={base}", "llm.api_key_env=TEST_MODEL_KEY",
+        f"llm.provider={protocol}",
+        "llm.model=test-model",
+        f"llm.base_url={base}",
+        "llm.api_key_env=TEST_MODEL_KEY",
         *(f"llm.{key}={value}" for key, value in settings.items()),
-    )  # fmt: skip
+    )
     text = ws.read("config.yaml")
     ws.put("config.yaml", text.replace("llm:\n", "llm:\n  prices: {test-model: {input: 1, output: 5}}\n", 1))
-    ws.ok("config", "approve")
+    take_ok(ws, "config", "approve")
 
 
 def write_file(path: str, content: str) -> Call:

@@ -13,15 +13,15 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
-from cleared.clock import FixedClock
-from cleared.config.secrets import Redactor
-from cleared.errors import ClearedError
+from cleared.base.clock import FixedClock
+from cleared.base.errors import ClearedError
 from cleared.llm.failures import explain_failure
 from cleared.llm.model_choice import ModelChoice
 from cleared.meta.context_window import Limits
 from cleared.meta.session_loop import LoopLimits, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session
 from cleared.meta.tools.tool import Evidence, Tool, ToolResult, make_schema
+from cleared.workspace.settings.secrets import Redactor
 
 NOW = datetime(2025, 2, 1, 6, tzinfo=UTC)
 Reply = str | list[tuple[str, Any]]
@@ -136,9 +136,15 @@ def last_text(messages: list[ModelMessage]) -> str:
 
 
 def open_loop(
-    store: SessionStore, door: FakeDoor, tools: DiskTools, *, events: list[dict[str, Any]] | None = None,
-    window: int = 200_000, max_iterations: int = 200, **rest: Any,
-) -> SessionLoop:  # fmt: skip
+    store: SessionStore,
+    door: FakeDoor,
+    tools: DiskTools,
+    *,
+    events: list[dict[str, Any]] | None = None,
+    window: int = 200_000,
+    max_iterations: int = 200,
+    **rest: Any,
+) -> SessionLoop:
     limits = LoopLimits(Limits(window, **rest.pop("context", {})), max_iterations)
     if events is not None:
         rest["emit"] = events.append

@@ -18,12 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from web_client import Page, Server
 
-from cleared.app import open_workspace
-from cleared.approvals.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
-from cleared.approvals.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
-from cleared.approvals.passkey_records import Passkey
-from cleared.clock import SystemClock
-from cleared.proposals.passkey_registration import NewPasskey, register_passkey
+from cleared.base.clock import SystemClock
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.gate.proposals.passkey_registration import SHOWN, NewPasskey, register_passkey
+from cleared.service.app import open_workspace
+from cleared.trust.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
+from cleared.trust.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
+from cleared.trust.passkey_records import Passkey
 
 T = TypeVar("T")
 PRESENT, VERIFIED, WITH_KEY = 0x01, 0x04, 0x40
@@ -60,14 +61,21 @@ class SoftPasskey:
         client = self._client("webauthn.get", options["challenge"], origin)
         data = self._data(host or options["rpId"], self.flags)
         signature = self.sign(data + hashlib.sha256(client).digest())
-        return json.dumps({"id": self.id, "authenticatorData": encode_bytes(data),
-                           "clientDataJSON": encode_bytes(client), "signature": encode_bytes(signature)})  # fmt: skip
+        return json.dumps(
+            {
+                "id": self.id,
+                "authenticatorData": encode_bytes(data),
+                "clientDataJSON": encode_bytes(client),
+                "signature": encode_bytes(signature),
+            }
+        )
 
     def sign(self, data: bytes) -> bytes:
         if self.kind == "es256":
             return bytes(self.key.sign(data, ec.ECDSA(hashes.SHA256())))
-        return bytes(self.key.sign(data) if self.kind == "eddsa"
-                     else self.key.sign(data, padding.PKCS1v15(), hashes.SHA256()))  # fmt: skip
+        return bytes(
+            self.key.sign(data) if self.kind == "eddsa" else self.key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+        )
 
     def _data(self, host: str, flags: int) -> bytes:
         self.counter += self.counts
@@ -139,7 +147,8 @@ def register_device(root: Path, device: SoftPasskey, name: str = "Ana") -> Passk
     """Registered as ``cleared passkey add`` does it, once the page has checked what the browser made."""
     der = device.key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     new = NewPasskey(format_passkey("localhost", der), device.id, device.counter)
-    return register_passkey(open_workspace(root), name, new)
+    with expecting({SHOWN: new.digest_for(name)}):
+        return register_passkey(open_workspace(root), name, new)
 
 
 def decide_with(device: SoftPasskey, passkey: Passkey, action: Callable[[], T], *, later: int = 0) -> T:

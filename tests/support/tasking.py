@@ -8,9 +8,9 @@ from typing import Any
 
 from harness import Done, Workspace
 
-from cleared.clock import SystemClock
-from cleared.tasks.task_ledger import TaskLedger
-from cleared.tasks.task_states import StatusLine
+from cleared.base.clock import SystemClock
+from cleared.jobs.tasks.task_ledger import TaskLedger
+from cleared.jobs.tasks.task_states import StatusLine
 
 LEDGER = "docs/current/task-status.jsonl"
 
@@ -18,12 +18,20 @@ LEDGER = "docs/current/task-status.jsonl"
 def task(number: int, **changes: Any) -> dict[str, Any]:
     """A definition that every check passes; ``files``, ``docs`` and ``skills`` go into its context."""
     name = f"T-{number:03d}"
-    context = {key: changes.pop(key, default) for key, default in
-               (("files", [f"docs/{name}.txt"]), ("docs", []), ("skills", []))}  # fmt: skip
+    context = {
+        key: changes.pop(key, default)
+        for key, default in (("files", [f"docs/{name}.txt"]), ("docs", []), ("skills", []))
+    }
     return {
-        "id": name, "title": f"Task {number}", "description": "What it is for.", "requires": [], "context": context,
-        "acceptance_criteria": ["It is there."], "verification_command": f"test -s docs/{name}.txt", **changes,
-    }  # fmt: skip
+        "id": name,
+        "title": f"Task {number}",
+        "description": "What it is for.",
+        "requires": [],
+        "context": context,
+        "acceptance_criteria": ["It is there."],
+        "verification_command": f"test -s docs/{name}.txt",
+        **changes,
+    }
 
 
 class Tasks:

@@ -72,9 +72,13 @@ class Server:
         return page
 
     def send(
-        self, method: str, path: str, fields: Fields = (), headers: Mapping[str, str | None] | None = None,
+        self,
+        method: str,
+        path: str,
+        fields: Fields = (),
+        headers: Mapping[str, str | None] | None = None,
         body: bytes | None = None,
-    ) -> Page:  # fmt: skip
+    ) -> Page:
         """One request as a browser sends it; ``headers`` change or leave out its own."""
         data = body if body is not None else urlencode(fields).encode()
         own: dict[str, str | None] = {"Host": f"localhost:{self.port}", "Cookie": self.cookie or None}
@@ -101,9 +105,7 @@ class Server:
     def submit(self, page: Page, path: str, *fields: tuple[str, str]) -> Page:
         """Send a form of the page, with its hidden fields; the page that comes after it."""
         hidden = [("token", page.fields("token")[0])]
-        hidden += [
-            (name, page.fields(name)[0]) for name in ("proposal", "proposal_digest", "head") if page.fields(name)
-        ]
+        hidden += [(name, page.fields(name)[0]) for name in ("proposal", "proposal_digest", "act") if page.fields(name)]
         if page.fields("card"):
             hidden += [("card", page.fields("card")[0]), ("digest", page.fields("digest")[0])]
         return self.follow(self.send("POST", path, [*hidden, *fields]))
@@ -143,8 +145,8 @@ class Server:
 @contextlib.contextmanager
 def inner_server(*roots: Path) -> Iterator[Server]:
     """A server in a thread of this process: a start of Python costs more than most tests do."""
-    from cleared.app import open_workspace
     from cleared.cli.machine_errors import as_refusal
+    from cleared.service.app import open_workspace
     from cleared.web.page_server import PageServer, serve_in_background
 
     with serve_in_background(PageServer(roots, open_workspace, as_refusal, 0)) as place:

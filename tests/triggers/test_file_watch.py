@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from harness import IDENTITY
 
-from cleared.clock import SystemClock
+from cleared.base.clock import SystemClock
 from cleared.triggers.file_watch import FolderWatcher
 from cleared.triggers.watched_folder import WatchedFolder
 
@@ -232,8 +232,11 @@ def git_commit(root: Path) -> str:
     tree = subprocess.run(["git", "mktree"], cwd=root, input=b"", capture_output=True, check=True).stdout.decode()
     made = subprocess.run(
         ["git", "commit-tree", tree.strip(), "-m", "x"],
-        cwd=root, env=os.environ | IDENTITY, capture_output=True, check=True,
-    )  # fmt: skip
+        cwd=root,
+        env=os.environ | IDENTITY,
+        capture_output=True,
+        check=True,
+    )
     return made.stdout.decode().strip()
 
 
@@ -448,8 +451,10 @@ watcher.close()
             (folder / "deep").mkdir(parents=True)
         done = subprocess.run(
             ["unshare", "-Ur", sys.executable, "-c", self.LIMITED, name, str(n), *map(str, folders)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.stderr == ""
         return done.stdout.splitlines()
 

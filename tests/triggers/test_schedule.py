@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 import croniter
 import pytest
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 from cleared.sandbox import header_values
 from cleared.triggers.schedule import Schedule, correct_mark, find_due_times, jitter_seconds
 
@@ -121,13 +121,18 @@ def test_C2_every_hour_goes_by_elapsed_time(expression: str) -> None:
         ("America/St_Johns", "@daily", "2010-11-06T00:00", 60, ["06T02:30", "07T02:30", "08T03:30"]),
         ("America/St_Johns", "30 23 * * *", "2010-11-06T12:00", 48, ["07T02:00", "08T03:00"]),
         # Forward for a week only, at midnight: on 8 October 2000 at 03:00 UTC, back on the 15th at 02:00 UTC.
-        ("America/Recife", "@daily", "2000-10-07T00:00", 216,
-         ["07T03:00", "08T03:00", *(f"{day:02}T02:00" for day in range(9, 15)), "15T03:00"]),
+        (
+            "America/Recife",
+            "@daily",
+            "2000-10-07T00:00",
+            216,
+            ["07T03:00", "08T03:00", *(f"{day:02}T02:00" for day in range(9, 15)), "15T03:00"],
+        ),
         # Two hours.
         ("Antarctica/Troll", "30 1 * * *", "2026-03-28T12:00", 48, ["29T01:00", "29T23:30"]),
         ("Antarctica/Troll", "30 2 * * *", "2026-10-24T12:00", 48, ["25T00:30", "26T02:30"]),
     ],
-)  # fmt: skip
+)
 def test_C2_odd_zones(zone: str, expression: str, after: str, hours: float, expected: list[str]) -> None:
     assert fires(expression, zone, after, hours) == expected
     for instant in Schedule(expression, zone).times_between(at(after), at(after) + hours * HOUR):
@@ -236,11 +241,32 @@ def test_C2_of_too_many_the_newest_are_listed_and_all_are_counted() -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["R * * * *", "0 ? * * *", "r(0-9) 6 * * *", "* R/3 * * *", "H H * * *", "0 0 15W * *", "5-5 * * * *",
-     "0 6 * * mon-MON", "0 6 * *",
-     "0 6 * * * 0 2030", "61 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "* * * * * 60",
-     "*/0 * * * *", "* * * * 1#6", "* * * * 1,3#2", "@dayly", "@reboot", "every day at six o'clock", ""],
-)  # fmt: skip
+    [
+        "R * * * *",
+        "0 ? * * *",
+        "r(0-9) 6 * * *",
+        "* R/3 * * *",
+        "H H * * *",
+        "0 0 15W * *",
+        "5-5 * * * *",
+        "0 6 * * mon-MON",
+        "0 6 * *",
+        "0 6 * * * 0 2030",
+        "61 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "* * * * * 60",
+        "*/0 * * * *",
+        "* * * * 1#6",
+        "* * * * 1,3#2",
+        "@dayly",
+        "@reboot",
+        "every day at six o'clock",
+        "",
+    ],
+)
 def test_C1_what_is_no_schedule_or_another_one_each_time_is_refused(expression: str) -> None:
     with pytest.raises(UsageError) as refused:
         Schedule(expression, "UTC")
@@ -257,9 +283,15 @@ def test_C1_a_zone_that_does_not_exist_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("expression", "happens"),
-    [("0 9 15 * 1#2", True), ("0 0 31 2 1", True), ("0 0 */31 2 1", True), ("0 0 31 2 *", False),
-     ("0 0 31 2 */7", False), ("0 0 30 2 1#1", True)],
-)  # fmt: skip
+    [
+        ("0 9 15 * 1#2", True),
+        ("0 0 31 2 1", True),
+        ("0 0 */31 2 1", True),
+        ("0 0 31 2 *", False),
+        ("0 0 31 2 */7", False),
+        ("0 0 30 2 1#1", True),
+    ],
+)
 def test_A1_the_header_takes_what_happens_and_only_that(expression: str, happens: bool) -> None:
     assert (Schedule(expression, "UTC").next_after(at("2024-01-01T00:00")) is not None) is happens
     if happens:

@@ -72,10 +72,21 @@ def last_of_month(t: datetime) -> bool:
 
 PLANS = (
     # Daily only in months in which clocks are set: a run for each day of the year would be most of this test's time.
-    Plan("london_daily", "30 1 * 3,10 *", LONDON,
-         lambda t: (t.hour, t.minute) == (1, 30) and t.month in (3, 10), "all", "queue"),
-    Plan("howe_days", "45 1 * 4,10 0,2,4", LORD_HOWE,
-         lambda t: (t.hour, t.minute) == (1, 45) and t.month in (4, 10) and t.isoweekday() in (7, 2, 4), "none"),
+    Plan(
+        "london_daily",
+        "30 1 * 3,10 *",
+        LONDON,
+        lambda t: (t.hour, t.minute) == (1, 30) and t.month in (3, 10),
+        "all",
+        "queue",
+    ),
+    Plan(
+        "howe_days",
+        "45 1 * 4,10 0,2,4",
+        LORD_HOWE,
+        lambda t: (t.hour, t.minute) == (1, 45) and t.month in (4, 10) and t.isoweekday() in (7, 2, 4),
+        "none",
+    ),
     # In the hour, or half hour, that is skipped in spring or happens twice in autumn.
     Plan("london_week", "15 1 * * 0", LONDON, sundays(1, 15), "latest"),
     Plan("london_first", "0 1 * * 0", LONDON, sundays(1, 0), "all"),
@@ -85,18 +96,35 @@ PLANS = (
     Plan("york_after", "0 3 * * 0", NEW_YORK, sundays(3, 0), "none", "queue"),
     Plan("howe_gap", "15 2 * * 0", LORD_HOWE, sundays(2, 15), "latest"),
     Plan("howe_fold", "30 1 * * 0", LORD_HOWE, sundays(1, 30), "all", more="jitter: 20m\n"),
-    Plan("howe_both", "*/10 1,2 * * 0#1", LORD_HOWE,
-         lambda t: t.isoweekday() == 7 and t.day <= 7 and t.hour in (1, 2) and t.minute % 10 == 0, "all", "queue"),
+    Plan(
+        "howe_both",
+        "*/10 1,2 * * 0#1",
+        LORD_HOWE,
+        lambda t: t.isoweekday() == 7 and t.day <= 7 and t.hour in (1, 2) and t.minute % 10 == 0,
+        "all",
+        "queue",
+    ),
     # By elapsed time, on the days on which clocks are set.
-    Plan("london_hours", "30 * 30,26 3,10 *", LONDON,
-         lambda t: (t.month, t.day) in ((3, 30), (3, 26), (10, 30), (10, 26)) and t.minute == 30, "all",
-         every_hour=True),
-    Plan("york_hours", "0 * 2,9 3,11 *", NEW_YORK,
-         lambda t: t.month in (3, 11) and t.day in (2, 9) and t.minute == 0, "latest", every_hour=True),
+    Plan(
+        "london_hours",
+        "30 * 30,26 3,10 *",
+        LONDON,
+        lambda t: (t.month, t.day) in ((3, 30), (3, 26), (10, 30), (10, 26)) and t.minute == 30,
+        "all",
+        every_hour=True,
+    ),
+    Plan(
+        "york_hours",
+        "0 * 2,9 3,11 *",
+        NEW_YORK,
+        lambda t: t.month in (3, 11) and t.day in (2, 9) and t.minute == 0,
+        "latest",
+        every_hour=True,
+    ),
     Plan("london_month", "0 0 L * *", LONDON, last_of_month, "latest"),
     Plan("york_month", "@monthly", NEW_YORK, lambda t: (t.day, t.hour, t.minute) == (1, 0, 0), "all"),
     Plan("howe_month", "5 12 31 * *", LORD_HOWE, lambda t: (t.day, t.hour, t.minute) == (31, 12, 5), "none"),
-)  # fmt: skip
+)
 
 
 @cache

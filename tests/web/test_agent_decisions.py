@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from harness import Workspace, refused
+from harness import Workspace, refused, take_ok
 from soft_passkey import SoftPasskey, confirm, is_asked, register_device, sign_in
 from web_client import Page, Server, inner_server
 
@@ -45,7 +45,7 @@ def test_each_version_shows_what_it_changed(server: Server, ws: Workspace) -> No
     for number in (2, 3):
         ws.put("agents/probe.py", ws.read("agents/probe.py").replace(f"version {number - 1}", f"version {number}"))
         ws.ok("agent", "propose", "probe")
-        ws.ok("agent", "approve", f"P{number - 1}")
+        take_ok(ws, "agent", "approve", f"P{number - 1}")
     page = server.get("/agents/probe")
     assert 'href="/agents/probe/changes/P1"' in page.body
     change = server.get("/agents/probe/changes/P1")
@@ -60,7 +60,7 @@ def test_with_a_passkey_it_is_enabled_and_rolled_back(server: Server, ws: Worksp
     for number in (2, 3):
         ws.put("agents/probe.py", ws.read("agents/probe.py").replace(f"version {number - 1}", f"version {number}"))
         ws.ok("agent", "propose", "probe")
-        ws.ok("agent", "approve", f"P{number - 1}")
+        take_ok(ws, "agent", "approve", f"P{number - 1}")
     device = SoftPasskey()
     passkey = register_device(ws.root, device)
     sign_in(server, device)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from fake_provider import Call, FakeProvider, Reply
-from harness import Workspace
+from harness import Workspace, take_ok
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
 from web_client import PATIENCE, Page, Server, inner_server, page_server
 
@@ -53,11 +53,15 @@ def test_h16_a_request_on_the_page_ends_as_a_card(server: Server, ws: Workspace,
     markup = "<img src=x onerror=alert(1)>\x1b[31m\u202e"
     hold = threading.Event()
     provider.script(
-        Reply(f"Every day, or on weekdays? {markup}"), ANSWERED,
+        Reply(f"Every day, or on weekdays? {markup}"),
+        ANSWERED,
         Reply("I write it.", calls=(write_file("agents/digest.py", DIGEST),), hold=hold),
-        Reply(calls=(Call("agent_check", {}),)), Reply(calls=(Call("propose", {"message": "One note a day."}),)),
-        "It is proposed.", COMPLETE, COMPLETE,
-    )  # fmt: skip
+        Reply(calls=(Call("agent_check", {}),)),
+        Reply(calls=(Call("propose", {"message": "One note a day."}),)),
+        "It is proposed.",
+        COMPLETE,
+        COMPLETE,
+    )
     address = ask(server, f"A digest every morning {markup}")
     session = address.rsplit("/", 1)[1]
     page = wait_for(lambda: server.get(address), "answered")
@@ -108,12 +112,12 @@ def test_h16_without_a_model_the_page_says_what_is_missing(
     monkeypatch.delenv("TEST_MODEL_KEY")
     text = ws.read("config.yaml")
     ws.put("config.yaml", re.sub(r"(?m)^  base_url: .*\n", "", text))
-    ws.ok("config", "approve")
+    take_ok(ws, "config", "approve")
     page = server.get("/chat")
     assert page.status == 200 and "there is no key" in page.text and "export TEST_MODEL_KEY" in page.text
     assert "<textarea" not in page.body
     ws.put("config.yaml", text[: text.index("llm:")])
-    ws.ok("config", "approve")
+    take_ok(ws, "config", "approve")
     page = server.get("/chat")
     assert "no language model is set up" in page.text and "cleared config set llm." in page.text
     for fields, status in ((["way", "no"], 404), (["way", "resume"], 404), (["session", "../x"], 404)):

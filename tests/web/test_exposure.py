@@ -16,10 +16,10 @@ from running import eventually
 from soft_passkey import SoftPasskey, register_device
 from web_client import Server
 
-from cleared.app import open_workspace
+from cleared.base.errors import PolicyError
 from cleared.cli.machine_errors import as_refusal
-from cleared.errors import PolicyError
-from cleared.proposals.passkey_registration import remove_passkey
+from cleared.gate.proposals.passkey_registration import remove_passkey
+from cleared.service.app import open_workspace
 from cleared.web.exposure import Exposure, refuse_exposure
 from cleared.web.http_server import TlsFiles
 from cleared.web.page_server import PageServer, serve_in_background
@@ -36,17 +36,21 @@ def make_certificate(folder: Path, name: str) -> TlsFiles:
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     made = (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - datetime.timedelta(1)).not_valid_after(now + datetime.timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False).sign(key, hashes.SHA256())
-    )  # fmt: skip
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(1))
+        .not_valid_after(now + datetime.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
     files = TlsFiles(folder / "cert.pem", folder / "key.pem")
     files.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     files.key.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )  # fmt: skip
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
     return files
 
 
@@ -63,7 +67,7 @@ def test_i4_another_address_needs_tls_or_a_proxy_and_then_a_passkey(ws: Workspac
         (("--bind", "books.test"), 2, "no address"),
         (("--bind", "127.0.0.2", *tls[:2]), 2, "go together"),
         ((*tls[:3], str(tmp_path / "none.pem")), 2, "there is no file"),
-    ):  # fmt: skip
+    ):
         done = ws("server", "--port", "0", *argv)
         assert done.code == code and text in done.err and "answers" not in done.err, (argv, done)
 

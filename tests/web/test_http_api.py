@@ -12,8 +12,8 @@ from harness import Workspace, here
 from program_client import Program, sign, webhook_agent
 from web_client import Server, inner_server
 
-from cleared.operations.table import OPERATIONS
-from cleared.rpc.methods import COMMANDS
+from cleared.api.rpc.methods import COMMANDS
+from cleared.service.operations.table import OPERATIONS
 from cleared.web.client_file import FOLDER
 from cleared.web.http_api import needed_scope
 from cleared.workspace.user_folder import cleared_home
@@ -41,10 +41,15 @@ def test_c10_a_method_gives_what_rpc_and_the_command_give(
     assert status == 200 and answer["result"]["status"] == "succeeded" and answer["result"]["result"] == {"n": 1}
     assert posted.json("run", "list")[0]["run_id"] == answer["result"]["run_id"]
     for method, params, expected in (
-        ("journal.lst", {}, 404), ("journal.list", {"month": 5}, 400), ("run.show", {"id": "nothing"}, 400),
-        ("journal_add_double", {}, 403), ("script_run", {}, 403), ("queue.confirm", {}, 404),
-        ("agent.approve", {}, 404), ("agent.propose", {}, 404),
-    ):  # fmt: skip
+        ("journal.lst", {}, 404),
+        ("journal.list", {"month": 5}, 400),
+        ("run.show", {"id": "nothing"}, 400),
+        ("journal_add_double", {}, 403),
+        ("script_run", {}, 403),
+        ("queue.confirm", {}, 404),
+        ("agent.approve", {}, 404),
+        ("agent.propose", {}, 404),
+    ):
         status, answer = program.call(method, **params)
         assert status == expected and answer["error"]["message"], (method, status, answer)
     texts = [path.read_bytes() for path in (posted.root / ".cleared").rglob("*") if path.is_file()]
@@ -134,8 +139,10 @@ def test_each_of_several_workspaces_has_its_own_tokens(posted: Workspace, tmp_pa
         ):
             assert Program(server, shown).send("POST", f"/w/{name}/api/accounts.list").status == status
         body = b'{"order": 1}'
-        hooks = [Program(server).send("POST", f"/w/{name}/hooks/orders", body, **sign(secret, body, "m1"))
-                 for name in ("club", "books")]  # fmt: skip
+        hooks = [
+            Program(server).send("POST", f"/w/{name}/hooks/orders", body, **sign(secret, body, "m1"))
+            for name in ("club", "books")
+        ]
         assert [page.status for page in hooks] == [202, 401]
         assert Program(server, mine).send("POST", "/w/none/api/accounts.list").status == 404
         assert Program(server, mine).send("POST", "/api/accounts.list").status in (303, 404)

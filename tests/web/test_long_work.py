@@ -60,9 +60,16 @@ def test_a_long_run_says_how_far_it_is_and_can_be_left(
 
 
 def test_a_refusal_comes_to_the_page_that_asks(server: Server) -> None:
-    page = server.follow(server.send("POST", "/agents/none", [
-        ("token", server.get("/agents/ingest").fields("token")[0]), ("way", "run"),
-    ]))  # fmt: skip
+    page = server.follow(
+        server.send(
+            "POST",
+            "/agents/none",
+            [
+                ("token", server.get("/agents/ingest").fields("token")[0]),
+                ("way", "run"),
+            ],
+        )
+    )
     assert page.status in (404, 409) and "none" in page.text and "Traceback" not in page.body
 
 
@@ -96,10 +103,16 @@ def test_a_run_that_is_repeated_from_its_card_can_be_left(
 
     monkeypatch.setattr(Site, "act_as_person", wait_and_act)
     page = server.get(f"/queue?card={card['id']}")
-    sent = server.send("POST", "/queue", [
-        ("token", page.fields("token")[0]), ("card", card["id"]), ("digest", page.fields("digest")[0]),
-        ("choice", "retry"),
-    ])  # fmt: skip
+    sent = server.send(
+        "POST",
+        "/queue",
+        [
+            ("token", page.fields("token")[0]),
+            ("card", card["id"]),
+            ("digest", page.fields("digest")[0]),
+            ("choice", "retry"),
+        ],
+    )
     assert "Run again" in server.get(sent.headers["location"]).text and "At work" in server.get("/books").text
     let_go.set()
     assert "fails ran" in server.follow(sent).text and ws.cards() == []

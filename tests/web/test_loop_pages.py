@@ -23,13 +23,13 @@ from harness import Workspace
 from program_client import Program
 from web_client import inner_server
 
-from cleared.clock import SystemClock
-from cleared.config.loading import load_config_file
+from cleared.base.clock import SystemClock
 from cleared.jobs import file_schemas, loop_state, status_tree
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 from cleared.web.http_server import HttpServer
 from cleared.web.loop_pages import make_loop_application
 from cleared.workspace.loopback_listener import open_listener
+from cleared.workspace.settings.loading import load_config_file
 
 CLOCK = SystemClock()
 
@@ -112,10 +112,17 @@ def own(ws: Workspace) -> RuntimeDirectory:
 def row(number: int, summary: str) -> dict[str, object]:
     at = "2025-02-10T06:00:00Z"
     return {
-        "job_id": f"job_20250210T060000Z_git_status_summary_{number}", "kind": "git_status_summary",
-        "target": "git status", "by": "person", "status": "succeeded", "started_at": at, "ended_at": at,
-        "duration_sec": 0.5, "exit_code": 0, "summary": summary,
-    }  # fmt: skip
+        "job_id": f"job_20250210T060000Z_git_status_summary_{number}",
+        "kind": "git_status_summary",
+        "target": "git status",
+        "by": "person",
+        "status": "succeeded",
+        "started_at": at,
+        "ended_at": at,
+        "duration_sec": 0.5,
+        "exit_code": 0,
+        "summary": summary,
+    }
 
 
 def put_down(runtime: RuntimeDirectory, *summaries: str) -> None:
@@ -124,9 +131,14 @@ def put_down(runtime: RuntimeDirectory, *summaries: str) -> None:
     for number, summary in enumerate(summaries, 1):
         found["jobs"].append(row(number, summary))  # type: ignore[arg-type]
         found["knowledge"].append(
-            {"at": "2025-02-10T06:00:00Z", "kind": "git_status_summary", "target": summary[:300],
-             "job_id": f"job_20250210T060000Z_git_status_summary_{number}", "text": summary}
-        )  # fmt: skip
+            {
+                "at": "2025-02-10T06:00:00Z",
+                "kind": "git_status_summary",
+                "target": summary[:300],
+                "job_id": f"job_20250210T060000Z_git_status_summary_{number}",
+                "text": summary,
+            }
+        )
         found["safety_stops"].append(
             {"at": "2025-02-10T06:00:00Z", "kind": summary[:100], "target": "", "by": "person", "reason": summary}
         )
@@ -262,10 +274,12 @@ def test_another_name_in_the_host_header_is_refused(ws: Workspace, page: Page) -
 
 def test_what_is_no_request_is_told_so(page: Page) -> None:
     for request in (
-        b"garbage\r\n\r\n", b"GET / HTTP/9.9.9\r\n\r\n",
+        b"garbage\r\n\r\n",
+        b"GET / HTTP/9.9.9\r\n\r\n",
         b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
-        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000, b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
-    ):  # fmt: skip
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000,
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+    ):
         assert page.send(request).startswith(b"HTTP/1.1 400 "), request[:40]
         assert page.ask(path="/healthz").status == 200
 
@@ -290,9 +304,24 @@ def test_texts_of_others_are_shown_and_not_obeyed(ws: Workspace, page: Page) -> 
     text = page.ask().body.decode("utf-8")
     body = text.partition("<body>")[2]
     assert set(re.findall(r"</?([a-z0-9]+)", body)) <= {
-        "main", "h1", "h2", "dl", "dt", "dd", "table", "thead", "tbody", "tr", "th", "td", "p", "a", "div",
-        "body", "html",
-    }  # fmt: skip
+        "main",
+        "h1",
+        "h2",
+        "dl",
+        "dt",
+        "dd",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "p",
+        "a",
+        "div",
+        "body",
+        "html",
+    }
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in body
     assert "a\\u202egnp.exe" in body
     assert "\\x1b[2J" in body
@@ -340,9 +369,7 @@ def test_pollers_get_whole_trees_while_the_loop_writes(ws: Workspace, page: Page
         assert writer.result() > 1
 
 
-def test_clients_that_dawdle_stop_nobody_else(
-    ws: Workspace, page: Page, monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+def test_clients_that_dawdle_stop_nobody_else(ws: Workspace, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than are let in at a time, and one that sends a byte every now and then."""
     put_down(own(ws), "one")
     monkeypatch.setattr("cleared.web.http_server.HEAD_SECONDS", 1.0)

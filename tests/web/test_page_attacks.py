@@ -104,12 +104,36 @@ def test_markup_in_every_text_is_text(posted: Workspace) -> None:
     with inner_server(posted.root) as server:
         server.sign_in(server.code)
         card = server.get("/queue").fields("card")[0]
-        todo = ["/", "/queue", "/agents", "/runs", "/books", "/books/entries", "/chat", "/loop", "/reports",
-                *(f"{path}{quote(hostile)}" for path in ("/agents/", "/runs/", "/books/entries/", "/queue/", "/work/",
-                                                         "/chat/", "/w/", "/books/entries?text=", "/queue?q=",
-                                                         "/books/entries?month=", "/books/entries?account=",
-                                                         f"/queue?card={card}&q=", f"/queue/accounts?card={card}&q=",
-                                                         "/queue?card="))]  # fmt: skip
+        todo = [
+            "/",
+            "/queue",
+            "/agents",
+            "/runs",
+            "/books",
+            "/books/entries",
+            "/chat",
+            "/loop",
+            "/reports",
+            *(
+                f"{path}{quote(hostile)}"
+                for path in (
+                    "/agents/",
+                    "/runs/",
+                    "/books/entries/",
+                    "/queue/",
+                    "/work/",
+                    "/chat/",
+                    "/w/",
+                    "/books/entries?text=",
+                    "/queue?q=",
+                    "/books/entries?month=",
+                    "/books/entries?account=",
+                    f"/queue?card={card}&q=",
+                    f"/queue/accounts?card={card}&q=",
+                    "/queue?card=",
+                )
+            ),
+        ]
         seen: set[str] = set()
         shown = 0
         while todo and len(seen) < 120:

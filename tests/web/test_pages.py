@@ -24,7 +24,8 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
         )  # a day and a time; no link to what is not there
         today = server.upload(today, {"january.csv": JANUARY.encode()})
         assert "1 file handed in: january.csv" in today.text and (ws.root / "import/january.csv").exists()
-        refusal = server.upload(today, {"january.csv": JANUARY.encode(), "february.csv": JANUARY.encode()})
+        other = JANUARY.replace("COFFEE", "TEA").encode()
+        refusal = server.upload(today, {"january.csv": other, "february.csv": JANUARY.encode()})
         assert "is waiting there already" in refusal.text and not (ws.root / "import/february.csv").exists()
         refusal = server.upload(server.get("/"), {"../../evil.csv": b"x"})
         assert "evil.csv was not imported" in refusal.text and not list(ws.root.glob("**/evil.csv"))
@@ -45,9 +46,16 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
         assert "The bank said" in entry.text and "january.csv" in entry.text and "journal_add" in entry.text
         assert "COFFEE" in server.get("/books/entries?text=coffee").text
         assert "No entry." in server.get("/books/entries?text=nothing+like+it").text
-        for path, status in (("/agents/none", 404), ("/runs/none", 404), ("/books/entries/2031-01-001", 404),
-                             ("/books/entries?account=x", 404), ("/books/entries?month=soon", 404), ("/x", 404),
-                             ("/queue/none/code", 404), ("/queue/none/group", 404)):  # fmt: skip
+        for path, status in (
+            ("/agents/none", 404),
+            ("/runs/none", 404),
+            ("/books/entries/2031-01-001", 404),
+            ("/books/entries?account=x", 404),
+            ("/books/entries?month=soon", 404),
+            ("/x", 404),
+            ("/queue/none/code", 404),
+            ("/queue/none/group", 404),
+        ):
             page = server.get(path)
             assert page.status == status and "Traceback" not in page.body, (path, page)
     ws.in_order()
@@ -153,9 +161,22 @@ def _send_without_waiting(wire: http.client.HTTPConnection, server: Server, toke
     from urllib.parse import urlencode
 
     queue = server.get("/queue")
-    body = urlencode([("token", token), ("card", queue.fields("card")[0]), ("digest", queue.fields("digest")[0]),
-                      ("choice", "confirm")])  # fmt: skip
-    wire.request("POST", "/queue", body, {
-        "Host": f"localhost:{server.port}", "Cookie": server.cookie, "Origin": server.url,
-        "Content-Type": "application/x-www-form-urlencoded",
-    })  # fmt: skip
+    body = urlencode(
+        [
+            ("token", token),
+            ("card", queue.fields("card")[0]),
+            ("digest", queue.fields("digest")[0]),
+            ("choice", "confirm"),
+        ]
+    )
+    wire.request(
+        "POST",
+        "/queue",
+        body,
+        {
+            "Host": f"localhost:{server.port}",
+            "Cookie": server.cookie,
+            "Origin": server.url,
+            "Content-Type": "application/x-www-form-urlencoded",
+        },
+    )

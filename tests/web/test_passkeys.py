@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import Workspace, copy_books
+from harness import Workspace, copy_books, take_ok
 from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, register_device, sign_in
 from web_client import Page, Server, inner_server
 
-from cleared.app import open_workspace
-from cleared.approvals.passkey_records import Passkey
-from cleared.proposals.passkey_registration import read_passkeys, register_passkey, remove_passkey
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.gate.proposals.passkey_registration import SHOWN, read_passkeys, register_passkey, remove_passkey
+from cleared.service.app import open_workspace
+from cleared.trust.passkey_records import Passkey
 from cleared.web.passkey_invitations import invited
 
 
@@ -31,7 +32,8 @@ def register(ws: Workspace, server: Server, device: SoftPasskey, name: str = "An
         assert page.status == 200, page.text
         new = invitation.read_result()
     assert new is not None
-    return register_passkey(host, name, new)
+    with expecting({SHOWN: new.digest_for(name)}):
+        return register_passkey(host, name, new)
 
 
 def test_a_device_is_registered_signs_in_and_signs_a_decision(server: Server, posted: Workspace) -> None:
@@ -184,7 +186,7 @@ def test_a_removal_that_was_taken_back_by_git_counts_in_other_clones(
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("CLEARED_HOME", str(tmp_path / "another"))
         before = Workspace(copy_books(posted.root, tmp_path / "before"))
-        before.ok("trust", "--yes")
+        take_ok(before, "trust", "--yes")
         assert [each.id for each in read_passkeys(open_workspace(before.root))] == [passkey.id]
     remove_passkey(open_workspace(posted.root), passkey.id[:6])
     posted.git("revert", "--no-edit", "HEAD")
@@ -194,7 +196,7 @@ def test_a_removal_that_was_taken_back_by_git_counts_in_other_clones(
         assert read_passkeys(open_workspace(before.root)) == []
         elsewhere.setenv("CLEARED_HOME", str(tmp_path / "third"))
         fresh = Workspace(copy_books(posted.root, tmp_path / "fresh"))
-        fresh.ok("trust", "--yes")
+        take_ok(fresh, "trust", "--yes")
         assert read_passkeys(open_workspace(fresh.root)) == []
     again = register(posted, server, SoftPasskey())
     assert [each.id for each in read_passkeys(open_workspace(posted.root))] == [again.id]
@@ -204,8 +206,8 @@ def test_a_record_that_somebody_pushed_does_not_count(server: Server, posted: Wo
     """Neither one that a stranger signed, nor one of this machine's that was altered."""
     from dataclasses import replace
 
-    from cleared.approvals import approval_record, passkey_records
-    from cleared.approvals.keys import Key, _key_of, new_secret
+    from cleared.trust import approval_record, passkey_records
+    from cleared.trust.keys import Key, _key_of, new_secret
 
     mine, theirs = SoftPasskey(), SoftPasskey()
     passkey = register(posted, server, mine)
@@ -277,7 +279,7 @@ def test_what_runs_is_approved_with_a_passkey_that_is_asked_again(ws: Workspace)
 
 def test_with_a_passphrase_that_is_asked_for_too(ws: Workspace) -> None:
     """This machine's key signs the record of what runs; the passkey signs the decision."""
-    from cleared.approvals import key_protection, passphrase
+    from cleared.trust import key_protection, passphrase
 
     device = SoftPasskey()
     passkey = register_device(ws.root, device)
@@ -302,13 +304,15 @@ def test_with_a_passphrase_that_is_asked_for_too(ws: Workspace) -> None:
 def test_what_takes_two_takes_the_passkeys_of_two_people(posted: Workspace) -> None:
     """Nor do two keys of one person count as two people's."""
     ana, ben, other = SoftPasskey(), SoftPasskey(), SoftPasskey()
-    keys = {device: register_device(posted.root, device, name).key
-            for device, name in ((ana, "Ana"), (ben, "Ben"), (other, "Eve"))}  # fmt: skip
+    keys = {
+        device: register_device(posted.root, device, name).key
+        for device, name in ((ana, "Ana"), (ben, "Ben"), (other, "Eve"))
+    }
     own = posted.json("queue", "reviewers")["key"]
     named = (("Ana", own), ("Ana", keys[ana]), ("Ben", keys[ben]))
     rules = "".join(f"  - {{name: {name}, key: {key!r}}}\n" for name, key in named)
     posted.put("config.yaml", f"{posted.read('config.yaml').rstrip()}\nreviewers:\n{rules}")
-    posted.ok("config", "approve")
+    take_ok(posted, "config", "approve")
     posted.ok("config", "set", "thresholds.two_person", "500")
     invoice = next(each["id"] for each in posted.cards() if each["entry_id"] == "2025-01-002")
 

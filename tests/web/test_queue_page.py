@@ -45,12 +45,29 @@ def test_undo_takes_back_no_decision_that_was_not_seen(server: Server, posted: W
     posted.ok("queue", "correct", "2025-01-004", "--account", "5070")
     before = posted.head()
     refusal = server.submit(queue, "/queue/undo")
-    assert "has decided since you looked" in refusal.text and posted.head() == before
+    assert "the last decision is another one by now: correct: 2025-01-004 COFFEE" in refusal.text
+    assert posted.head() == before
     form = [("token", refusal.fields("token")[0])]
-    for head in ("", "HEAD", "0" * 40, "--all"):
-        refusal = server.follow(server.send("POST", "/queue/undo", [*form, ("head", head)]))
-        assert "not in the history" in refusal.text and posted.head() == before
+    for act in ("", "HEAD", "0" * 40, "--all", queue.fields("act")[0]):
+        refusal = server.follow(server.send("POST", "/queue/undo", [*form, ("act", act)]))
+        assert "is another one by now" in refusal.text and posted.head() == before
     assert "Taken back: 2025-01-004" in server.submit(server.get("/queue"), "/queue/undo").text
+
+
+def test_undo_stands_under_what_it_takes_back(server: Server, posted: Workspace) -> None:
+    """*Later* is undone by the button under its message, and not the decision before it; a button that was left
+    standing in another tab takes back nothing else."""
+    decided = server.submit(server.get("/queue"), "/queue", ("choice", "confirm"))
+    before = statuses(posted)
+    later = server.submit(decided, "/queue", ("choice", "later"))
+    assert "Undo: Put behind the others" in later.text
+    old = server.submit(decided, "/queue/undo")
+    assert "the last decision is another one by now: log: skipped" in old.text and statuses(posted) == before
+    undone = server.submit(later, "/queue/undo")
+    assert "Taken back: " in undone.text and statuses(posted) == before
+    assert "Undo: confirm: 2025-01-002 ACME INVOICE 12" in undone.text
+    assert "Taken back: 2025-01-002" in server.submit(undone, "/queue/undo").text
+    posted.in_order()
 
 
 def test_a_suggestion_is_taken_with_one_tap(server: Server, posted: Workspace) -> None:
@@ -92,6 +109,10 @@ def test_a_choice_that_there_is_not_decides_nothing(server: Server, posted: Work
 def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Workspace) -> None:
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "correct"), ("split", "meals=1 4020="))
     assert "the split cannot be taken" in queue.text and "to decide" in queue.text
+    before = posted.head()
+    refused = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-9999 4020="))
+    assert "4010=-9999 is more than the -1500.00 to be split" in refused.text and posted.head() == before
+    assert "Amounts of both signs are meant" in refused.text
     queue = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-1000 4020="))
     assert "Corrected: ACME" in queue.text or "there is no account" in queue.text
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "reject"), ("reason", "mine"))
@@ -113,8 +134,11 @@ def test_a_group_is_decided_at_once(ws: Workspace) -> None:
         assert all(f"SHELL OIL {day}00" in group.text for day in range(6, 10))
         searched = server.get(f"/queue/{queue.fields('card')[0]}/group?q=bank")
         assert "5080 Bank and processing fees" in searched.text and "5070 Meals" not in searched.text
-        pairs = [pair for each in zip(group.fields("card"), group.fields("digest"), strict=True)
-                 for pair in zip(("card", "digest"), each, strict=True)][:8]  # fmt: skip
+        pairs = [
+            pair
+            for each in zip(group.fields("card"), group.fields("digest"), strict=True)
+            for pair in zip(("card", "digest"), each, strict=True)
+        ][:8]
         token = ("token", group.fields("token")[0])
         before = int(ws.git("rev-list", "--count", "HEAD"))
         queue = server.follow(server.send("POST", "/queue", [token, *pairs, ("choice", "confirm")]))
@@ -130,8 +154,11 @@ def test_a_group_takes_the_suggestion_of_its_cards(posted: Workspace) -> None:
     with page_server(posted) as server:
         group = server.get(f"/queue/{card}/group")
         assert "Take 5070 Meals, all 2" in group.text
-        pairs = [pair for each in zip(group.fields("card"), group.fields("digest"), strict=True)
-                 for pair in zip(("card", "digest"), each, strict=True)][:4]  # fmt: skip
+        pairs = [
+            pair
+            for each in zip(group.fields("card"), group.fields("digest"), strict=True)
+            for pair in zip(("card", "digest"), each, strict=True)
+        ][:4]
         chosen = [("token", group.fields("token")[0]), *pairs, ("choice", "suggested:5070")]
         assert "Corrected: 2 cards" in server.follow(server.send("POST", "/queue", chosen)).text
     posted.in_order()

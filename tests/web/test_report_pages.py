@@ -8,7 +8,7 @@ import pytest
 from harness import Workspace
 from web_client import Server, page_server
 
-from cleared.reports.catalogue import REPORTS
+from cleared.books.reports.catalogue import REPORTS
 
 
 @pytest.fixture
@@ -36,15 +36,27 @@ def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Serv
     csv = server.get("/reports/pnl/file.csv?period=2025-01")
     assert csv.body == posted.ok("report", "pnl", "--period", "2025-01", "--format", "csv").out
     assert csv.headers["content-disposition"] == 'attachment; filename="pnl-2025-01.csv"'
-    for path in ("/reports/none", "/reports/pnl?period=soon", "/reports/pnl/file.exe", "/reports/ledger?account=x",
-                 "/reports/cash-flow?compare=previous", "/reports/pnl?account=5020"):  # fmt: skip
+    for path in (
+        "/reports/none",
+        "/reports/pnl?period=soon",
+        "/reports/pnl/file.exe",
+        "/reports/ledger?account=x",
+        "/reports/cash-flow?compare=previous",
+        "/reports/pnl?account=5020",
+    ):
         page = server.get(path)
         assert page.status == 404 and "Traceback" not in page.body, (path, page)
 
 
 def test_entries_are_found_by_text_amount_and_days(server: Server) -> None:
-    for query, found in (("text=coffee", True), ("amount=4..5", True), ("amount=5..40", False), ("month=2025-01", True),
-                         ("text=coffee&from=2025-02-01", False), ("to=2025-01-31&amount=4.50", True)):  # fmt: skip
+    for query, found in (
+        ("text=coffee", True),
+        ("amount=4..5", True),
+        ("amount=5..40", False),
+        ("month=2025-01", True),
+        ("text=coffee&from=2025-02-01", False),
+        ("to=2025-01-31&amount=4.50", True),
+    ):
         assert ("COFFEE" in server.get(f"/books/entries?{query}").text) is found, query
     for query in ("amount=x", "from=soon", "month=soon", "account=x"):
         assert server.get(f"/books/entries?{query}").status == 404

@@ -69,12 +69,17 @@ def test_c9_what_is_not_signed_is_not_taken(ws: Workspace, program: Program) -> 
     other = str(ws.json("webhook", "add", "orders")["secret"])
     now = time.time()
     for headers in (
-        {}, sign("whsec_" + "A" * 44, body, "a"), sign(good, body + b" ", "a"), sign(good, body, "a", now - 600),
-        sign(good, body, "a", now + 600), {**sign(good, body, "a"), "webhook-id": "b"},
-        {**sign(good, body, "a"), "webhook-signature": "v1"}, {**sign(good, body, "a"), "webhook-signature": "v1,%%"},
+        {},
+        sign("whsec_" + "A" * 44, body, "a"),
+        sign(good, body + b" ", "a"),
+        sign(good, body, "a", now - 600),
+        sign(good, body, "a", now + 600),
+        {**sign(good, body, "a"), "webhook-id": "b"},
+        {**sign(good, body, "a"), "webhook-signature": "v1"},
+        {**sign(good, body, "a"), "webhook-signature": "v1,%%"},
         {**sign(good, body, "a"), "webhook-timestamp": "nan"},
         {**sign(good, body, "a"), "webhook-timestamp": "9" * 400},
-    ):  # fmt: skip
+    ):
         assert program.send("POST", "/hooks/orders", body, **headers).status == 401, headers
         assert program.send("POST", "/hooks/nobody", body, **headers).status == 401
     for agent in ("orders", "nobody"):
@@ -82,8 +87,9 @@ def test_c9_what_is_not_signed_is_not_taken(ws: Workspace, program: Program) -> 
     ws.ok("webhook", "remove", "orders")
     assert ws.json("webhook", "list") == []
     assert [program.send("POST", "/hooks/orders", body, **sign(each, body, "c")).status for each in (good, other)] == [
-        401, 401,
-    ]  # fmt: skip
+        401,
+        401,
+    ]
     assert webhook_calls.count_waiting_calls(ws.root) == 0
 
 
@@ -210,7 +216,7 @@ def test_calls_that_come_at_once_are_stored_once_and_no_more_than_fit(
     with ThreadPoolExecutor(16) as pool:
         new = list(pool.map(lambda n: calls.add_call(WebhookCall("a", f"m{n % 20}", "1", now)), range(40)))
     assert sum(new) == 20
-    from cleared.errors import BusyError
+    from cleared.base.errors import BusyError
 
     with pytest.raises(BusyError, match="wait for their runs"):
         calls.add_call(WebhookCall("a", "more", "1", now))
@@ -228,8 +234,11 @@ def test_the_verifier_agrees_with_the_schemes_own_example() -> None:
 
     secret = WebhookSecret("x", "a", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "")
     body = b'{"test": 2432232314}'
-    headers = {"webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek", "webhook-timestamp": "1614265330",
-               "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}  # fmt: skip
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
     assert find_signer([secret], body, headers) is None
     with patch("standardwebhooks.webhooks.datetime") as clock:
         from datetime import UTC, datetime

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused
+from harness import Workspace, refused, take_ok
 
 from cleared.workspace import starters
 
@@ -87,7 +87,7 @@ def test_rolling_back_after_an_upgrade_restores_what_was_live_here(old: Workspac
     """D7: the starter that these books had, not the one that came with the upgrade."""
     changed = earlier_ingest().replace(b'"AWS"', b'"AMAZON"')
     old.put("agents/ingest.py", changed)
-    old.ok("agent", "approve", old.json("agent", "propose", "ingest")["id"])
+    take_ok(old, "agent", "approve", old.json("agent", "propose", "ingest")["id"])
     old.ok("agent", "rollback", "ingest")
     assert (old.root / "agents/ingest.py").read_bytes() == earlier_ingest()
     old.ok("agent", "rollback", "ingest")
@@ -99,8 +99,9 @@ def test_a_change_is_compared_with_the_starter_that_these_books_had(old: Workspa
     proposal = old.json("agent", "propose", "ingest")
     diff = old.ok("agent", "diff", proposal["id"]).out
     assert [line for line in diff.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")] == [
-        '-            elif "AWS" in desc:', '+            elif "AMAZON" in desc:'
-    ]  # fmt: skip
+        '-            elif "AWS" in desc:',
+        '+            elif "AMAZON" in desc:',
+    ]
 
 
 def test_the_documents_script_is_a_template_word_for_word(ws: Workspace) -> None:
@@ -112,5 +113,5 @@ def test_the_documents_script_is_a_template_word_for_word(ws: Workspace) -> None
         "cab051bac7858fa749016e83552bac1fee3e4fafb581654b08a51dd995f95b32"
     )
     ws.drop("january.csv")
-    ws.ok("agent", "approve", ws.json("agent", "propose", "documented")["id"])
+    take_ok(ws, "agent", "approve", ws.json("agent", "propose", "documented")["id"])
     assert ws.run("documented")["result"] == {"imported": 4, "confirmed": 2, "review": 2}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleared.config.loading import load_config
-from cleared.errors import ExitCode, UsageError, WorkspaceError
+from cleared.base.errors import ExitCode, UsageError, WorkspaceError
 from cleared.workspace.location import Layout, find_workspace, open_layout
+from cleared.workspace.settings.loading import load_config
 
 
 def test_it_looks_upwards_as_git_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

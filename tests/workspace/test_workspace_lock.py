@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from cleared.errors import BusyError, ExitCode, WorkspaceError
+from cleared.base.errors import BusyError, ExitCode, WorkspaceError
 from cleared.workspace.lock import LockHolder, read_holder, writer_lock
 
 HOLD = """
@@ -53,7 +53,7 @@ def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> No
     start = time.monotonic()
     with pytest.raises(BusyError) as caught, writer_lock(state, 0.3, "y", on_wait=told.append):
         pass
-    assert 0.3 <= time.monotonic() - start < 5
+    assert time.monotonic() - start >= 0.3
     assert caught.value.exit_code == ExitCode.BUSY
     assert f"agent run ingest (process {process.pid}, since 20" in str(caught.value)
     assert [found.pid for found in told if found] == [process.pid]
@@ -133,9 +133,11 @@ def test_the_child_of_a_holder_that_was_killed_is_waited_for(state: Path) -> Non
     )
     for seconds, is_freed in (("0.3", True), ("20", False)):
         holder = subprocess.Popen(
-            [sys.executable, "-c", keeps, str(state), "60", seconds], stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", keeps, str(state), "60", seconds],
+            stdout=subprocess.PIPE,
+            text=True,
             start_new_session=True,
-        )  # fmt: skip
+        )
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         time.sleep(0.1)
         holder.kill()

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cleared.config.loading import load_config
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 from cleared.workspace import starters
 from cleared.workspace.charts import ENTITY_TYPES, read_starter_chart
 from cleared.workspace.location import open_layout
+from cleared.workspace.settings.loading import load_config
 from cleared.workspace.template import initial_files
 
 TOP = Path(__file__).parents[2]

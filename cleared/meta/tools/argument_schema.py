@@ -13,9 +13,14 @@ from cleared.meta.tools.tool import InvalidCall
 MAX_ARGUMENT_BYTES: Final = 8 << 20
 """Of all arguments of a call, as JSON."""
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "object": (dict,),
-    "array": (list,), "null": (type(None),),
-}  # fmt: skip
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+    "null": (type(None),),
+}
 
 
 def read_arguments(arguments: object, schema: Mapping[str, Any]) -> dict[str, Any]:

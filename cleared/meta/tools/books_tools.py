@@ -9,14 +9,21 @@ from typing import Any, Final
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
-from cleared.operations.table import OPERATIONS
 from cleared.sandbox.trigger_kinds import ON_DEMAND
+from cleared.service.operations.table import OPERATIONS
 
 _QUERIES: Final[Mapping[str, str]] = {
-    "journal": "journal.list", "balances": "journal.balance", "accounts": "accounts.list", "cards": "queue.list",
-    "card": "queue.show", "why": "why", "violations": "journal.check", "periods": "period.list",
-    "proposals": "proposal.list", "proposal": "proposal.show",
-}  # fmt: skip
+    "journal": "journal.list",
+    "balances": "journal.balance",
+    "accounts": "accounts.list",
+    "cards": "queue.list",
+    "card": "queue.show",
+    "why": "why",
+    "violations": "journal.check",
+    "periods": "period.list",
+    "proposals": "proposal.list",
+    "proposal": "proposal.show",
+}
 _MAX_ROWS: Final = 200
 _DEFAULT_ROWS: Final = 50
 _REVIEWED: Final = ("approved", "starter")
@@ -33,14 +40,19 @@ class BooksTools:
         limit = {"type": "integer", "minimum": 1, "maximum": _MAX_ROWS, "default": _DEFAULT_ROWS}
         return [
             Tool(
-                "primitives", "The functions a script can call. With name: one of them, with all it says.",
-                make_schema(name={"type": "string", "maxLength": 100}), self._describe_primitives, cacheable=True,
+                "primitives",
+                "The functions a script can call. With name: one of them, with all it says.",
+                make_schema(name={"type": "string", "maxLength": 100}),
+                self._describe_primitives,
+                cacheable=True,
             ),
             Tool(
                 "agent_read",
                 "The agents, and whether each is approved. With name: one agent's header, history and source, as your "
                 "draft has it.",
-                make_schema(name={"type": "string", "maxLength": 120}), self._read_agents, cacheable=True,
+                make_schema(name={"type": "string", "maxLength": 120}),
+                self._read_agents,
+                cacheable=True,
             ),
             Tool(
                 "books_query",
@@ -49,17 +61,20 @@ class BooksTools:
                 make_schema(
                     ("what",), what={"type": "string", "enum": list(_QUERIES)}, **_query_parameters(), limit=limit
                 ),
-                self._query_books, cacheable=True,
+                self._query_books,
+                cacheable=True,
             ),
             Tool(
-                "runs_read", "The newest runs of agents. With id: one run with every call.",
+                "runs_read",
+                "The newest runs of agents. With id: one run with every call.",
                 make_schema(
-                    id={"type": "string", "maxLength": 100}, agent={"type": "string", "maxLength": 120},
+                    id={"type": "string", "maxLength": 100},
+                    agent={"type": "string", "maxLength": 120},
                     limit={**limit, "default": 20},
                 ),
                 self._read_runs,
             ),
-        ]  # fmt: skip
+        ]
 
     def _describe_primitives(self, arguments: Mapping[str, Any]) -> str:
         rows = OPERATIONS["primitives.list"].function(self._host)

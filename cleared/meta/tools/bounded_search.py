@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from cleared.light_dataclass import dataclass
 from cleared.meta.tools.tool import ToolFailed
 
 CPU_SECONDS: Final = 2
@@ -77,9 +77,14 @@ def search_files(pattern: str, files: Iterable[tuple[str, bytes]], limit: int) -
         stdin.seek(0)
         try:
             ended = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _PROGRAM], stdin=stdin, capture_output=True, timeout=_WALL_SECONDS,
-                env={"PYTHONUTF8": "1"}, cwd="/", check=False,
-            )  # fmt: skip
+                [sys.executable, "-I", "-S", "-c", _PROGRAM],
+                stdin=stdin,
+                capture_output=True,
+                timeout=_WALL_SECONDS,
+                env={"PYTHONUTF8": "1"},
+                cwd="/",
+                check=False,
+            )
         except subprocess.TimeoutExpired as error:
             raise _slow_error(pattern) from error
     rows = [json.loads(row) for row in ended.stdout.decode("utf-8", "replace").splitlines()]

@@ -14,16 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.approvals.keys import KEY, RUN_KEY, cleared_home
+from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
 from cleared.jobs.signing import KEY_NAME
-from cleared.loop.job_process import module_search_path
-from cleared.loop.private_clone import remove_tree
-from cleared.loop.supervisor import job_environment
 from cleared.meta.tools.process_keeper import BOOTSTRAP, KILL_GRACE
 from cleared.meta.tools.tool import ToolFailed
-from cleared.safe_files import write_atomic
 from cleared.sandbox.confinement import landlock_abi
+from cleared.trust.keys import KEY, RUN_KEY, cleared_home
+from cleared.work.loop.job_process import module_search_path
+from cleared.work.loop.private_clone import remove_tree
+from cleared.work.loop.supervisor import job_environment
 
 MAX_PROCESSES: Final = 16
 """Processes of one session at a time."""
@@ -81,17 +81,22 @@ class ConfinedProcesses:
         scratch.mkdir(mode=0o700)
         log = self._run / "logs" / f"{self._count}-{secrets.token_hex(4)}"
         environment = job_environment(self._session_id, scratch, own=False) | {
-            "HOME": str(self._run / "home"), "GIT_CEILING_DIRECTORIES": str(self._tree.parent),
-        }  # fmt: skip
+            "HOME": str(self._run / "home"),
+            "GIT_CEILING_DIRECTORIES": str(self._tree.parent),
+        }
         if output:
             environment["CLEARED_OUTPUT"] = str(self._tree / output)
             command = f'exec >"$CLEARED_OUTPUT" 2>&1\n{command}'
         answer = self._ask(
             {
-                "do": "start", "argv": [_SHELL, "-c", command], "cwd": workdir or ".", "env": environment,
-                "scratch": str(scratch), "log": str(log),
+                "do": "start",
+                "argv": [_SHELL, "-c", command],
+                "cwd": workdir or ".",
+                "env": environment,
+                "scratch": str(scratch),
+                "log": str(log),
             }
-        )  # fmt: skip
+        )
         self._scratch[int(answer["pid"])] = scratch
         return int(answer["pid"]), log
 
@@ -161,16 +166,23 @@ class ConfinedProcesses:
         write_atomic(outside, b"No command of a session can read this.\n", mode=0o600)
         keys = [cleared_home() / name for name in (KEY, RUN_KEY, KEY_NAME)]
         spec = {
-            "tree": str(self._tree), "run": str(self._run), "own": own, "confine": confine,
+            "tree": str(self._tree),
+            "run": str(self._run),
+            "own": own,
+            "confine": confine,
             "outside": str(next((key for key in keys if key.exists()), outside)),
             "path": module_search_path(self._host.root),
-        }  # fmt: skip
+        }
         self._pending = b""
         self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(spec)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, cwd=self._tree, start_new_session=True,
+            [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(spec)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self._tree,
+            start_new_session=True,
             env={"CLEARED_HOME": str(cleared_home().absolute()), "PATH": os.defpath},
-        )  # fmt: skip
+        )
         answer = self._read_answer(_START_SECONDS)
         if answer.get("ready"):
             return ""

@@ -6,6 +6,7 @@ import fnmatch
 from collections.abc import Mapping
 from typing import Any, Final
 
+from cleared.base.safe_names import relative_problem
 from cleared.meta.tools.bounded_search import search_files
 from cleared.meta.tools.image_types import MAX_IMAGE_BYTES, find_media_type
 from cleared.meta.tools.output_bounds import quote_data
@@ -13,7 +14,6 @@ from cleared.meta.tools.overlay import is_scratch
 from cleared.meta.tools.session_files import SessionFiles, clean_path
 from cleared.meta.tools.tool import Image, Tool, ToolFailed, ToolResult, make_schema
 from cleared.meta.tools.unified_patch import PatchRefused, apply_patch
-from cleared.safe_names import relative_problem
 
 MAX_LINES: Final = 2_000
 _MAX_LINE: Final = 2_000
@@ -31,51 +31,65 @@ class FileTools:
         path = {**_PATH, "description": "Relative to the top of the workspace: agents/ingest.py"}
         return [
             Tool(
-                "read_file", "Read a text file with line numbers. offset is the first line, from 1.",
+                "read_file",
+                "Read a text file with line numbers. offset is the first line, from 1.",
                 make_schema(
-                    ("file_path",), file_path=path, offset={"type": "integer", "minimum": 1, "default": 1},
+                    ("file_path",),
+                    file_path=path,
+                    offset={"type": "integer", "minimum": 1, "default": 1},
                     limit={"type": "integer", "minimum": 1, "maximum": MAX_LINES, "default": MAX_LINES},
                 ),
-                self._read_file, cacheable=True,
+                self._read_file,
+                cacheable=True,
             ),
             Tool(
                 "write_file",
                 "Create or overwrite a file of your draft. The workspace itself is not changed: that takes propose, "
                 "and a person's approval.",
                 make_schema(("file_path", "content"), file_path=path, content={"type": "string"}),
-                self._write_file, acts=True,
+                self._write_file,
+                acts=True,
             ),
             Tool(
                 "apply_patch",
                 "Change files of your draft by a unified diff, several at once: all of it or nothing. Line numbers and "
                 "context must fit exactly. --- /dev/null creates a file, +++ /dev/null removes one.",
                 make_schema(("patch",), patch={"type": "string", "minLength": 1}),
-                self._apply_patch, acts=True,
+                self._apply_patch,
+                acts=True,
             ),
             Tool(
-                "grep_files", "Search in files with a regular expression (Python's syntax), line by line.",
+                "grep_files",
+                "Search in files with a regular expression (Python's syntax), line by line.",
                 make_schema(
-                    ("pattern",), pattern={"type": "string", "minLength": 1, "maxLength": 1_000},
+                    ("pattern",),
+                    pattern={"type": "string", "minLength": 1, "maxLength": 1_000},
                     include={"type": "string", "maxLength": 200, "description": "Names, such as *.py"},
                     path={**_PATH, "description": "A folder or file; everything where it is left out"},
                     limit={"type": "integer", "minimum": 1, "maximum": 1_000, "default": 100},
                 ),
-                self._grep_files, cacheable=True,
+                self._grep_files,
+                cacheable=True,
             ),
             Tool(
-                "list_dir", "List a folder and those below it.",
+                "list_dir",
+                "List a folder and those below it.",
                 make_schema(
                     dir_path={"type": "string", "maxLength": 1_000, "default": "."},
                     depth={"type": "integer", "minimum": 1, "maximum": 10, "default": 2},
                     limit={"type": "integer", "minimum": 1, "maximum": _MAX_LISTED, "default": 200},
                 ),
-                self._list_dir, cacheable=True,
+                self._list_dir,
+                cacheable=True,
             ),
             Tool(
-                "view_image", "Look at a picture (PNG, JPEG, GIF or WebP).",
-                make_schema(("path",), path=path), self._view_image, cacheable=True,
+                "view_image",
+                "Look at a picture (PNG, JPEG, GIF or WebP).",
+                make_schema(("path",), path=path),
+                self._view_image,
+                cacheable=True,
             ),
-        ]  # fmt: skip
+        ]
 
     def _read_file(self, arguments: Mapping[str, Any]) -> ToolResult:
         path = clean_path(arguments["file_path"])
@@ -90,8 +104,9 @@ class FileTools:
             raise ToolFailed(f"{path} has {len(lines)} lines; there is no line {first}", "Give a smaller offset.")
         shown = lines[first - 1 : first - 1 + arguments["limit"]]
         text = "\n".join(f"{number:>6}\t{_clip_line(line)}" for number, line in enumerate(shown, first))
-        head = f"{path}: {len(lines)} lines" + ("" if len(shown) == len(lines) else f", {first} to "
-                                               f"{first - 1 + len(shown)} here")  # fmt: skip
+        head = f"{path}: {len(lines)} lines" + (
+            "" if len(shown) == len(lines) else f", {first} to {first - 1 + len(shown)} here"
+        )
         return ToolResult(f"{head}\n{text}" if _is_own_text(path) else f"{head}\n{quote_data(text, path)}")
 
     def _write_file(self, arguments: Mapping[str, Any]) -> str:
@@ -127,8 +142,11 @@ class FileTools:
         paths = self._list_searched(arguments["path"] or "")
         include = arguments["include"]
         if include:
-            paths = [p for p in paths if fnmatch.fnmatchcase(p.rsplit("/", 1)[-1], include)
-                     or fnmatch.fnmatchcase(p, include)]  # fmt: skip
+            paths = [
+                p
+                for p in paths
+                if fnmatch.fnmatchcase(p.rsplit("/", 1)[-1], include) or fnmatch.fnmatchcase(p, include)
+            ]
         contents = ((path, self._files.read_file(path) or b"") for path in paths)
         found = search_files(arguments["pattern"], contents, arguments["limit"])
         if not found.matches:
@@ -211,9 +229,14 @@ class FileTools:
 
 def _is_own_text(path: str) -> bool:
     """Whether a person approved it, or the session wrote it; what else is in the workspace came from outside."""
-    return is_scratch(path) or path == "config.yaml" or (
-        path.startswith(("agents/", "scripts/", "rules/", "templates/")) and not path.startswith("agents/approvals/")
-    )  # fmt: skip
+    return (
+        is_scratch(path)
+        or path == "config.yaml"
+        or (
+            path.startswith(("agents/", "scripts/", "rules/", "templates/"))
+            and not path.startswith("agents/approvals/")
+        )
+    )
 
 
 def _note_of(path: str) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cleared.config.loading import load_config
-from cleared.config.plain_values import to_plain_values
-from cleared.errors import ClearedError
+from cleared.base.errors import ClearedError
 from cleared.gate.examination import Gate
 from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
+from cleared.gate.proposals.proposal_text import example_line
+from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, Tool, ToolFailed, ToolResult, make_schema
-from cleared.operations.table import OPERATIONS
-from cleared.proposals.proposal_text import example_line
-from cleared.proposals.submission import Author, GateFailed, propose_changes
+from cleared.service.operations.table import OPERATIONS
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.plain_values import to_plain_values
 
 MAX_FINDINGS: Final = 30
 _MAX_EXAMPLES: Final = 40
@@ -39,7 +39,8 @@ class GateTools:
                 "agent_check",
                 "All checks of the gate over your draft, as propose makes them: language, types, dry runs, invariants, "
                 "past runs, tests. With name: over that agent only. Nothing is proposed.",
-                make_schema(name=name), self._check_draft,
+                make_schema(name=name),
+                self._check_draft,
             ),
             Tool(
                 "history_try",
@@ -54,14 +55,18 @@ class GateTools:
                 "Put your draft through the gate and propose it, with a card for the owner, who decides. A newer "
                 "proposal of this session takes the older one's place.",
                 make_schema(
-                    ("message",), message={
-                        "type": "string", "minLength": 1, "maxLength": 2_000,
+                    ("message",),
+                    message={
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 2_000,
                         "description": "What will be different for the owner, in one or two plain sentences",
                     },
                 ),
-                self._propose_draft, acts=True,
+                self._propose_draft,
+                acts=True,
             ),
-        ]  # fmt: skip
+        ]
 
     def find_evidence(self) -> Evidence:
         """What the gate last said of exactly what the draft holds now."""
@@ -70,8 +75,10 @@ class GateTools:
         verdict = self._files.overlay.read_verdict()
         paths = tuple(sorted(changes))
         if verdict.get("state") != self._files.overlay.state or verdict.get("verdict") not in (
-            "blocked", "passed", "proposed",
-        ):  # fmt: skip
+            "blocked",
+            "passed",
+            "proposed",
+        ):
             return Evidence("unchecked" if changes else "nothing_written", paths=paths)
         proposal = verdict.get("proposal")
         if not changes and verdict["verdict"] != "proposed":
@@ -94,9 +101,7 @@ class GateTools:
 
     def _try_on_history(self, arguments: Mapping[str, Any]) -> str:
         changes = self._read_changes(may_be_empty=True)
-        found = OPERATIONS["agent.compare"].function(
-            self._files.host, arguments["name"], changes, arguments["runs"]
-        )  # fmt: skip
+        found = OPERATIONS["agent.compare"].function(self._files.host, arguments["name"], changes, arguments["runs"])
         counts = f"{found['changed']} entries changed, {found['added']} added, {found['removed']} removed"
         lines = [f"Over the last {found['runs']} runs of {arguments['name']}: {counts}."]
         for key, label in (("before", "Approved version"), ("after", "Your version")):
@@ -123,9 +128,13 @@ class GateTools:
         older = str(verdict.get("last_proposal") or "")
         try:
             proposal, is_new = propose_changes(
-                self._files.host, [], texts=changes, message=arguments["message"],
-                author=Author(self._author, is_human=False), instead_of=older,
-            )  # fmt: skip
+                self._files.host,
+                [],
+                texts=changes,
+                message=arguments["message"],
+                author=Author(self._author, is_human=False),
+                instead_of=older,
+            )
         except GateFailed as error:
             findings = [finding_to_dict(f) for f in error.report.findings]
             self._save_verdict("blocked", findings)
@@ -158,11 +167,13 @@ class GateTools:
         before = overlay.read_verdict()
         overlay.save_verdict(
             {
-                "state": overlay.state, "verdict": verdict, "proposal": proposal,
+                "state": overlay.state,
+                "verdict": verdict,
+                "proposal": proposal,
                 "findings": _finding_lines(findings),
                 "last_proposal": folder or before.get("last_proposal") or "",
             }
-        )  # fmt: skip
+        )
 
 
 def _refuse_settings(old: bytes | None, new: bytes | None) -> None:
@@ -198,9 +209,12 @@ def _finding_lines(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each finding for a model to act on: place, cause, remedy."""
     lines = []
     for f in findings[:MAX_FINDINGS]:
-        place = f"{f['file'] or 'draft'}" + (f":{f['line']}" if f["line"] else "") + (
-            f":{f['column']}" if f["column"] else ""
-        ) + (f" ({f['field']})" if f["field"] else "")  # fmt: skip
+        place = (
+            f"{f['file'] or 'draft'}"
+            + (f":{f['line']}" if f["line"] else "")
+            + (f":{f['column']}" if f["column"] else "")
+            + (f" ({f['field']})" if f["field"] else "")
+        )
         lines.append(_one_line(f"{place}: [{f['rule']}] {str(f['message']).rstrip('.')}. Remedy: {f['remedy']}"))
     if len(findings) > MAX_FINDINGS:
         lines.append(f"… and {len(findings) - MAX_FINDINGS} more findings")

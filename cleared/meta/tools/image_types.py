@@ -7,9 +7,11 @@ from typing import Final
 MAX_IMAGE_BYTES: Final = 5 << 20
 """As much as providers take."""
 _SIGNATURES: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF87a", "image/gif"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
     (b"GIF89a", "image/gif"),
-)  # fmt: skip
+)
 
 
 def find_media_type(data: bytes) -> str | None:

@@ -48,5 +48,7 @@ def quote_data(text: str, source: str) -> str:
 
 def _plain_lines(text: str) -> list[str]:
     """Its lines, however they are separated, without what cannot be seen."""
-    return ["".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf") else "·" for c in line)
-            for line in text.splitlines()]  # fmt: skip
+    return [
+        "".join(c if c == "\t" or unicodedata.category(c) not in ("Cc", "Cf") else "·" for c in line)
+        for line in text.splitlines()
+    ]

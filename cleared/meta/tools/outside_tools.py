@@ -29,21 +29,25 @@ class OutsideTools:
                 "Search the web, where the owner has configured how. Never put figures, names or texts of the books "
                 "into a query.",
                 make_schema(
-                    ("query",), query={"type": "string", "minLength": 1, "maxLength": 500},
+                    ("query",),
+                    query={"type": "string", "minLength": 1, "maxLength": 500},
                     num_results={"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
                     search_type={"type": "string", "enum": ["general", "code", "news", "docs"], "default": "general"},
                 ),
-                self._search_web, cacheable=True,
+                self._search_web,
+                cacheable=True,
             ),
             Tool(
-                "transcript", "Have a video or recording put into words, where the owner has configured how.",
+                "transcript",
+                "Have a video or recording put into words, where the owner has configured how.",
                 make_schema(
-                    ("url", "instruction"), url={"type": "string", "minLength": 1, "maxLength": 2_000},
+                    ("url", "instruction"),
+                    url={"type": "string", "minLength": 1, "maxLength": 2_000},
                     instruction={"type": "string", "maxLength": 2_000},
                 ),
                 self._transcribe_video,
             ),
-        ]  # fmt: skip
+        ]
 
     def _search_web(self, arguments: Mapping[str, Any]) -> str:
         command = self._host.config.llm.search_command
@@ -51,9 +55,7 @@ class OutsideTools:
 
     def _transcribe_video(self, arguments: Mapping[str, Any]) -> str:
         command = self._host.config.llm.transcript_command
-        return self._run_command(
-            "llm.transcript_command", command, arguments, TRANSCRIPT_SECONDS, "the recording"
-        )  # fmt: skip
+        return self._run_command("llm.transcript_command", command, arguments, TRANSCRIPT_SECONDS, "the recording")
 
     def _run_command(
         self, key: str, command: tuple[str, ...], arguments: Mapping[str, Any], seconds: float, source: str
@@ -66,9 +68,13 @@ class OutsideTools:
         stdin = (json.dumps(dict(arguments), ensure_ascii=True) + "\n").encode("ascii")
         try:
             output = run_outside_command(
-                command, stdin, root=self._host.root, clock=self._host.clock, seconds=seconds,
+                command,
+                stdin,
+                root=self._host.root,
+                clock=self._host.clock,
+                seconds=seconds,
                 most_output=_MAX_OUTPUT,
-            )  # fmt: skip
+            )
         except CommandFailed as error:
             raise ToolFailed(f"the configured command failed: {error}", "Do without it, or try once more.") from None
         text = output.decode("utf-8", "replace").strip()

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cleared.errors import Place, UsageError, WorkspaceError
+from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.base.safe_files import read_stable, sweep_temporaries, write_atomic
+from cleared.base.safe_names import relative_problem, require_safe_name
 from cleared.gate.candidate import MAX_CASE, file_kind
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
-from cleared.safe_files import read_stable, sweep_temporaries, write_atomic
-from cleared.safe_names import relative_problem, require_safe_name
 
 SCRATCH: Final = "scratch"
 """The folder of files that a session may write and that are never proposed."""
@@ -80,9 +80,10 @@ class Overlay:
                 continue
             if len(data) > max_bytes(path):
                 raise UsageError(
-                    f"it has {len(data):,} bytes; {max_bytes(path):,} are possible", place=Place(path),
+                    f"it has {len(data):,} bytes; {max_bytes(path):,} are possible",
+                    place=Place(path),
                     remedy="Make it smaller.",
-                )  # fmt: skip
+                )
             digests[path] = hashlib.sha256(data).hexdigest()
             contents[str(digests[path])] = data
         self._replace_state(digests, contents)
@@ -138,9 +139,10 @@ class Overlay:
                 self._contents[digest] = data
         except (ValueError, AttributeError, TypeError, RecursionError, UsageError, WorkspaceError) as error:
             raise WorkspaceError(
-                f"the files of this session cannot be read: {error}", place=Place(str(place)),
+                f"the files of this session cannot be read: {error}",
+                place=Place(str(place)),
                 remedy="Start a new session.",
-            ) from None  # fmt: skip
+            ) from None
         self._digests = dict(items)
 
 

@@ -14,17 +14,21 @@ _MARKS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 def make_plan_tool() -> Tool:
     """``steps``: texts, or objects with ``step`` and ``status``."""
     step = {
-        "type": ["string", "object"], "maxLength": 500, "required": ["step"],
+        "type": ["string", "object"],
+        "maxLength": 500,
+        "required": ["step"],
         "properties": {"step": {"type": "string", "maxLength": 500}, "status": {"type": "string", "enum": _STATES}},
-    }  # fmt: skip
+    }
     return Tool(
-        "update_plan", "Write down the steps of your task and how far each is; the newest list counts.",
+        "update_plan",
+        "Write down the steps of your task and how far each is; the newest list counts.",
         make_schema(
-            ("steps",), steps={"type": "array", "items": step, "maxItems": 50},
+            ("steps",),
+            steps={"type": "array", "items": step, "maxItems": 50},
             explanation={"type": "string", "maxLength": 2_000, "description": "Why the plan changed"},
         ),
         _render_plan,
-    )  # fmt: skip
+    )
 
 
 def _render_plan(arguments: Mapping[str, Any]) -> str:

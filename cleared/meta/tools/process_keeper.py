@@ -9,7 +9,6 @@ It is asked by lines of JSON on its standard input, and answers each by one. Whe
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import select
@@ -20,15 +19,16 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.light_dataclass import dataclass
-from cleared.loop import job_processes
-from cleared.loop.job_confinement import job_restrictions
-from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, restrict_thread
+from cleared.sandbox import namespaces
+from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, drop_capabilities, restrict_thread
+from cleared.sandbox.namespaces import OfferedNamespaces
+from cleared.work.loop import job_processes
+from cleared.work.loop.fenced_start import Fence
+from cleared.work.loop.job_confinement import make_fence
 
 BOOTSTRAP: Final = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
@@ -39,10 +39,6 @@ UNCONFINED: Final = 125
 """Exit code of a command that could not be confined, and was not started."""
 KILL_GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL."""
-_NEW_PID, _NEW_USER, _NEW_NET, _NEW_IPC, _NEW_MOUNTS = 0x20000000, 0x10000000, 0x40000000, 0x08000000, 0x00020000
-_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP = 1, 24
-_MS_BIND, _MS_REC, _MS_PRIVATE = 4_096, 16_384, 1 << 18
-_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _POLL: Final = 0.01
@@ -62,13 +58,14 @@ def run_keeper(spec: Mapping[str, Any]) -> NoReturn:
     """Answer requests until the input ends. ``spec``: tree, run (folders), own (whether to take namespaces), confine,
     outside (a file that commands cannot read)."""
     try:
+        fence = _make_fence(spec)
         if spec["own"]:
-            _enter_namespaces([spec["tree"], spec["run"]])
+            _enter_namespaces([spec["tree"], spec["run"]], memory=fence is not None and fence.memory)
         job_processes.adopt_orphans()
-        restrictions = _make_restrictions(spec)
     except (OSError, ConfinementUnavailable) as error:
         _answer({"ready": False, "problem": str(error)})
         os._exit(1)
+    restrictions = fence.restrictions if fence is not None else None
     keeper = _Keeper(Path(spec["tree"]), Path(spec["run"]), restrictions, own=spec["own"])
     _answer({"ready": True})
     for line in _read_lines():
@@ -77,17 +74,21 @@ def run_keeper(spec: Mapping[str, Any]) -> NoReturn:
     os._exit(0)
 
 
-def _make_restrictions(spec: Mapping[str, Any]) -> Restrictions | None:
+def _make_fence(spec: Mapping[str, Any]) -> Fence | None:
     if spec["confine"] == "off":
         return None
     tree, run = Path(spec["tree"]), Path(spec["run"])
-    made = job_restrictions(
-        ForbiddenFiles(tree), [], [tree, run / "home", run / "tmp"], [], trust=False,
-        network=bool(spec["own"]), attributes=bool(spec["own"]),
-    )  # fmt: skip
+    made = make_fence(
+        [],
+        [tree, run / "home", run / "tmp"],
+        closed=(),
+        outside=Path(spec["outside"]),
+        network="own" if spec["own"] else "none",
+        namespaces=OfferedNamespaces(mounts=bool(spec["own"])),
+    )
     if made is None:
         raise ConfinementUnavailable("this kernel has no Landlock")
-    return replace(made, outside=spec["outside"])
+    return made
 
 
 class _Keeper:
@@ -128,7 +129,7 @@ class _Keeper:
         try:
             pid = os.fork()
             if pid == 0:
-                _become(lambda: self._watch_namespace(request, log))
+                namespaces.become(lambda: self._watch_namespace(request, log))
         finally:
             os.close(log)
         self._started[pid] = _Started(scratch)
@@ -136,22 +137,23 @@ class _Keeper:
 
     def _watch_namespace(self, request: Mapping[str, Any], log: int) -> int:
         """In the process that watches over a command from outside: passes signals on, and ends as the command does."""
-        _die_with_parent()
+        namespaces.die_with_parent(signal.SIGKILL)
         _close_all_but(log)
         if self._own:
-            _unshare(_NEW_PID)
+            namespaces.unshare(namespaces.NEW_PIDS)
         inner = os.fork()
         if inner == 0:
-            _become(lambda: self._run_first_process(request, log))
+            namespaces.become(lambda: self._run_first_process(request, log))
         _forward_signals(lambda number: os.kill(inner, number))
         return _exit_status(os.waitpid(inner, 0)[1])
 
     def _run_first_process(self, request: Mapping[str, Any], log: int) -> int:
         """In the first process of the namespace: confines itself, starts the command, and waits for it."""
-        _die_with_parent()
+        namespaces.die_with_parent(signal.SIGKILL)
         os.setsid()
         os.chdir(self._tree)
         _limit_resources(processes=self._own)
+        drop_capabilities()
         if self._restrictions is not None:
             try:
                 restrict_thread(self._restrictions)
@@ -160,7 +162,7 @@ class _Keeper:
                 return UNCONFINED
         command = os.fork()
         if command == 0:
-            _become(lambda: _execute_command(request, log))
+            namespaces.become(lambda: _execute_command(request, log))
         with suppress(OSError):
             os.setpgid(command, command)
         _forward_signals(lambda number: os.killpg(command, number))
@@ -217,68 +219,20 @@ def _execute_command(request: Mapping[str, Any], log: int) -> int:
     return 126
 
 
-def _become(body: Callable[[], int]) -> NoReturn:
-    """Do this in a process that was just forked, and end it; nothing of the keeper goes on in it."""
-    code = 124
-    try:
-        code = body()
-    except BaseException as error:  # noqa: BLE001  (there is nobody above it)
-        with suppress(OSError):
-            os.write(2, f"{type(error).__name__}: {error}\n".encode())
-    finally:
-        os._exit(code)
-
-
-def _enter_namespaces(writable: list[str]) -> None:
-    """Be alone in a user, network, IPC and mount namespace, with loopback up, and nothing to write to but these
-    folders: Landlock has no rule for modes, owners and times of files. Raises ``OSError``."""
-    user, group = os.getuid(), os.getgid()
-    _unshare(_NEW_USER | _NEW_NET | _NEW_IPC | _NEW_MOUNTS)
-    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
-    _mount(None, "/", _MS_REC | _MS_PRIVATE)
-    for folder in writable:
-        _mount(folder, folder, _MS_BIND)
-    _set_read_only("/", recursive=True)
-    for folder in writable:
-        _set_read_only(folder, lift=True)
+def _enter_namespaces(writable: list[str], *, memory: bool) -> None:
+    """Be alone in namespaces with nothing to write to but these folders (``memory``: and shared memory), and with a
+    network of loopback alone. Raises ``OSError``."""
     import fcntl
 
+    namespaces.enter_namespaces(writable, namespaces.NEW_NETWORK, memory=memory)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
         request = struct.pack("16sh14x", b"lo", 0)
         flags = struct.unpack("16sh14x", fcntl.ioctl(plain, _SIOCGIFFLAGS, request))[1]
         fcntl.ioctl(plain, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
 
 
-def _unshare(flags: int) -> None:
-    _check(_libc().unshare(flags))
-
-
-def _mount(source: str | None, target: str, flags: int) -> None:
-    name = None if source is None else os.fsencode(source)
-    _check(_libc().mount(name, os.fsencode(target), None, ctypes.c_ulong(flags), None))
-
-
-def _set_read_only(target: str, *, recursive: bool = False, lift: bool = False) -> None:
-    attributes = struct.pack("<QQQQ", 0 if lift else _READ_ONLY, _READ_ONLY if lift else 0, 0, 0)
-    flags = _AT_RECURSIVE if recursive else 0
-    size = ctypes.c_size_t(len(attributes))
-    _check(_libc().syscall(_MOUNT_SETATTR, _AT_FDCWD, os.fsencode(target), flags, attributes, size))
-
-
-def _check(result: int) -> None:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-
-
-def _die_with_parent() -> None:
-    _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-
-
 def _limit_resources(*, processes: bool) -> None:
-    """Limits for a command and all it starts; and none of the rights that a namespace gives its owner."""
+    """Limits for a command and all it starts."""
     import resource
 
     for name, value in _LIMITS:
@@ -286,9 +240,6 @@ def _limit_resources(*, processes: bool) -> None:
     if processes:  # elsewhere the user's other processes would count
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NPROC, (_MAX_PROCESSES, _MAX_PROCESSES))
-    for capability in range(64):
-        if _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) < 0:
-            break
 
 
 def _close_all_but(log: int) -> None:
@@ -346,7 +297,3 @@ def _answer(data: Mapping[str, Any]) -> None:
     with suppress(BrokenPipeError):
         sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

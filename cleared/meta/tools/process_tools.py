@@ -18,8 +18,13 @@ from cleared.meta.tools.session_files import SessionFiles, clean_path
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
 
 PROCESS_TOOLS: Final = (
-    "shell_command", "spawn_process", "kill_process", "wait_for_port", "wait_for_file", "run_until_file",
-)  # fmt: skip
+    "shell_command",
+    "spawn_process",
+    "kill_process",
+    "wait_for_port",
+    "wait_for_file",
+    "run_until_file",
+)
 """Those that ``llm.shell`` switches on."""
 MAX_SECONDS: Final = 600
 _PAUSE: Final = 0.05
@@ -27,6 +32,11 @@ _END_SECONDS: Final = {"KILL": 20.0, "TERM": 2.0, "INT": 2.0, "HUP": 2.0}
 """How long to wait for a process to end after a signal."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _SIGNALS: Final = ("TERM", "KILL", "INT", "HUP", "USR1", "USR2")
+
+
+_COMMAND: Final = {"type": "string", "minLength": 1, "maxLength": 100_000}
+_SECONDS: Final = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS, "default": 60}
+_PATH: Final = {"type": "string", "minLength": 1, "maxLength": 1_000}
 
 
 class ProcessTools:
@@ -40,62 +50,85 @@ class ProcessTools:
         self._logs: dict[int, str] = {}
 
     def make_tools(self) -> list[Tool]:
-        command = {"type": "string", "minLength": 1, "maxLength": 100_000}
-        seconds = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS, "default": 60}
-        path = {"type": "string", "minLength": 1, "maxLength": 1_000}
+        """The tools, in the order in which a model reads of them."""
+        return [*self._make_command_tools(), *self._make_waiting_tools()]
 
-        def make_tool(name: str, description: str, schema: dict[str, Any], run: Callable[..., str], acts: bool) -> Tool:
-            return Tool(name, description, schema, lambda arguments: self._run_allowed(run, arguments), acts=acts)
+    def _make_tool(
+        self, name: str, description: str, schema: dict[str, Any], run: Callable[..., str], acts: bool
+    ) -> Tool:
+        return Tool(name, description, schema, lambda arguments: self._run_allowed(run, arguments), acts=acts)
+
+    def _make_command_tools(self) -> list[Tool]:
 
         return [
-            make_tool(
+            self._make_tool(
                 "shell_command",
                 "Run a shell command in a copy of the workspace. It reaches no network and no other files. What it "
                 "writes to agents/, scripts/ and the like comes into your draft. What it leaves running is ended.",
                 make_schema(
-                    ("command",), command=command, workdir={"type": "string", "maxLength": 1_000},
+                    ("command",),
+                    command=_COMMAND,
+                    workdir={"type": "string", "maxLength": 1_000},
                     timeout_ms={"type": "integer", "minimum": 1, "maximum": MAX_SECONDS * 1_000, "default": 60_000},
                 ),
-                self._run_shell, True,
+                self._run_shell,
+                True,
             ),
-            make_tool(
+            self._make_tool(
                 "spawn_process",
                 "Start a command in the background, as shell_command would. Its output goes to stdout_path, below "
                 f"{SCRATCH}/, where read_file reads it.",
                 make_schema(
-                    ("command",), command=command, cwd={"type": "string", "maxLength": 1_000}, stdout_path=path
+                    ("command",), command=_COMMAND, cwd={"type": "string", "maxLength": 1_000}, stdout_path=_PATH
                 ),
-                self._spawn_process, True,
+                self._spawn_process,
+                True,
             ),
-            make_tool(
-                "kill_process", "Send a signal to a process that spawn_process started, and to all that it started.",
+            self._make_tool(
+                "kill_process",
+                "Send a signal to a process that spawn_process started, and to all that it started.",
                 make_schema(
                     ("pid",), pid={"type": "integer"}, signal={"type": "string", "enum": _SIGNALS, "default": "TERM"}
                 ),
-                self._kill_process, True,
+                self._kill_process,
+                True,
             ),
-            make_tool(
-                "wait_for_port", "Wait until something listens on a TCP port of this session's own loopback.",
+        ]
+
+    def _make_waiting_tools(self) -> list[Tool]:
+        return [
+            self._make_tool(
+                "wait_for_port",
+                "Wait until something listens on a TCP port of this session's own loopback.",
                 make_schema(
-                    ("port",), port={"type": "integer", "minimum": 1, "maximum": 65_535},
-                    host={"type": "string", "enum": _LOOPBACK, "default": "127.0.0.1"}, timeout_sec=seconds,
+                    ("port",),
+                    port={"type": "integer", "minimum": 1, "maximum": 65_535},
+                    host={"type": "string", "enum": _LOOPBACK, "default": "127.0.0.1"},
+                    timeout_sec=_SECONDS,
                 ),
-                self._wait_for_port, False,
+                self._wait_for_port,
+                False,
             ),
-            make_tool(
-                "wait_for_file", "Wait until a command has written a file.",
+            self._make_tool(
+                "wait_for_file",
+                "Wait until a command has written a file.",
                 make_schema(
-                    ("path",), path=path, timeout_sec=seconds,
+                    ("path",),
+                    path=_PATH,
+                    timeout_sec=_SECONDS,
                     min_size_bytes={"type": "integer", "minimum": 0, "default": 0},
                 ),
-                self._wait_for_file, False,
+                self._wait_for_file,
+                False,
             ),
-            make_tool(
-                "run_until_file", "Run a command until a file is there, then end it.",
-                make_schema(("command", "file_path"), command=command, file_path=path, timeout_sec=seconds),
-                self._run_until_file, True,
+            self._make_tool(
+                "run_until_file",
+                "Run a command until a file is there, then end it.",
+                make_schema(("command", "file_path"), command=_COMMAND, file_path=_PATH, timeout_sec=_SECONDS),
+                self._run_until_file,
+                True,
             ),
-        ]  # fmt: skip
+        ]
 
     def collect_changes(self) -> bool:
         """Take what running processes have written meanwhile into the draft; whether there was anything."""

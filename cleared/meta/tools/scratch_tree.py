@@ -15,12 +15,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from cleared.errors import UsageError
+from cleared.base.errors import UsageError
 from cleared.gate.candidate import file_kind
-from cleared.loop.private_clone import remove_tree
 from cleared.meta.tools.overlay import SCRATCH, is_scratch, max_bytes
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import ToolFailed
+from cleared.work.loop.private_clone import remove_tree
 
 _MAX_TREE: Final = 512 << 20
 _MAX_NAMES: Final = 2_000

@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from cleared.base.errors import PolicyError, UsageError
+from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
-from cleared.config.secrets import REDACTED
-from cleared.errors import PolicyError, UsageError
 from cleared.gate.candidate import Kind, approved_text, file_kind
+from cleared.git import Snapshot
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.meta.tools.overlay import SCRATCH, Overlay
 from cleared.meta.tools.tool import ToolFailed
 from cleared.runs.approved_scripts import Scripts
-from cleared.safe_names import relative_problem
-from cleared.vcs import Snapshot
+from cleared.workspace.settings.secrets import REDACTED
 
 _HIDDEN_FOLDERS: Final = (".git", ".cleared", SCRATCH)
 
@@ -71,9 +71,10 @@ class SessionFiles:
         """Whether the file is committed, but nobody approved any version of it."""
         assert self._scripts is not None
         return (
-            path not in self.overlay and self.read_approved(path) is None
+            path not in self.overlay
+            and self.read_approved(path) is None
             and self._scripts.snapshot.find_blob_id(path) is not None
-        )  # fmt: skip
+        )
 
     def is_link(self, path: str) -> bool:
         assert self._scripts is not None
@@ -87,10 +88,13 @@ class SessionFiles:
         entries = self._scripts.snapshot.list_entries(folder)
         forbidden = self._forbidden()
         shown = {
-            path for path, (mode, _) in entries.items()
-            if mode.startswith("100") and path not in self.overlay and _is_shown(path, forbidden)
+            path
+            for path, (mode, _) in entries.items()
+            if mode.startswith("100")
+            and path not in self.overlay
+            and _is_shown(path, forbidden)
             and (_kind_or_none(path) is None or self.read_approved(path) is not None)
-        }  # fmt: skip
+        }
         within = f"{folder}/" if folder else ""
         drafted = {p for p, data in self.overlay.files.items() if data is not None and p.startswith(within)}
         return sorted(shown | drafted)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from cleared.light_dataclass import dataclass
 
 Outcome = Literal["ok", "failed", "invalid"]
 """``failed``: the call was understood, and cannot be done. ``invalid``: it is no call of a tool there is."""
@@ -74,5 +72,8 @@ class Evidence:
 def make_schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:
     """The schema of a tool's arguments; no others are accepted."""
     return {
-        "type": "object", "properties": dict(properties), "required": list(required), "additionalProperties": False,
-    }  # fmt: skip
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
-from cleared.errors import ClearedError
 from cleared.meta.tools.argument_schema import read_arguments
 from cleared.meta.tools.books_tools import BooksTools
 from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
@@ -134,9 +134,13 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     file_tools, gate_tools = FileTools(files), GateTools(files, author)
     process_tools = ProcessTools(files, session_id)
     tools = [
-        *file_tools.make_tools(), *BooksTools(files).make_tools(), *gate_tools.make_tools(),
-        *OutsideTools(host).make_tools(), *process_tools.make_tools(), make_plan_tool(),
-    ]  # fmt: skip
+        *file_tools.make_tools(),
+        *BooksTools(files).make_tools(),
+        *gate_tools.make_tools(),
+        *OutsideTools(host).make_tools(),
+        *process_tools.make_tools(),
+        make_plan_tool(),
+    ]
     tool_set = ToolSet(host, files, file_tools, tools)
     tool_set.evidence_of = gate_tools.find_evidence
     tool_set.collect_changes = process_tools.collect_changes

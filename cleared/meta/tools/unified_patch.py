@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
-
-from cleared.light_dataclass import dataclass
 
 MAX_PATCH_BYTES: Final = 4 << 20
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*")
 _ABSENT: Final = "/dev/null"
 _IGNORED: Final = ("diff --git ", "index ", "new file mode 100644", "deleted file mode 100644", "--- ", "+++ ", "@@ ")
 _UNSUPPORTED: Final = {
-    "rename ": "renaming", "copy ": "copying", "similarity ": "renaming", "old mode": "a change of modes",
-    "new mode": "a change of modes", "GIT binary": "a binary patch", "Binary files": "a binary patch",
-    "new file mode": "a file that is not plain", "deleted file mode": "a file that is not plain",
-}  # fmt: skip
+    "rename ": "renaming",
+    "copy ": "copying",
+    "similarity ": "renaming",
+    "old mode": "a change of modes",
+    "new mode": "a change of modes",
+    "GIT binary": "a binary patch",
+    "Binary files": "a binary patch",
+    "new file mode": "a file that is not plain",
+    "deleted file mode": "a file that is not plain",
+}
 
 
 class PatchRefused(Exception):

@@ -16,8 +16,10 @@ def test_a_session_writes_its_draft_and_nothing_else(session: Session) -> None:
     """H2, H1: reads give what was written; the workspace stays as it is."""
     with unchanged(session.ws):
         text = session.ok("write_file", file_path="agents/coffee.py", content="1\n")
-        assert text == "Created agents/coffee.py: 1 lines. It is in your draft only; agent_check looks at it, " \
-                       "propose hands it in."  # fmt: skip
+        assert (
+            text == "Created agents/coffee.py: 1 lines. It is in your draft only; agent_check looks at it, "
+            "propose hands it in."
+        )
         assert session.ok("read_file", file_path="./agents//coffee.py") == "agents/coffee.py: 1 lines\n     1\t1"
         session.ok("write_file", file_path="scratch/notes/one.txt", content="not proposed")
     assert list(session.overlay.proposable_files) == ["agents/coffee.py"]
@@ -64,11 +66,32 @@ def test_what_nobody_approved_is_not_shown(session: Session) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["../x.py", "agents/../../x.py", "/etc/passwd", "~/x", ".git/config", ".GIT/config", ".cleared/seal.json",
-     "agents\\x.py", "agents/x\x00.py", "agents/x\u202e.py", "/proc/self/fd/3", "C:x", ".env", "", "books/2025/01/x",
-     "agents/approvals/agents/x/1.json", "agents/.x.py", "agents/con.py", "tests/cases/../../.git/x.json",
-     "queue/proposals/P1/proposal.json", "Agents/x.py", "scratch/../agents/x.py", "scratch/.git/config"],
-)  # fmt: skip
+    [
+        "../x.py",
+        "agents/../../x.py",
+        "/etc/passwd",
+        "~/x",
+        ".git/config",
+        ".GIT/config",
+        ".cleared/seal.json",
+        "agents\\x.py",
+        "agents/x\x00.py",
+        "agents/x\u202e.py",
+        "/proc/self/fd/3",
+        "C:x",
+        ".env",
+        "",
+        "books/2025/01/x",
+        "agents/approvals/agents/x/1.json",
+        "agents/.x.py",
+        "agents/con.py",
+        "tests/cases/../../.git/x.json",
+        "queue/proposals/P1/proposal.json",
+        "Agents/x.py",
+        "scratch/../agents/x.py",
+        "scratch/.git/config",
+    ],
+)
 def test_a_path_that_is_nothing_to_propose_is_not_written(session: Session, path: str) -> None:
     with unchanged(session.ws):
         result = session.tools.call("write_file", {"file_path": path, "content": "x"})

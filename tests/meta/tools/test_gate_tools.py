@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from harness import Workspace, unchanged
+from harness import Workspace, take_ok, unchanged
 from proposing import THRESHOLD, history, text
 from tool_session import Session
 
@@ -29,7 +29,7 @@ def test_a_draft_becomes_a_card_and_the_live_scripts_stay(session: Session) -> N
     evidence = session.tools.evidence()
     assert (evidence.state, evidence.proposal, evidence.paths) == ("proposed", "P1", ("agents/coffee.py",))
     assert not (ws.root / "agents/coffee.py").exists()
-    ws.ok("agent", "approve", "P1")
+    take_ok(ws, "agent", "approve", "P1")
     assert ws.read("agents/coffee.py") == GOOD
 
 
@@ -100,9 +100,15 @@ def test_nothing_written_is_nothing_to_propose(session: Session) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("sandbox", "{confine: off}"), ("llm", "{model: evil}"), ("gate", "{past_runs: 1}"), ("limits", "{max_amount: 1}"),
-     ("notifications", "{method: exec, command: [/bin/sh]}"), ("self_improvement", "{max_changes_per_night: 999}")],
-)  # fmt: skip
+    [
+        ("sandbox", "{confine: off}"),
+        ("llm", "{model: evil}"),
+        ("gate", "{past_runs: 1}"),
+        ("limits", "{max_amount: 1}"),
+        ("notifications", "{method: exec, command: [/bin/sh]}"),
+        ("self_improvement", "{max_changes_per_night: 999}"),
+    ],
+)
 def test_settings_that_hold_scripts_back_are_not_for_a_session(session: Session, key: str, value: str) -> None:
     """Not even to try them: a check would run scripts under them."""
     committed = session.ws.git("show", "HEAD:config.yaml")
@@ -110,8 +116,9 @@ def test_settings_that_hold_scripts_back_are_not_for_a_session(session: Session,
     session.ok("write_file", file_path="config.yaml", content="\n".join([*lines, f"{key}: {value}", ""]))
     for name in ("agent_check", "propose"):
         result = session.tools.call(name, {"message": "x"} if name == "propose" else {})
-        assert result.outcome == "failed" and ("does not change these settings" in result.text
-                                               or "is not valid" in result.text)  # fmt: skip
+        assert result.outcome == "failed" and (
+            "does not change these settings" in result.text or "is not valid" in result.text
+        )
 
 
 def test_a_threshold_is_proposed_like_a_script(session: Session) -> None:
@@ -126,7 +133,7 @@ def test_a_threshold_is_proposed_like_a_script(session: Session) -> None:
 
 
 def test_a_draft_that_is_damaged_is_not_used(session: Session) -> None:
-    from cleared.errors import WorkspaceError
+    from cleared.base.errors import WorkspaceError
 
     session.ok("write_file", file_path="agents/coffee.py", content=GOOD)
     next((session.overlay.folder / "contents").iterdir()).write_bytes(b"other")

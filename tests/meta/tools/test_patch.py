@@ -19,8 +19,9 @@ def diff(old: str, new: str, path: str = "agents/x.py") -> str:
     rows = difflib.unified_diff(
         [line + "\n" for line in old.split("\n")[:-1]] + ([old.split("\n")[-1]] if old.split("\n")[-1] else []),
         [line + "\n" for line in new.split("\n")[:-1]] + ([new.split("\n")[-1]] if new.split("\n")[-1] else []),
-        f"a/{path}", f"b/{path}",
-    )  # fmt: skip
+        f"a/{path}",
+        f"b/{path}",
+    )
     return "".join(row if row.endswith("\n") else row + "\n\\ No newline at end of file\n" for row in rows)
 
 
@@ -82,7 +83,7 @@ def test_several_files_change_together_or_not_at_all(session: Session) -> None:
         ("new file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n", "not plain"),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "twice"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_patch_is_said_with_its_place(patch: str, why: str) -> None:
     with pytest.raises(PatchRefused) as refusal:
         apply_patch(patch, {"x": "a\nb\n"}.get)

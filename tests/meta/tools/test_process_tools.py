@@ -57,10 +57,13 @@ def wait_until_gone(marker: str) -> None:
 
 def test_commands_are_off_until_the_owner_allows_them(session: Session) -> None:
     calls = [
-        ("shell_command", {"command": "id"}), ("spawn_process", {"command": "id"}), ("kill_process", {"pid": 1}),
-        ("wait_for_port", {"port": 80}), ("wait_for_file", {"path": "x"}),
+        ("shell_command", {"command": "id"}),
+        ("spawn_process", {"command": "id"}),
+        ("kill_process", {"pid": 1}),
+        ("wait_for_port", {"port": 80}),
+        ("wait_for_file", {"path": "x"}),
         ("run_until_file", {"command": "id", "file_path": "x"}),
-    ]  # fmt: skip
+    ]
     for name, arguments in calls:
         session.failed(name, "llm.shell", "cleared config set llm.shell true", **arguments)
     assert not (session.folder / "tree").exists()
@@ -69,9 +72,12 @@ def test_commands_are_off_until_the_owner_allows_them(session: Session) -> None:
 def test_a_command_works_in_a_copy_and_its_scripts_become_the_draft(shell: Session) -> None:
     with unchanged(shell.ws):
         shell.ok("write_file", file_path="agents/one.py", content="1\n")
-        text = shell.ok("shell_command", command="cat agents/one.py; echo 2 > agents/two.py; rm agents/one.py; "
-                        "echo x > books.txt; mkdir -p scratch/deep; echo y > scratch/deep/note; echo z >> README.md; "
-                        "ls -d .git; pwd")  # fmt: skip
+        text = shell.ok(
+            "shell_command",
+            command="cat agents/one.py; echo 2 > agents/two.py; rm agents/one.py; "
+            "echo x > books.txt; mkdir -p scratch/deep; echo y > scratch/deep/note; echo z >> README.md; "
+            "ls -d .git; pwd",
+        )
     assert text.startswith("It ended with exit code 0.\nTaken into your draft: agents/one.py, agents/two.py, ")
     assert "| 1" in text and "No such file" in text
     assert shell.overlay.files == {"agents/one.py": None, "agents/two.py": b"2\n", "scratch/deep/note": b"y\n"}

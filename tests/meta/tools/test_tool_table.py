@@ -35,8 +35,14 @@ def test_the_tools_are_those_of_the_contract(session: Session) -> None:
         assert tools[name].cacheable == (name in CACHEABLE), name
     acting = {name for name, tool in tools.items() if tool.acts}
     assert acting == {
-        "shell_command", "write_file", "apply_patch", "spawn_process", "kill_process", "run_until_file", "propose",
-    }  # fmt: skip
+        "shell_command",
+        "write_file",
+        "apply_patch",
+        "spawn_process",
+        "kill_process",
+        "run_until_file",
+        "propose",
+    }
 
 
 def test_a_failed_and_an_invalid_call_are_told_apart(session: Session) -> None:

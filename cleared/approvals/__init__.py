@@ -1,1 +1,0 @@
-"""Signed records of who approved which scripts, settings and tests, and whether they count on this machine."""

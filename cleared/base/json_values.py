@@ -1,0 +1,65 @@
+"""Values on JSON transports: a ``Decimal`` is ``{"$decimal": "4.00"}``, everything else is plain JSON."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from cleared.base import money
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
+def to_wire(value: Any) -> Any:
+    """Plain JSON data for a value a primitive gives or takes."""
+    if isinstance(value, Decimal):
+        return {"$decimal": format(value, "f")}
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {k: to_wire(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_wire(v) for v in value]
+    return value
+
+
+def from_wire(value: Any) -> Any:
+    """The value that JSON data means. Raises ``ValueError`` for a malformed ``$decimal``."""
+    if isinstance(value, dict):
+        if len(value) == 1 and "$decimal" in value:
+            text = value["$decimal"]
+            try:
+                number = Decimal(text) if isinstance(text, str) and len(text) <= 100 else None
+            except InvalidOperation:
+                number = None
+            if number is None or not number.is_finite():
+                raise ValueError(f"{str(text)[:40]!r} is not a decimal number")
+            return money.require_bounded(number)
+        return {k: from_wire(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [from_wire(v) for v in value]
+    return value
+
+
+def to_json(value: Any) -> Any:
+    """For people and ``--json``: like ``to_wire``, but a ``Decimal`` is its digits as a string."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if kind is Decimal:
+        return format(value, "f")
+    # Exact types first, and no call for what stays as it is: listings of a month are tens of thousands of values.
+    if kind is dict:
+        return {k: v if type(v) in _PLAIN else to_json(v) for k, v in value.items()}
+    if kind is list:
+        return [v if type(v) in _PLAIN else to_json(v) for v in value]
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {k: to_json(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(v) for v in value]
+    return value

@@ -1,0 +1,15 @@
+"""Long texts and lists, cut to what a line or a card can show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def shorten_text(text: str, most: int) -> str:
+    """The text, or its beginning and "…": at most ``most`` characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first ``most`` names, with " …" where there are more."""
+    return separator.join(names[:most]) + (" …" if len(names) > most else "")

@@ -1,0 +1,158 @@
+"""Cells to values: amounts and dates as banks write them, by declared rules only."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from cleared.base import money
+from cleared.books.bank_files.base import quote_text
+
+_SIGNS = {"-": -1, "\u2212": -1, "+": 1}
+# A space or an apostrophe is declared in its plain form; files also carry its typographic ones.
+_VARIANTS = {" ": " \u00a0\u202f", "'": "'\u2019"}
+_SIMPLE = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,9})?", re.ASCII)
+_US_DATE = re.compile(r"([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})", re.ASCII)
+
+AmountParser = Callable[[str, int], Decimal]
+DateParser = Callable[[str], date]
+
+
+@dataclass(frozen=True, slots=True)
+class AmountStyle:
+    """How a format writes amounts.
+
+    A negative is written with a leading or trailing minus (``-`` or U+2212) or in parentheses; one of them,
+    never two. Grouping is accepted only with the declared character and only in threes.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    symbols: tuple[str, ...] = ()
+
+    def make_parser(self) -> AmountParser:
+        """``(text, places) -> Decimal``, signed as written; raises ``ValueError`` with the reason."""
+        point = re.escape(self.decimal)
+        whole = "[0-9]+"
+        if self.thousands:
+            group = f"[{re.escape(_VARIANTS.get(self.thousands, self.thousands))}]"
+            whole = f"(?:[0-9]{{1,3}}(?:(?P<g>{group})[0-9]{{3}}(?:(?P=g)[0-9]{{3}})*)?|[0-9]+)"
+        number = re.compile(f"(?P<whole>{whole})?(?:{point}(?P<fraction>[0-9]+))?", re.ASCII)
+        symbols = tuple(sorted((s.strip() for s in self.symbols if s.strip()), key=len, reverse=True))
+        simple = _SIMPLE if self.decimal == "." else re.compile(r"-?[0-9]{1,30}", re.ASCII)
+
+        def parse(text: str, places: int) -> Decimal:
+            if simple.fullmatch(text):
+                return _clear_zero_sign(money.decode(text, places))
+            sign, body = _strip_sign_and_symbol(text, symbols)
+            match = number.fullmatch(body) if body else None
+            if match is None:
+                raise ValueError(self._explain_failure(text, body))
+            digits = re.sub(r"[^0-9]", "", match["whole"] or "0")
+            exact = money.decode(f"{digits}.{match['fraction'] or '0'}", places)
+            return _clear_zero_sign(exact.copy_negate() if sign < 0 else exact)
+
+        return parse
+
+    def _explain_failure(self, text: str, body: str) -> str:
+        if not body:
+            return "there is no amount" if not text.strip() else f"{quote_text(text)} is not an amount"
+        unknown = sorted({c for c in body if c not in f"0123456789{self.decimal}{self.thousands}"})
+        if self.thousands and not unknown and re.search("[0-9]", body):
+            marks = f"by {self.thousands!r} with {self.decimal!r} as decimal mark"
+            return f"{quote_text(text)} is not grouped in threes {marks}"
+        if len(unknown) == 1 and unknown[0] in ".,' \u00a0\u202f\u2019" and re.search("[0-9]", body):
+            return (
+                f"{quote_text(text)} has {unknown[0]!r}, which is not declared for this format (decimal mark: "
+                f"{self.decimal!r}, thousands: {self.thousands!r})"
+            )
+        return f"{quote_text(text)} is not an amount such as {'1234.56'.replace('.', self.decimal)}"
+
+
+def _clear_zero_sign(amount: Decimal) -> Decimal:
+    return amount if amount else amount.copy_abs()
+
+
+def _strip_sign_and_symbol(text: str, symbols: tuple[str, ...]) -> tuple[int, str]:
+    """Take one sign and one currency symbol off either end, in any order."""
+    body = text.strip()
+    sign = 0
+    if body.startswith("(") and body.endswith(")"):
+        sign, body = -1, body[1:-1].strip()
+    symbol = False
+    while body:
+        if not sign and body[0] in _SIGNS:
+            sign, body = _SIGNS[body[0]], body[1:].strip()
+        elif not sign and body[-1] in _SIGNS:
+            sign, body = _SIGNS[body[-1]], body[:-1].strip()
+        elif not symbol and (affix := next((s for s in symbols if body.startswith(s)), None)):
+            symbol, body = True, body[len(affix) :].strip()
+        elif not symbol and (affix := next((s for s in symbols if body.endswith(s)), None)):
+            symbol, body = True, body[: -len(affix)].strip()
+        elif not sign and body.startswith("(") and body.endswith(")"):
+            sign, body = -1, body[1:-1].strip()
+        else:
+            break
+    return sign or 1, body
+
+
+def make_us_date_parser() -> DateParser:
+    """A reader of ``MM/DD/YYYY`` that remembers what it has read; raises ``ValueError`` with the reason."""
+
+    def parse(text: str) -> date:
+        match = _US_DATE.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"{quote_text(text)} is not a date written MM/DD/YYYY")
+        month, day, year = map(int, match.groups())
+        try:
+            return date(year, month, day)
+        except ValueError:
+            raise ValueError(f"{quote_text(text)} is not a day of the calendar (MM/DD/YYYY)") from None
+
+    return _cache_dates(parse)
+
+
+def make_strptime_parser(date_format: str) -> DateParser:
+    """A reader of one ``strptime`` format; ``%Y`` takes four digits only, ``%y`` two (69–99 are 19xx).
+
+    Raises ``ValueError`` at once for a format that does not fix year, month and day.
+    """
+    try:
+        for probe in (datetime(2025, 2, 3, 1, 2, 3, tzinfo=UTC), datetime(2031, 12, 31, tzinfo=UTC)):
+            if date(*time.strptime(probe.strftime(date_format), date_format)[:3]) != probe.date():
+                raise ValueError
+    except (ValueError, re.error):
+        raise ValueError(f"date_format {date_format!r} does not fix year, month and day") from None
+
+    # Without a separator 2025111 could be two days, so there every digit has to be written.
+    packed = re.search(r"%[a-zA-Z]%[a-zA-Z]", date_format) is not None
+
+    def parse(text: str) -> date:
+        stripped = text.strip()
+        try:
+            if any(c.isdigit() and not c.isascii() for c in stripped):
+                raise ValueError
+            read = time.strptime(stripped, date_format)
+            if packed and time.strftime(date_format, read) != stripped:
+                raise ValueError
+            return date(*read[:3])
+        except (ValueError, OverflowError):
+            raise ValueError(f"{quote_text(text)} is not a date written {date_format}") from None
+
+    return _cache_dates(parse)
+
+
+def _cache_dates(parse: DateParser) -> DateParser:
+    known: dict[str, date] = {}
+
+    def remembered(text: str) -> date:
+        day = known.get(text)
+        if day is None:
+            day = known[text] = parse(text)
+        return day
+
+    return remembered

@@ -1,0 +1,262 @@
+"""What the columns of an unknown CSV may mean: a description to show to a person, and what could not be told.
+
+A guess is never used without somebody having seen its rows: what two readings fit is a question, not a choice.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+from cleared.books.bank_files.base import BOMS, ImportFileError
+from cleared.books.bank_files.cell_kinds import (
+    DATE_FORMATS,
+    DATE_PARSERS,
+    NUMBER_STYLES,
+    SYMBOLS,
+    are_numbers,
+    is_number,
+    is_transaction,
+    take_first_words,
+)
+from cleared.books.bank_files.cell_values import AmountStyle, make_strptime_parser
+from cleared.books.bank_files.column_guess import add_texts, guess_columns, guess_states
+from cleared.books.bank_files.column_words import WORDS
+from cleared.books.bank_files.csv_records import fold_names, read_header, read_records, split_lines
+from cleared.books.bank_files.text_decoding import decode_text
+from cleared.workspace.settings.bank_section import CsvProfile
+
+MAX_ROWS: Final = 2_000
+"""How many rows are looked at."""
+_PREAMBLE: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class CsvGuess:
+    """A description, and what a person has to say beside: option of ``cleared bank add`` → the question."""
+
+    values: dict[str, Any]
+    """As ``import.profiles.NAME`` has them."""
+    questions: dict[str, str] = field(default_factory=dict)
+
+    def make_profile(self, name: str) -> CsvProfile:
+        return CsvProfile(name=name, **self.values)
+
+
+def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = False) -> CsvGuess:
+    """Describe a CSV. ``known``: what a person has said already, keys as in a profile. ``is_card``: it is of a credit
+    card, where most lines are purchases.
+
+    Raises ``ImportFileError`` where it is no table of transactions at all.
+    """
+    encoding = str(known.get("encoding") or _guess_encoding(data))
+    text = decode_text(data, encoding)
+    delimiter = str(known.get("delimiter") or _guess_delimiter(text))
+    skip, names, is_named = _find_names(text, delimiter, known.get("skip_lines"))
+    records = _read_rows(text, delimiter, skip, len(names), is_named)
+    if not records:
+        raise ImportFileError(
+            "no lines of it look like transactions: none has a date and an amount",
+            remedy="Download the account's transactions as CSV or OFX",
+        )
+    guess = CsvGuess({"columns": {}, "delimiter": delimiter, "encoding": encoding})
+    values = guess.values
+    if is_named and skip:
+        values["skip_lines"] = skip
+    if not is_named:
+        values["headers"] = tuple(names)
+    cells = {name: [record[at].strip() for record in records] for at, name in enumerate(names)}
+    _guess_numbers(cells, values, guess.questions, known)
+    said = {key: value for key, value in known.get("columns", {}).items() if value}
+    values["columns"] = guess_columns(names, cells, said)
+    if "description" not in said:
+        add_texts(names, cells, values)
+    guess_states(cells, values, guess.questions, known)
+    _guess_dates(cells, values, guess.questions, known)
+    _guess_signs(cells, values, guess.questions, known, is_card=is_card)
+    for key in ("currency", "sign", "decimal", "thousands", "date_format"):
+        if known.get(key):
+            values[key] = known[key]
+    columns = values["columns"]
+    for needed in ("date", "description"):
+        if needed not in columns:
+            guess.questions["--column"] = f"Which column is the {needed}? --column {needed}=NAME"
+    if "amount" not in columns and not {"debit", "credit"} <= set(columns):
+        guess.questions["--column"] = "Which column is the amount? --column amount=NAME, or debit= and credit="
+    return guess
+
+
+def _guess_encoding(data: bytes) -> str:
+    for mark, encoding in BOMS:
+        if data.startswith(mark):
+            return encoding
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _guess_delimiter(text: str) -> str:
+    """The sign that cuts most of the first lines into equally many fields, the more the better."""
+
+    def weight(delimiter: str) -> tuple[int, int]:
+        counts = [line.count(delimiter) for line, _ in zip(split_lines(text), range(60), strict=False)]
+        common = max(set(counts), key=lambda n: (counts.count(n) if n else 0, n), default=0)
+        return (counts.count(common) if common else 0, common)
+
+    return max((";", "\t", "|", ","), key=weight)
+
+
+def _find_names(text: str, delimiter: str, said: int | None) -> tuple[int, list[str], bool]:
+    """``(lines above, names, whether the file has them)``: of the lines above the first transaction that have as many
+    fields as it, the one with the most words that banks use, else with the most words."""
+    found: list[tuple[tuple[int, int], int, list[str]]] = []
+    for skip in range(said or 0, (said or 0) + (1 if said is not None else _PREAMBLE)):
+        header = read_header(text, delimiter, skip)
+        if header is None:
+            break
+        at, names = header
+        if len(names) < 2 or (said is None and at != skip + 1):
+            continue
+        if is_transaction(names):
+            if not found:
+                return skip, [f"Column {n}" for n in range(1, len(names) + 1)], False
+            break
+        filled = [name for name in names if name]
+        if len(filled) >= 2 and _has_rows_below(text, delimiter, at, len(names)):
+            found.append(((_count_known_words(filled), len(filled)), at, names))
+    if not found:
+        raise ImportFileError(
+            "no line of it looks like column headers with transactions below",
+            remedy="Say how many lines stand above them: --skip-lines N",
+        )
+    _, at, names = max(found, key=lambda each: each[0])  # of several equal ones the first
+    return at - 1, [name or f"Column {n}" for n, name in enumerate(names, 1)], True
+
+
+def _count_known_words(names: Iterable[str]) -> int:
+    """How many of the names begin as banks head a column."""
+    words = tuple({word for each in WORDS.values() for word in each})
+    return sum(1 for name in fold_names(names) if name.startswith(words))
+
+
+def _has_rows_below(text: str, delimiter: str, at: int, width: int) -> bool:
+    try:
+        for number, (_, fields) in enumerate(read_records(text, delimiter, at)):
+            if abs(len(fields) - width) <= 1 and is_transaction(fields):
+                return True
+            if number > 3:
+                break
+    except ImportFileError:
+        pass
+    return False
+
+
+def _read_rows(text: str, delimiter: str, skip: int, width: int, is_named: bool) -> list[list[str]]:
+    rows = []
+    records = read_records(text, delimiter, skip)
+    for number, (_, fields) in enumerate(records):
+        if number >= MAX_ROWS:
+            break
+        if len(fields) in (width, width + 1) and not (is_named and number == 0) and is_transaction(fields):
+            rows.append(fields[:width])
+    return rows
+
+
+def _guess_numbers(
+    cells: Mapping[str, list[str]], values: dict[str, Any], questions: dict[str, str], known: Mapping[str, Any]
+) -> None:
+    """The decimal mark and grouping with which every column of numbers can be read."""
+    numbers = [cell for column in cells.values() for cell in column if is_number(cell)]
+    symbols = tuple(symbol for symbol in SYMBOLS if any(symbol in cell for cell in numbers))
+    if symbols:
+        values["currency_symbols"] = symbols
+    numeric = [c for column in cells.values() if are_numbers(column) for c in column if c]
+    styles = [pair for pair in NUMBER_STYLES if known.get("decimal") in (None, "", pair[0])]
+    fitting = {}
+    for decimal, thousands in styles:
+        parse = AmountStyle(decimal, thousands, symbols).make_parser()
+        try:
+            fitting[decimal, thousands] = [parse(cell, 4) for cell in numeric]
+        except ValueError:
+            continue
+    if not fitting:
+        return
+    (decimal, thousands), read = next(iter(fitting.items()))
+    values["decimal"] = decimal
+    if any(thousands in cell for cell in numeric):
+        values["thousands"] = thousands
+    if any(other != read for other in fitting.values()):
+        questions["--decimal"] = "Is the decimal mark a point or a comma? --decimal . or --decimal ,"
+
+
+def _guess_dates(
+    cells: Mapping[str, list[str]], values: dict[str, Any], questions: dict[str, str], known: Mapping[str, Any]
+) -> None:
+    column = cells.get(values["columns"].get("date", ""), [])
+    forms = [known["date_format"]] if known.get("date_format") else list(DATE_FORMATS)
+    fitting: dict[str, list[date]] = {}
+    for form in forms:
+        parse = DATE_PARSERS.get(form) or make_strptime_parser(form)
+        try:
+            fitting[form] = [parse(take_first_words(cell, form)) for cell in column]
+        except ValueError:
+            continue
+    if not fitting:
+        questions["--date-format"] = "How are dates written? --date-format, such as %d.%m.%Y"
+        return
+    form, read = next(iter(fitting.items()))
+    values["date_format"] = form
+    if any(len(cell.split()) > len(form.split()) or "T" in cell for cell in column):
+        values["date_rest"] = True
+    others = [other for other, days in fitting.items() if days != read]
+    if others:
+        shown = " or ".join(f"--date-format {each}" for each in (form, *others))
+        questions["--date-format"] = f"Which of day and month comes first? {shown}"
+
+
+def _guess_signs(
+    cells: Mapping[str, list[str]],
+    values: dict[str, Any],
+    questions: dict[str, str],
+    known: Mapping[str, Any],
+    *,
+    is_card: bool,
+) -> None:
+    columns = values["columns"]
+    if "amount" not in columns or known.get("sign"):
+        return
+    decimal = str(known.get("decimal") or values.get("decimal", "."))
+    parse = AmountStyle(decimal, values.get("thousands", ""), values.get("currency_symbols", ())).make_parser()
+    try:
+        amounts = [parse(cell, 4) for cell in cells[columns["amount"]]]
+        balances = [parse(cell, 4) for cell in cells.get(columns.get("balance", ""), [])]
+    except ValueError:
+        return
+    if any(amount < 0 for amount in amounts):
+        columns.pop("direction", None)
+        follows = [sign for sign in (1, -1) if _follow(balances, amounts, sign)]
+        if follows == [-1]:
+            values["sign"] = "inverted"
+        is_charged = is_card or "charge" in columns["amount"].casefold()
+        if not follows and is_charged and 2 * sum(amount > 0 for amount in amounts) > len(amounts):
+            questions["--sign"] = (
+                "Most amounts are positive. Are they purchases (--sign inverted) or money in (--sign as_is)?"
+            )
+    elif "direction" not in columns:
+        questions["--sign"] = "No amount is negative. Are they money in (--sign as_is) or money out (--sign inverted)?"
+
+
+def _follow(balances: Sequence[Decimal], amounts: Sequence[Decimal], sign: int) -> bool:
+    """Whether the running balance follows from the amounts, in either order of the rows."""
+    if len(balances) < 2:
+        return False
+    pairs = list(zip(balances, amounts, strict=True))
+    forward = all(a[0] + sign * b[1] == b[0] for a, b in itertools.pairwise(pairs))
+    backward = all(b[0] + sign * a[1] == a[0] for a, b in itertools.pairwise(pairs))
+    return forward or backward

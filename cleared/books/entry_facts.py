@@ -1,0 +1,31 @@
+"""Cards about entries, with what the books say of the entry.
+
+A card lies in a tracked file, which whoever can push can write, and what is decided is the entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cleared.books.ledger.entry import Entry
+from cleared.cards.card import Card
+from cleared.cards.kinds import ENTRY
+
+
+def show_entry_facts(card: Card, find_entry: Callable[[str], Entry | None]) -> Card:
+    """The card with date, amount, text and accounts of its entry; another card as it is. What the script remarked
+    stands behind."""
+    entry = find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+    if entry is None:
+        return card
+    remark = str(card.details.get("description", ""))
+    facts = f"{entry.date} {entry.amount} {entry.description[:120]}"
+    title = facts if remark in ("", entry.description) else f"{facts} ({remark[:120]})"
+    known = {
+        "amount": str(entry.amount),
+        "evidence": entry.evidence,
+        "accounts": [leg.account_id for leg in entry.legs],
+    }
+    details = {**card.details, **{name: value for name, value in known.items() if name in card.details}}
+    return replace(card, title=title, details=details)

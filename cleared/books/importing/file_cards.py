@@ -1,0 +1,195 @@
+"""The cards about bank files: repeated rows, similar rows, revised rows, gaps in the balance.
+
+None of these stops an import.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+
+from cleared.base import money
+from cleared.base.deadline import check_deadline
+from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
+from cleared.books.ledger.bank_lines import BankLine, ImportRecord
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, LINE, NEAR_MATCH, REVISION
+
+StageCard = Callable[..., Any]
+"""Stages a card: kind, key, title, ``**details``."""
+AS_OTHER_FORMAT: Final = "the same line of a file in another format"
+"""Why a row was left out that has another identity than the line before."""
+AFTER_UNDO: Final = "posted anew: the import that had brought the line was undone"
+"""Of a row that was not left out, though the line is recorded already."""
+
+
+def stage_overlap(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
+    """Rows that came before and were left out: a card for the file."""
+    if not file.duplicates:
+        return
+    same = next((r for r in before if r.file_sha256 == file.sha256), None)
+    doubtful = [d for d in file.duplicates if d[2] not in ("", AS_OTHER_FORMAT)]
+    if same:
+        title = f"{file.name} is the same file as {same.name}, imported {same.imported_at[:10]}"
+    else:
+        title = f"{file.name}: {len(file.duplicates)} of {len(file.rows)} rows came before and were left out"
+        if doubtful:
+            title += f"; {len(doubtful)} of them carry another balance and may be missing"
+    rows: list[dict[str, Any]] = []
+    for row, line_id, note in file.duplicates[:50]:
+        shown: dict[str, Any] = {"row": row}
+        earlier = bank.find_line(line_id)
+        if earlier is not None:
+            line = earlier[1]
+            shown |= {
+                "date": str(line.posted_date),
+                "amount": money.format_amount(line.amount),
+                "text": line.description,
+            }
+        rows.append({**shown, "line": line_id, "note": note})
+    card(
+        DUPLICATE_FILE.name,
+        (file.sha256, file.name),
+        title,
+        file=file.processed_as,
+        account=file.account.id,
+        rows=rows,
+        omitted=len(file.duplicates),
+    )
+
+
+def describe_line(line: BankLine) -> str:
+    """A bank line in a sentence."""
+    return f"{line.posted_date} {money.format_amount(line.amount)} {line.description[:80]!r}"
+
+
+def stage_held_line(line: BankLine, why: str, card: StageCard) -> None:
+    """A row that is neither posted nor left out: posted or set aside by whoever answers the card."""
+    is_foreign = line.state == "foreign"
+    amount = f"{line.amount} {line.currency}" if is_foreign else line.amount
+    title = f"{line.posted_date} {amount} {line.description[:80]}: {why}"[:300]
+    card(
+        LINE.name,
+        (line.line_id,),
+        title,
+        line=line.line_id,
+        date=str(line.posted_date),
+        amount=str(line.amount),
+        text=line.description,
+        **({"currency": line.currency} if is_foreign else {}),
+    )
+
+
+def stage_revisions(file: ImportFile, bank: BankBook, card: StageCard) -> None:
+    """The same bank id with another amount, whether it came in an earlier run or in another file of this one."""
+    account = file.account.id
+    if not any(line.bank_id for line in file.new):
+        return
+    posted: dict[str, list[BankLine]] = {}
+    taken = (line for owner, line in bank.new_lines.values() if owner == account)
+    for line in itertools.chain(bank.iter_account_lines(account), taken):
+        if line.bank_id and line.state == "posted":
+            posted.setdefault(line.bank_id, []).append(line)
+    for line in check_deadline(file.new):
+        for other in posted.get(line.bank_id, ()) if line.bank_id else ():
+            if other.amount != line.amount:
+                card(
+                    REVISION.name,
+                    (line.line_id, other.line_id),
+                    f"{account}: the bank reported {line.bank_id} as {other.amount}, now as {line.amount}",
+                    file=file.name,
+                    row=line.row,
+                    before=money.format_amount(other.amount),
+                    after=money.format_amount(line.amount),
+                )
+
+
+def _file_key(file: ImportFile, about: str) -> tuple[str, ...]:
+    part = () if file.name == file.file_name else (file.account.id,)
+    return (file.sha256, about, *part)
+
+
+def stage_near_matches(file: ImportFile, before: list[ImportRecord], bank: BankBook, card: StageCard) -> None:
+    """Same amount within five days, other text, where the two files should both have said it."""
+    if not before or not file.new:
+        return
+    repeated = {line_id for _, line_id, _ in file.duplicates}
+    days = [row.posted_date.isoformat() for row in file.rows]
+    low, high = min(days), max(days)
+    pairs = []
+    for line in check_deadline(file.new):
+        for other in bank.find_similar_lines(file.account.id, line):
+            day = line.posted_date.isoformat()
+            covered = low <= other.posted_date.isoformat() <= high or any(
+                r.first_date <= day <= r.last_date for r in before if r.file_sha256 == other.file_sha256
+            )
+            if covered and other.line_id not in repeated and other.file_sha256 != file.sha256:
+                pairs.append((line, other))
+                break
+    if pairs:
+        card(
+            NEAR_MATCH.name,
+            _file_key(file, "near"),
+            f"{file.name}: {len(pairs)} new rows look like earlier ones under another text; both were kept",
+            account=file.account.id,
+            rows=[
+                {
+                    "row": a.row,
+                    "date": str(a.posted_date),
+                    "amount": money.format_amount(a.amount),
+                    "text": a.description,
+                    "earlier": b.description,
+                    "earlier_date": str(b.posted_date),
+                    "line": b.line_id,
+                }
+                for a, b in pairs[:50]
+            ],
+        )
+
+
+def stage_gaps(
+    file: ImportFile, record: ImportRecord, before: list[ImportRecord], bank: BankBook, card: StageCard
+) -> None:
+    """A running balance that jumps, within the file or between it and its neighbours in time. What files without
+    balances have brought of the days between counts."""
+
+    def sum_between(first: str, last: str) -> Decimal:
+        lines = bank.iter_lines_between(file.account.id, date.fromisoformat(first), date.fromisoformat(last))
+        return money.total([line.amount for line in lines if first < line.posted_date.isoformat() < last])
+
+    gaps = [*find_balance_gaps(file.rows), *find_statement_gaps(file.statements)]
+    earlier = [r for r in before if r.closing_balance and r.last_date < record.first_date]
+    later = [r for r in before if r.opening_balance and r.first_date > record.last_date]
+    # Where another file reaches over this one's end, the two join there; what lies beyond it is its affair.
+    if any(r.first_date <= record.first_date <= r.last_date for r in before):
+        earlier = []
+    if any(r.first_date <= record.last_date <= r.last_date for r in before):
+        later = []
+    balances = [(r.last_date, Decimal(r.closing_balance)) for r in earlier]
+    opening = file.account.opening
+    if opening is not None and not before and opening.date.isoformat() < record.first_date:
+        balances.append((opening.date.isoformat(), opening.balance))
+    if balances and record.opening_balance:
+        day, balance = max(balances, key=lambda pair: pair[0])
+        missing = Decimal(record.opening_balance) - balance - sum_between(day, record.first_date)
+        if missing:
+            gaps.append((day, record.first_date, missing))
+    if later and record.closing_balance:
+        next_ = min(later, key=lambda r: r.first_date)
+        missing = Decimal(next_.opening_balance) - Decimal(record.closing_balance)
+        missing -= sum_between(record.last_date, next_.first_date)
+        if missing:
+            gaps.append((record.last_date, next_.first_date, missing))
+    if gaps:
+        start, end, amount = gaps[0]
+        more = f" and {len(gaps) - 1} more" if len(gaps) > 1 else ""
+        card(
+            BALANCE_GAP.name,
+            _file_key(file, "gap"),
+            f"{file.name}: the running balance jumps by {amount} between {start} and {end}{more}",
+            account=file.account.id,
+            gaps=[{"after": a, "before": b, "missing": money.format_amount(m)} for a, b, m in gaps[:50]],
+        )

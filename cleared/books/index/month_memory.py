@@ -1,0 +1,57 @@
+"""The months that indexes of this process have read, kept for the next one."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from cleared.books.index.month_facts import MonthEntries, MonthSums
+
+_MAX_ENTRIES: Final = 400_000
+"""Entries that stay in memory, of all indexes of this process."""
+_MAX_MONTHS: Final = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class MonthFacts:
+    """What is known of a month."""
+
+    sums: MonthSums | None = None
+    entries: MonthEntries | None = None
+
+    def joined(self, other: MonthFacts) -> MonthFacts:
+        return MonthFacts(self.sums or other.sums, other.entries if self.entries is None else self.entries)
+
+
+class MonthMemory:
+    """The months that were used last, of all indexes of this process that stay open. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._months: OrderedDict[object, MonthFacts] = OrderedDict()
+        self._entries = 0
+
+    def find(self, key: object) -> MonthFacts:
+        with self._lock:
+            if key not in self._months:
+                return MonthFacts()
+            self._months.move_to_end(key)
+            return self._months[key]
+
+    def keep(self, key: object, facts: MonthFacts) -> MonthFacts:
+        with self._lock:
+            before = self._months.pop(key, MonthFacts())
+            self._months[key] = joined = facts.joined(before)
+            self._entries += _count(joined) - _count(before)
+            while len(self._months) > _MAX_MONTHS or (self._entries > _MAX_ENTRIES and len(self._months) > 1):
+                self._entries -= _count(self._months.popitem(last=False)[1])
+            return joined
+
+
+def _count(facts: MonthFacts) -> int:
+    return 0 if facts.entries is None else len(facts.entries)
+
+
+shared_memory = MonthMemory()

@@ -1,0 +1,64 @@
+"""What kept answers depend on besides git's objects: the branch's commit, the commit that is remembered of it,
+``config.yaml`` and what is approved of it, and the place of the workspace, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cleared.workspace.git_directory import Checkout, read_checkout
+from cleared.workspace.sealed_files import SealedFiles
+from cleared.workspace.user_folder import trust_folder
+from cleared.workspace.workspace_root import APPROVED_CONFIG, CONFIG_NAME
+
+STATE_DIR: Final = ".cleared"
+_MAX_CONFIG_BYTES: Final = 1_000_000
+
+
+class Surroundings(NamedTuple):
+    """What the answers depend on, besides git's objects."""
+
+    root: str
+    checkout: Checkout
+    config: str
+    """SHA-256 of ``config.yaml`` and of the record that approves it."""
+    trust: int
+    """When what this user trusts was last written, in nanoseconds."""
+
+
+def read_surroundings(root: Path) -> Surroundings | None:
+    """What holds for the workspace at ``root`` now; None where that is not plain to see."""
+    checkout = read_checkout(root)
+    if checkout is None:
+        return None
+    try:
+        path = root / CONFIG_NAME
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > _MAX_CONFIG_BYTES:
+            return None
+        digest = hashlib.sha256(path.read_bytes())
+        record = root / APPROVED_CONFIG
+        digest.update(record.read_bytes() if record.is_file() and not record.is_symlink() else b"")
+        trust = trust_folder().stat().st_mtime_ns
+    except OSError:
+        return None
+    return Surroundings(os.path.realpath(root), checkout, digest.hexdigest(), trust)
+
+
+def write_answer(files: SealedFiles, name: str, surroundings: Surroundings, answer: Sequence[object]) -> None:
+    """Keep plain data under this name, for as long as these surroundings hold."""
+    content = json.dumps([surroundings, answer]).encode()
+    if files.read(name) != content:
+        files.write(name, content)
+
+
+def read_answer(files: SealedFiles, name: str, surroundings: Surroundings | None) -> list[Any] | None:
+    """What was kept under this name, where it was kept in these surroundings."""
+    content = files.read(name) if surroundings is not None else None
+    if content is None:
+        return None
+    (root, checkout, config, trust), answer = json.loads(content)
+    return answer if Surroundings(root, Checkout(*checkout), config, trust) == surroundings else None

@@ -1,0 +1,145 @@
+"""Balances of the bank that the books agreed with (``books/bank/reconciliations.csv``): when a person reconciled, or
+when the closing balance of a file was met.
+
+Append-only: the last row of an account and day counts. What was agreed has to hold from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from cleared.base import money
+from cleared.base.csv_text import CsvDamage, format_record, read_records
+from cleared.base.errors import Place, WorkspaceError
+from cleared.books.ledger.bank_timing import BankTiming
+from cleared.books.ledger.day_balances import DayBalances
+from cleared.books.ledger.entry import ZERO
+from cleared.domains.violations import Violation
+
+HEADER: Final = ("account_id", "date", "balance", "state", "by", "at", "reason")
+AGREED, MET, WITHDRAWN, LAPSED = "agreed", "met", "withdrawn", "lapsed"
+
+
+@dataclass(frozen=True, slots=True)
+class AgreedBalance:
+    """What an account of the ledger held at the end of a day, by the bank and by the books.
+
+    ``state``: ``agreed`` by a person; ``met``: a file's closing balance, ``by`` names the file; ``withdrawn`` by a
+    person, with a ``reason``; ``lapsed``: an import of that time was undone, so it may be met again.
+    """
+
+    account: int
+    day: date
+    amount: Decimal
+    by: str
+    at: str
+    state: str = AGREED
+    reason: str = ""
+
+    @property
+    def stands(self) -> bool:
+        return self.state in (AGREED, MET)
+
+    def to_csv(self) -> str:
+        return format_record(
+            (
+                str(self.account),
+                self.day.isoformat(),
+                money.format_amount(self.amount),
+                self.state,
+                self.by,
+                self.at,
+                self.reason,
+            )
+        )
+
+
+def parse_agreed_balances(data: bytes | None, file: str) -> list[AgreedBalance]:
+    """The last of each account and day, in that order; those that do not stand too. Raises ``WorkspaceError`` with the
+    damaged line."""
+    latest: dict[tuple[int, date], AgreedBalance] = {}
+    try:
+        for line, r in read_records(data, HEADER) if data is not None else ():
+            try:
+                made = AgreedBalance(int(r[0]), date.fromisoformat(r[1]), Decimal(r[2]), r[4], r[5], r[3], r[6])
+            except (ValueError, InvalidOperation):
+                made = None
+            if made is None or made.state not in (AGREED, MET, WITHDRAWN, LAPSED) or not made.amount.is_finite():
+                raise _damage_error(file, line, "a reconciliation is not readable")
+            latest[(made.account, made.day)] = made
+    except CsvDamage as e:
+        raise _damage_error(file, e.line, str(e)) from None
+    return sorted(latest.values(), key=lambda each: (each.account, each.day))
+
+
+def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
+    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+
+
+class AgreementCheck:
+    """Says where the books do not agree any more with what they once agreed with.
+
+    ``balances``: all that the books have; ``timing``: what of the banks' lines they have on another day, or not yet.
+    """
+
+    def __init__(self, agreed: Iterable[AgreedBalance], balances: DayBalances, timing: BankTiming) -> None:
+        self.agreed = list(agreed)
+        self.balances, self.timing = balances, timing
+
+    def expected_balance(self, agreed: AgreedBalance) -> Decimal:
+        """What the books hold on the day if they still agree.
+
+        The bank's balance, without what is in transit. Of a balance that a file brought, also without lines that wait
+        in the queue, and lines that are ignored; or with the one or the other, where the books meet it so: a row that
+        the bank wrote twice is no part of its balance.
+        """
+        expected = agreed.amount - self.timing.in_transit(agreed.account, agreed.day)
+        if agreed.state == AGREED:
+            return expected
+        waiting = self.timing.waiting(agreed.account, agreed.day)
+        ignored = self.timing.ignored(agreed.account, agreed.day)
+        booked = self.balances.balance_on(agreed.account, agreed.day)
+        without = (waiting + ignored, waiting, ignored, ZERO)
+        return next((expected - part for part in without if expected - part == booked), expected - waiting - ignored)
+
+    def is_met(self, agreed: AgreedBalance) -> bool:
+        """Whether the books meet what a file says, so that it has to hold from now on: with all lines that wait, each
+        of which the file has, too."""
+        expected = self.expected_balance(replace(agreed, state=AGREED)) - self.timing.waiting(
+            agreed.account, agreed.day
+        )
+        booked = self.balances.balance_on(agreed.account, agreed.day)
+        return booked in (expected, expected - self.timing.ignored(agreed.account, agreed.day))
+
+    def list_violations(self, file: str) -> list[Violation]:
+        """A violation for each balance that does not hold any more; of one cause that lasts, the first day."""
+        violations = []
+        before: dict[int, Decimal] = {}
+        for each in self.agreed:
+            difference = self.balances.balance_on(each.account, each.day) - self.expected_balance(each)
+            if difference != before.get(each.account, ZERO):
+                before[each.account] = difference
+                if difference:
+                    violations.append(self._describe_break(each, file))
+        return violations
+
+    def _describe_break(self, agreed: AgreedBalance, file: str) -> Violation:
+        account, day, stated = agreed.account, agreed.day, money.format_amount(agreed.amount)
+        how = (
+            f"was reconciled on {day} by {agreed.by}" if agreed.state == AGREED else f"agreed on {day} with {agreed.by}"
+        )
+        booked, expected = self.balances.balance_on(account, day), self.expected_balance(agreed)
+        due = f"; {money.format_amount(expected)} without what waits or is booked on other days"
+        return Violation(
+            "reconciled",
+            f"{account} {how} ({stated}{due if expected != agreed.amount else ''}); "
+            f"the books have {money.format_amount(booked)} now",
+            f"Find what changed (cleared reconcile {account} --date {day} --balance {stated} --dry-run) and put it "
+            f"right, or withdraw it: cleared reconcile {account} --date {day} --withdraw REASON.",
+            Place(file),
+            account_id=account,
+        )

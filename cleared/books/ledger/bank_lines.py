@@ -1,0 +1,388 @@
+"""Bank facts: what the bank reported, kept apart from the entries that were made of it.
+
+    <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
+    <books>/bank/matches.csv             line → journal leg and amount
+    <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
+    <books>/bank/imports.csv             the files
+    <books>/bank/undone.csv              imports that were taken back: what they said may come again
+    <books>/bank/duplicates.csv          rows that were left out because the same line is recorded already
+
+All append-only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
+from itertools import islice
+from typing import Final, NamedTuple
+
+from cleared.base import money
+from cleared.base.csv_text import CsvDamage, format_record, read_records
+from cleared.base.deadline import check_deadline
+from cleared.base.errors import Place, WorkspaceError
+from cleared.books.ledger.bank_row import BankRow
+
+LINE_COLUMNS: Final = (
+    "line_id",
+    "posted_date",
+    "transaction_date",
+    "amount",
+    "currency",
+    "description",
+    "bank_id",
+    "balance_after",
+    "state",
+    "file_sha256",
+    "row",
+    "occurrence",
+    "supersedes",
+    "type",
+)
+MATCH_COLUMNS: Final = ("line_id", "leg_id", "amount")
+OUTCOME_COLUMNS: Final = ("line_id", "outcome", "reason", "run")
+IMPORT_COLUMNS: Final = (
+    "file_sha256",
+    "name",
+    "account",
+    "first_date",
+    "last_date",
+    "rows",
+    "new",
+    "sum",
+    "opening_balance",
+    "closing_balance",
+    "imported_at",
+    "run",
+)
+IMPORT_OPTIONAL: Final = ("format",)
+"""Columns of new ``imports.csv`` files; one that was begun without them goes on so."""
+DUPLICATE_COLUMNS: Final = ("file_sha256", "row", "line_id", "note")
+UNDONE_COLUMNS: Final = ("file_sha256", "account", "run", "at", "by", "reason")
+LINE_ID_PREFIX: Final = "f1:"
+_ROWS_AT_ONCE: Final = 1_000
+
+
+class BankLine(NamedTuple):
+    """One row a bank reported, with its identity."""
+
+    line_id: str
+    posted_date: date
+    transaction_date: date | None
+    amount: Decimal
+    currency: str
+    description: str
+    bank_id: str
+    balance_after: Decimal | None
+    state: str
+    file_sha256: str
+    row: int
+    occurrence: int
+    supersedes: str = ""
+    type: str = ""
+
+    def to_csv(self) -> str:
+        return format_record(
+            (
+                self.line_id,
+                self.posted_date.isoformat(),
+                self.transaction_date.isoformat() if self.transaction_date else "",
+                money.format_amount(self.amount),
+                self.currency,
+                self.description,
+                self.bank_id,
+                money.format_amount(self.balance_after) if self.balance_after is not None else "",
+                self.state,
+                self.file_sha256,
+                str(self.row),
+                str(self.occurrence),
+                self.supersedes,
+                self.type,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRecord:
+    """One file that was marked processed."""
+
+    file_sha256: str
+    name: str
+    account: str
+    first_date: str
+    last_date: str
+    rows: int
+    new: int
+    sum: str
+    opening_balance: str
+    closing_balance: str
+    imported_at: str
+    run: str
+    format: str = ""
+    """Empty in records of earlier versions."""
+
+    def to_csv(self, *, with_format: bool = True) -> str:
+        fields = (
+            self.file_sha256,
+            self.name,
+            self.account,
+            self.first_date,
+            self.last_date,
+            str(self.rows),
+            str(self.new),
+            self.sum,
+            self.opening_balance,
+            self.closing_balance,
+            self.imported_at,
+            self.run,
+        )
+        return format_record((*fields, self.format) if with_format else fields)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneImport:
+    """An import that a person has taken back. ``run``: the run that had imported the file."""
+
+    file_sha256: str
+    account: str
+    run: str
+    at: str
+    by: str
+    reason: str
+
+    def to_csv(self) -> str:
+        return format_record((self.file_sha256, self.account, self.run, self.at, self.by, self.reason))
+
+
+def normalise_description(description: str) -> str:
+    """The description as it counts for identity: compatibility forms, upper case, single spaces."""
+    return " ".join(unicodedata.normalize("NFKC", description).upper().split())
+
+
+def make_line_id(account: str, row: BankRow, occurrence: int) -> str:
+    """The line's identity, version 1: by the bank's id where it gives one, else by date and text.
+
+    Equal rows of one day in one file differ by ``occurrence``, counted from 1. A pending row is another
+    line than the posted one that will follow it.
+    """
+    amount = money.format_amount(row.amount)
+    if row.bank_id:
+        key: tuple[str, ...] = ("id", account, row.bank_id, amount, str(occurrence), row.state)
+    else:
+        key = (
+            "text",
+            account,
+            row.posted_date.isoformat(),
+            amount,
+            normalise_description(row.description),
+            str(occurrence),
+            row.state,
+        )
+    return LINE_ID_PREFIX + hashlib.sha256("\x1f".join(key).encode()).hexdigest()[:24]
+
+
+def identify_rows(account: str, rows: Iterable[BankRow]) -> list[tuple[BankRow, int, str]]:
+    """Each row with its occurrence and line id, in file order."""
+    seen: dict[str, int] = {}
+    out = []
+    for row in check_deadline(rows):
+        first = make_line_id(account, row, 1)
+        occurrence = seen.get(first, 0) + 1
+        seen[first] = occurrence
+        out.append((row, occurrence, first if occurrence == 1 else make_line_id(account, row, occurrence)))
+    return out
+
+
+def why_not_postable(line: BankLine) -> tuple[str, str] | None:
+    """``(what it is, remedy)`` of a line that no entry may post; else None."""
+    if line.state == "pending":
+        return "still pending", "Post it when the bank has posted it."
+    if line.state == "foreign":
+        return f"in {line.currency}", "Enter what it cost (cleared journal add), then answer its card with ignore."
+    return None
+
+
+def make_bank_line(row: BankRow, occurrence: int, line_id: str, file_sha256: str, currency: str) -> BankLine:
+    return BankLine(
+        line_id,
+        row.posted_date,
+        row.transaction_date,
+        row.amount,
+        row.currency or currency,
+        row.description,
+        row.bank_id,
+        row.balance,
+        row.state,
+        file_sha256,
+        row.row,
+        occurrence,
+        "",
+        row.type,
+    )
+
+
+def parse_lines(data: bytes | None, file: str) -> list[BankLine]:
+    """One month of one account's lines. Raises ``WorkspaceError`` with the damaged line."""
+    return list(iter_lines(data, file))
+
+
+def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
+    """As ``parse_lines``, one at a time."""
+    texts: dict[str, str] = {}
+    for line, r in check_deadline(_read_rows(data, file, LINE_COLUMNS)):
+        try:
+            yield BankLine(
+                r[0],
+                date.fromisoformat(r[1]),
+                date.fromisoformat(r[2]) if r[2] else None,
+                Decimal(r[3]),
+                r[4],
+                r[5],
+                r[6],
+                Decimal(r[7]) if r[7] else None,
+                r[8],
+                texts.setdefault(r[9], r[9]),
+                int(r[10]),
+                int(r[11]),
+                r[12],
+                r[13],
+            )
+        except (ValueError, ArithmeticError):
+            raise damage_error(file, line, "a bank line is not readable") from None
+
+
+@lru_cache(maxsize=16)
+def parse_lines_once(data: bytes | None, file: str) -> tuple[BankLine, ...]:
+    """As ``parse_lines``, but the same text is read once in a process."""
+    return tuple(parse_lines(data, file))
+
+
+def iter_matches(data: bytes | None, file: str) -> Iterator[tuple[str, str, Decimal]]:
+    """``(line_id, leg_id, amount)`` in order. Raises ``WorkspaceError`` with the damaged line."""
+    for line, r in check_deadline(_read_rows(data, file, MATCH_COLUMNS)):
+        try:
+            amount = Decimal(r[2])
+        except ArithmeticError:
+            raise damage_error(file, line, f"{r[2]!r} is not an amount") from None
+        yield r[0], r[1], amount
+
+
+Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
+"""``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
+
+
+@lru_cache(maxsize=4)
+def parse_matches_once(data: bytes | None, file: str) -> Matches:
+    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
+    shared: do not alter it, nor a list in it."""
+    global _newest_matches
+    known = _newest_matches
+    matches = _extend_matches(*known, data, file) if data is not None and known is not None else None
+    if matches is None:
+        matches = _add_matches(({}, {}), iter_matches(data, file))
+    if data is not None:
+        _newest_matches = data, matches
+    return matches
+
+
+_newest_matches: tuple[bytes, Matches] | None = None
+"""The file is appended to, and read again after each commit: what it had before is not read again."""
+
+
+def _extend_matches(before: bytes, known: Matches, data: bytes, file: str) -> Matches | None:
+    """The matches of ``before``, with what ``data`` has after it; None where it is not that with more rows."""
+    if not before.endswith(b"\n") or not data.startswith(before):
+        return None
+    header = before[: before.index(b"\n") + 1]
+    try:
+        added = list(iter_matches(header + data[len(before) :], file))
+    except WorkspaceError:
+        return None  # read whole, it is refused with the right number of the line
+    return _add_matches((dict(known[0]), dict(known[1])), added)
+
+
+def _add_matches(matches: Matches, added: Iterable[tuple[str, str, Decimal]]) -> Matches:
+    matched, sums = matches
+    own: set[str] = set()
+    """Lines whose list was made here: the others' are shared."""
+    for line_id, leg_id, amount in added:
+        if line_id in own:
+            matched[line_id].append((leg_id, amount))
+        else:
+            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
+            own.add(line_id)
+        sums[line_id] = sums[line_id] + amount if line_id in sums else amount
+    return matched, sums
+
+
+def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:
+    """``line_id → (outcome, reason)``, the latest winning."""
+    return {r[0]: (r[1], r[2]) for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
+
+
+def parse_imports(data: bytes | None, file: str) -> list[ImportRecord]:
+    out = []
+    for line, r in _read_rows(data, file, IMPORT_COLUMNS, IMPORT_OPTIONAL):
+        try:
+            counts = int(r[5]), int(r[6])
+            out.append(ImportRecord(r[0], r[1], r[2], r[3], r[4], *counts, r[7], r[8], r[9], r[10], r[11], r[12]))
+        except ValueError:
+            raise damage_error(file, line, "an import record is not readable") from None
+    return out
+
+
+def parse_outcome_runs(data: bytes | None, file: str) -> dict[str, str]:
+    """``line_id → id of the run or decision`` that set its latest outcome."""
+    return {r[0]: r[3] for _, r in _read_rows(data, file, OUTCOME_COLUMNS)}
+
+
+def parse_duplicates(data: bytes | None, file: str) -> dict[str, set[str]]:
+    """``line_id → digests of the files`` that said the line again."""
+    files: dict[str, set[str]] = {}
+    for _, r in check_deadline(_read_rows(data, file, DUPLICATE_COLUMNS)):
+        files.setdefault(r[2], set()).add(r[0])
+    return files
+
+
+def parse_undone(data: bytes | None, file: str) -> list[UndoneImport]:
+    """The imports that were taken back, oldest first."""
+    return [UndoneImport(*r) for _, r in _read_rows(data, file, UNDONE_COLUMNS)]
+
+
+def append_rows(data: bytes | None, header: tuple[str, ...], rows: Iterable[str]) -> bytes:
+    """The file with these rows at its end. They are encoded some at a time: there can be very many."""
+    parts = [data if data is not None else format_record(header).encode()]
+    waiting = iter(rows)
+    while some := "".join(islice(waiting, _ROWS_AT_ONCE)):
+        parts.append(some.encode("utf-8"))
+    return b"".join(parts)
+
+
+def has_import_formats(data: bytes | None) -> bool:
+    """Whether the file of imports says of each in which format it was."""
+    return data is None or data.partition(b"\n")[0].endswith(b",format")
+
+
+def _read_rows(
+    data: bytes | None, file: str, header: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterable[tuple[int, list[str]]]:
+    if data is None:
+        return
+    try:
+        yield from read_records(data, header, optional=optional)
+    except CsvDamage as e:
+        raise damage_error(file, e.line, str(e)) from None
+
+
+def damage_error(file: str, line: int, message: str) -> WorkspaceError:
+    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+
+
+def describe_imports(records: Sequence[ImportRecord]) -> list[dict[str, str]]:
+    """Imported files, as an event describes them."""
+    return [{"name": r.name, "account": r.account, "sha256": r.file_sha256} for r in records]

@@ -1,0 +1,272 @@
+"""Where a bank line probably goes, learned from what persons decided in these books; without a model.
+
+The same cleaned text comes first. Its account is that of the newest decision, so that what was corrected once is not
+suggested again; how sure it is follows from how many decisions agree, as (agreeing + ½) / (decisions + 1). A split, as
+of a loan's payment, is an example for the same amount only. Then what amount and days explain: the other side of a
+transfer, a refund, the same charge every month. Else the five nearest payees by their words (Jaccard, rare words count
+more). These are never as sure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import ROUND_FLOOR, Decimal
+from typing import Final, NamedTuple
+
+from cleared.books.ledger.amount_matches import AmountMatches, OpenLine
+from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee, read_booked_lines
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT
+
+_REMEMBERED: Final = 40
+"""Decisions about one payee that count: the newest."""
+_NEIGHBOURS: Final = 5
+_NEAR: Final = 0.4
+"""How alike a payee must be to be a neighbour."""
+_MOST_SURE_OF_NEAR: Final = 0.9
+_MOST_SURE: Final = Decimal("0.90")
+"""Of what rests on amounts and days, or is split: a person looks at it."""
+_MAX_PAYEES_OF_WORD: Final = 400
+"""A word of more payees than this says nothing about who it is."""
+_EVIDENCE: Final = 5
+_OUT, _IN = "out", "in"
+
+
+class Example(NamedTuple):
+    """What a person decided of one bank line."""
+
+    entry_id: str
+    day: date
+    payee: str
+    """Its cleaned text."""
+    direction: str
+    account: int
+    counterparty: str
+    reference: str
+    amount: Decimal = Decimal(0)
+    """As the bank moves: negative is money out."""
+    parts: tuple[tuple[int, Decimal], ...] = ()
+    """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """An account for a line. ``confidence``: of 100 suggestions of this confidence at least so many are right."""
+
+    account: int
+    counterparty: str
+    confidence: Decimal
+    evidence: str
+    entries: tuple[str, ...]
+    """Entries that it rests on, newest first."""
+    parts: tuple[tuple[int, Decimal], ...] = ()
+    """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest. Empty for one account."""
+
+
+def learn_examples(entries: Iterable[Entry], bank_accounts: Iterable[int]) -> Iterator[Example]:
+    """The decisions of persons among the entries of a journal, oldest first."""
+    return _list_examples(read_booked_lines(entries, set(bank_accounts)))
+
+
+def _list_examples(lines: Iterable[BookedLine]) -> Iterator[Example]:
+    for line in lines:
+        if line.status in DECIDED:
+            parts = line.lines if len(line.lines) > 1 else ()
+            yield Example(
+                line.entry_id,
+                line.day,
+                clean_payee(line.text),
+                _IN if line.amount > 0 else _OUT,
+                line.account,
+                line.counterparty,
+                line.reference,
+                line.amount,
+                parts,
+            )
+
+
+@dataclass(slots=True)
+class Categoriser:
+    """What was learned; rebuilt from the books, kept nowhere."""
+
+    _by_payee: dict[tuple[str, str], list[Example]] = field(default_factory=lambda: defaultdict(list))
+    _payees_of_word: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _words_of: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    _matches: AmountMatches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._matches = AmountMatches(self._likeness)
+
+    @classmethod
+    def learn(
+        cls, entries: Iterable[Entry], bank_accounts: Iterable[int], refused: Iterable[tuple[str, str]] = ()
+    ) -> Categoriser:
+        """From all entries of the books. ``refused``: the texts of what left and what arrived, which persons said
+        was no transfer."""
+        made = cls()
+        lines = list(read_booked_lines(entries, set(bank_accounts)))
+        for example in _list_examples(lines):
+            made.add_example(example)
+        made._matches.add_lines(lines)
+        made._matches.refused.update((clean_payee(out), clean_payee(into)) for out, into in refused)
+        return made
+
+    def add_example(self, example: Example) -> None:
+        """Learn one decision more, newer than all before."""
+        self._by_payee[(example.payee, example.direction)].append(example)
+        if example.payee not in self._words_of:
+            words = frozenset(example.payee.split())
+            self._words_of[example.payee] = words
+            for word in words:
+                self._payees_of_word[word].add(example.payee)
+
+    def suggest(
+        self,
+        description: str,
+        amount: Decimal,
+        reference: str = "",
+        *,
+        day: date | None = None,
+        bank: int = 0,
+        entry_id: str = "",
+    ) -> Suggestion | None:
+        """The account of a line, with its evidence; None where nothing like it was decided.
+
+        ``amount``: negative is money out. ``reference``, ``entry_id``: a bank line and an entry that do not count as
+        examples of themselves. ``day`` and ``bank`` (its account in the books): without them, amounts explain nothing.
+        """
+        if not amount:
+            return None
+        payee, direction = clean_payee(description), _OUT if amount < 0 else _IN
+        examples = self._examples(payee, direction, reference, amount)
+        if examples:
+            return _suggest_same(examples, payee)
+        if day is not None:
+            line = OpenLine(description, amount, day, bank, reference, entry_id)
+            if (found := self._suggest_by_amount(line)) is not None:
+                return found
+        if direction == _IN:
+            spent = self._examples(payee, _OUT, reference, Decimal(0))
+            if spent:  # a refund goes back to where the purchase went
+                found = _suggest_same(spent, payee)
+                return replace(
+                    found, confidence=min(found.confidence, _MOST_SURE), evidence=f"a refund: {found.evidence}"
+                )
+        return self._suggest_near(payee, direction, reference)
+
+    def _suggest_by_amount(self, line: OpenLine) -> Suggestion | None:
+        """What amount and days explain."""
+        if (other := self._matches.find_other_side(line)) is not None:
+            way = "left" if other.amount < 0 else "reached"
+            evidence = f"a transfer: {abs(other.amount)} {way} {other.bank} on {other.day} ({_short(other.text)})"
+            return Suggestion(CLEARING_ACCOUNT, "", _MOST_SURE, evidence, (other.entry_id,))
+        if (bought := self._matches.find_purchase(line)) is not None:
+            evidence = f"a refund of {-bought.amount} on {bought.day} ({_short(bought.text)}), {_where(bought)}"
+            parts = tuple((account, -amount) for account, amount in bought.lines) if len(bought.lines) > 1 else ()
+            return Suggestion(bought.account, bought.counterparty, _MOST_SURE, evidence, (bought.entry_id,), parts)
+        if months := self._matches.find_months_before(line):
+            last = months[0]
+            sure = min(_MOST_SURE, _round_down((len(months) + 0.5) / (len(months) + 1)))
+            evidence = f"every month: {abs(last.amount)} on {last.day} ({_short(last.text)}), {_where(last)}"
+            parts = last.lines if len(last.lines) > 1 else ()
+            return Suggestion(
+                last.account,
+                last.counterparty,
+                sure,
+                evidence,
+                tuple(each.entry_id for each in months[:_EVIDENCE]),
+                parts,
+            )
+        return None
+
+    def _examples(self, payee: str, direction: str, reference: str, amount: Decimal) -> list[Example]:
+        """The newest decisions about a payee; those that split another amount say nothing."""
+        examples = self._by_payee.get((payee, direction), [])
+        return [
+            e
+            for e in examples[-_REMEMBERED:]
+            if (not reference or e.reference != reference) and (not e.parts or e.amount == amount)
+        ]
+
+    def _suggest_near(self, payee: str, direction: str, reference: str) -> Suggestion | None:
+        words = frozenset(payee.split())
+        candidates: set[str] = set()
+        for word in words:
+            payees = self._payees_of_word.get(word, set())
+            if len(payees) <= _MAX_PAYEES_OF_WORD:
+                candidates |= payees
+        scored = sorted(((self._likeness(payee, other), other) for other in candidates), reverse=True)
+        votes: dict[int, float] = defaultdict(float)
+        near: list[tuple[float, Example]] = []
+        for likeness, other in scored:
+            if likeness < _NEAR or len(near) >= _NEIGHBOURS:
+                break
+            examples = self._examples(other, direction, reference, Decimal(0))
+            if examples:
+                near.append((likeness, examples[-1]))
+                votes[examples[-1].account] += likeness
+        if not near:
+            return None
+        account = max(votes, key=lambda each: (votes[each], each))
+        mine = [(likeness, example) for likeness, example in near if example.account == account]
+        sure = min(_MOST_SURE_OF_NEAR, (len(mine) + 0.5) / (len(near) + 1) * mine[0][0])
+        nearest = mine[0][1]
+        evidence = f"{len(mine)} of {len(near)} like it went to {account}, such as {nearest.payee} on {nearest.day}"
+        return Suggestion(
+            account,
+            nearest.counterparty if mine[0][0] > _MOST_SURE_OF_NEAR else "",
+            _round_down(sure),
+            evidence,
+            tuple(example.entry_id for _, example in mine[:_EVIDENCE]),
+        )
+
+    def _likeness(self, payee: str, other: str) -> float:
+        """Shared words over all words; a word that few payees have counts more."""
+        words = frozenset(payee.split())
+        others = self._words_of.get(other) or frozenset(other.split())
+        shared, every = self._weigh(words & others), self._weigh(words | others)
+        return shared / every if every else 0.0
+
+    def _weigh(self, words: frozenset[str]) -> float:
+        total = len(self._words_of) + 1
+        return sum(math.log(1 + total / (1 + len(self._payees_of_word.get(word, ())))) for word in words)
+
+
+def _suggest_same(examples: list[Example], payee: str) -> Suggestion:
+    newest = examples[-1]
+    mine = [e for e in examples if e.account == newest.account and _accounts(e) == _accounts(newest)]
+    sure = _round_down((len(mine) + 0.5) / (len(examples) + 1))
+    evidence = f"{len(mine)} of {len(examples)} {payee} went to {newest.account}, last {newest.day}"
+    if newest.parts:
+        sure = min(sure, _MOST_SURE)
+        evidence = f"{len(mine)} of {len(examples)} {payee} of this amount were split so, last {newest.day}"
+    names: Mapping[str, None] = {e.counterparty: None for e in reversed(mine) if e.counterparty}
+    return Suggestion(
+        newest.account,
+        next(iter(names), ""),
+        sure,
+        evidence,
+        tuple(e.entry_id for e in reversed(mine[-_EVIDENCE:])),
+        newest.parts,
+    )
+
+
+def _accounts(example: Example) -> frozenset[int]:
+    return frozenset(account for account, _ in example.parts)
+
+
+def _where(line: BookedLine) -> str:
+    return "split so" if len(line.lines) > 1 else f"which went to {line.account}"
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:60]
+
+
+def _round_down(sure: float) -> Decimal:
+    return Decimal(str(sure)).quantize(Decimal("0.01"), ROUND_FLOOR)

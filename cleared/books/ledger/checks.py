@@ -1,0 +1,392 @@
+"""Checks: view → list of violations. A commit runs the first kind, ``cleared journal check`` both.
+
+The checks of a commit read the very bytes that are about to be committed, not the values they were made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from datetime import date
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from cleared.base import money
+from cleared.base.deadline import check_deadline
+from cleared.base.errors import Place
+from cleared.base.file_source import FileSource
+from cleared.books.ledger.agreed_balances import AgreementCheck
+from cleared.books.ledger.bank_timing import BankTiming, BookedLine
+from cleared.books.ledger.chart import INCOME_TYPES
+from cleared.books.ledger.closed_periods import check_closed_periods
+from cleared.books.ledger.day_balances import DayBalances
+from cleared.books.ledger.entry import TRANSITIONS, Entry, leg_suffix
+from cleared.books.ledger.journal import JournalMonth, check_accounts, parse_month, parse_month_once
+from cleared.books.ledger.receipts import ReceiptCheck, parse_receipts
+from cleared.books.ledger.single_count import ChainCheck, check_staged_chains
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+
+_MAX_SHARED_MONTH: Final = 1 << 20
+"""Bytes of a month's journal, some 3,000 entries, that is held for the next reader."""
+
+
+_NO_AMENDMENTS: Final[Mapping[str, Mapping[str, str]]] = {}
+
+
+def check_draft(books: Books, bank: BankBook) -> list[Violation]:
+    """Every violation of the nine invariants in base + draft, over the months the draft touches."""
+    key = books.draft_key()
+    if books.verdict is None or books.verdict[0] != key:
+        books.verdict = key, _check_journal(books)
+    return books.verdict[1] + _check_lines_accounted(bank) + check_staged_chains(books, bank)
+
+
+def _check_journal(books: Books) -> list[Violation]:
+    changes = books.render_files()
+    violations: list[Violation] = []
+    by_path = {books.paths.journal_path(*key): key for key in books.list_months()}
+    for path, data in changes.items():
+        year, month = by_path[path]
+        # Cached: the next reader of this month does not parse it again. A large one would only take its memory.
+        parse = parse_month_once if len(data) <= _MAX_SHARED_MONTH else parse_month
+        after = parse(data, year, month, path, books.bounds.places)
+        violations += after.damage
+        violations += check_accounts([after], books.chart.accounts)
+        violations += _check_unchanged(books.committed_month(year, month), after, books.amendments)
+        violations += _check_new_entries(books, after)
+    return violations or _check_closed_accounts(books)
+
+
+def _check_closed_accounts(books: Books) -> list[Violation]:
+    """An entry dated before the day on which an account was closed leaves nothing on it; of income and expenses only
+    the figures of that year change."""
+    if not books.staged:  # nor is a chart needed then that may be missing
+        return []
+    closed = {
+        account.account_id: account
+        for account in books.chart.accounts.values()
+        if account.status == "closed" and account.closed_on and account.account_type not in INCOME_TYPES
+    }
+    last_users = {leg.account_id: e for e in books.list_staged() for leg in e.legs} if closed else {}
+    violations = []
+    for account_id in last_users.keys() & closed.keys():
+        account, entry = closed[account_id], last_users[account_id]
+        balance = books.account_balance(account_id)
+        if balance:
+            violations.append(
+                Violation(
+                    "account_exists",
+                    f"account {account_id} {account.account_name} is closed from {account.closed_on} on, "
+                    f"and would have a balance of {money.format_amount(balance)}",
+                    f"Use an open account, or open it again: cleared accounts reopen {account_id}.",
+                    Place(books.paths.journal_path(entry.date.year, entry.date.month)),
+                    entry.entry_id,
+                    account_id,
+                )
+            )
+    return violations
+
+
+def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
+    violations = []
+    base = books.committed_month(after.year, after.month).entries
+    postable: dict[tuple[int, date], tuple[str, str] | None] = {}
+    for number, entry in check_deadline(after.entries.items()):
+        if number in base:
+            continue
+        place = Place(after.file, after.lines.get(number))
+        if books.periods.is_closed(entry.date):
+            violations.append(
+                Violation(
+                    "period_open",
+                    f"{entry.date} lies in a period closed through {books.periods.closed_through}",
+                    f"Date it {books.periods.first_open(entry.date)} or later.",
+                    place,
+                    entry.entry_id,
+                )
+            )
+        if not books.bounds.min_date <= entry.date <= books.bounds.max_date:
+            violations.append(
+                Violation("month", f"{entry.date} is out of bounds", "Correct the date.", place, entry.entry_id)
+            )
+        for leg in entry.legs:
+            account_and_date = leg.account_id, entry.date
+            if account_and_date not in postable:
+                postable[account_and_date] = books.chart.why_not_postable(*account_and_date)
+            why = postable[account_and_date]
+            if why and books.chart.find_account(leg.account_id) is not None:
+                violations.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
+            if max(leg.debit, leg.credit) > books.bounds.max_amount:
+                violations.append(
+                    Violation(
+                        "exact",
+                        f"{max(leg.debit, leg.credit)} is larger than limits.max_amount",
+                        "Correct the amount, or raise the limit.",
+                        place,
+                        entry.entry_id,
+                        leg.account_id,
+                    )
+                )
+    return violations
+
+
+def _check_unchanged(
+    before: JournalMonth, after: JournalMonth, amendments: Mapping[str, Mapping[str, str]] = _NO_AMENDMENTS
+) -> list[Violation]:
+    """Committed entries stay as they are, but for a status that moves forwards, and for what a decision amends.
+
+    ``amendments``: entry id → column → its new text.
+    """
+    violations = []
+    for number, entry in check_deadline(before.entries.items()):
+        place = Place(after.file, after.lines.get(number))
+        now = after.entries.get(number)
+        if now is None:
+            violations.append(
+                Violation(
+                    "unchanged",
+                    "the entry is gone",
+                    "Entries are voided, never deleted; restore it.",
+                    Place(after.file),
+                    entry.entry_id,
+                )
+            )
+            continue
+        if now == entry:
+            continue
+        if now.status != entry.status and now.status not in TRANSITIONS.get(entry.status, frozenset()):
+            violations.append(
+                Violation(
+                    "unchanged",
+                    f"the status went from {entry.status} to {now.status}",
+                    "A status only moves forwards.",
+                    place,
+                    entry.entry_id,
+                )
+            )
+        amended = amendments.get(entry.entry_id, {})
+        for field, old, new in _list_differences(entry._replace(**amended), now):  # type: ignore[arg-type]
+            violations.append(
+                Violation(
+                    "unchanged",
+                    f"{field} was {old}, now {new}",
+                    "Restore it, and correct it with a new entry.",
+                    place,
+                    entry.entry_id,
+                )
+            )
+    return violations
+
+
+def _list_differences(old: Entry, new: Entry) -> list[tuple[str, str, str]]:
+    differences = []
+    for name in (
+        "date",
+        "description",
+        "counterparty",
+        "reference",
+        "confidence",
+        "evidence",
+        "receipt_hash",
+        "tags",
+        "notes",
+    ):
+        a, b = getattr(old, name), getattr(new, name)
+        if a != b:
+            differences.append((name, repr(str(a)), repr(str(b))))
+    if old.legs != new.legs:
+        differences.append(("the posting", _format_legs(old), _format_legs(new)))
+    return differences
+
+
+def _format_legs(entry: Entry) -> str:
+    return " ".join(f"{leg.account_id}:{money.format_amount(leg.amount)}" for leg in entry.legs)
+
+
+def _check_lines_accounted(bank: BankBook) -> list[Violation]:
+    """Invariant 7, over the lines of the files marked processed and every line that the draft posts or sets aside."""
+    violations = []
+    staged = bank.staged_line_ids()
+    for line_id in check_deadline([*bank.new_lines, *sorted(staged - bank.new_lines.keys())]):
+        if line_id in bank.new_lines and line_id not in bank.processed_line_ids and line_id not in staged:
+            continue
+        resolved = bank.find_line(line_id)
+        if resolved is None or bank.is_accounted(resolved[1]):
+            continue
+        account, line = resolved
+        posted = bank.posted_amount(line_id)
+        part = f"only {posted} of it is posted" if posted else "it is neither posted, held nor ignored"
+        violations.append(
+            Violation(
+                "lines_accounted",
+                f"{account} {line.posted_date} {line.amount} {line.description[:60]!r} (row {line.row}): {part}",
+                "Post it with its reference, or call importer_ignore(reference, reason).",
+                Place(field=line_id),
+            )
+        )
+    return violations
+
+
+def check_books(
+    books: Books, bank: BankBook, on_month: Callable[[JournalMonth], None] | None = None
+) -> list[Violation]:
+    """Every invariant over all months, and the bank facts against the journal.
+
+    Months and bank lines are read one after the other, and let go. ``on_month`` gets each month.
+    """
+    accounts = books.chart.accounts
+    line_violations, known = _check_bank_lines(bank)
+    legs: dict[str, _MatchedLeg | None] = {leg_id: None for pairs in bank.matches.values() for leg_id, _ in pairs}
+    damage: list[Violation] = []
+    unknown: list[Violation] = []
+    balances = DayBalances()
+    receipt_path = books.paths.receipts
+    receipts = ReceiptCheck(parse_receipts(bank.source.read(receipt_path), receipt_path).values(), bank.source.read)
+    chains = ChainCheck(bank)
+    for month in books.scan_months():
+        damage += month.damage
+        unknown += check_accounts([month], accounts)
+        for entry in month.entries.values():
+            balances.add_entry(entry)
+            chains.add_entry(entry)
+            receipts.add_entry(entry.entry_id)
+            for i, leg in enumerate(entry.legs):
+                leg_id = entry.entry_id + leg_suffix(i)
+                if leg_id in legs:
+                    legs[leg_id] = _MatchedLeg(leg.account_id, entry.date, leg.amount)
+        if on_month is not None:
+            on_month(month)
+    return [
+        *damage,
+        *unknown,
+        *line_violations,
+        *_check_matches(books, bank, known, legs),
+        *check_closed_periods(books, balances),
+        *_check_agreed_balances(bank, balances, known, legs),
+        *receipts.list_violations(receipt_path),
+        *chains.list_violations(),
+    ]
+
+
+class _MatchedLeg(NamedTuple):
+    """A leg that is matched to a bank line."""
+
+    account: int
+    day: date
+    amount: Decimal
+
+
+class _KnownLine(NamedTuple):
+    """A line of a bank account. ``bank_account``: that account's id."""
+
+    bank_account: str
+    day: date
+    amount: Decimal
+    state: str
+
+
+def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], dict[str, _KnownLine]]:
+    """Whether each bank line is accounted for, and recorded once; with all lines by their ids."""
+    violations: list[Violation] = []
+    known: dict[str, _KnownLine] = {}
+    for account in bank.list_accounts():
+        for line in bank.scan_account_lines(account, with_released=True):
+            if line.line_id in known:
+                violations.append(
+                    Violation(
+                        "lines_accounted",
+                        f"the bank line {line.line_id} of {account} is recorded twice",
+                        f"Restore books/bank from the last good commit; "
+                        f"where two clones were joined: {TWO_CLONES_PAGE}.",
+                        Place(field=line.line_id),
+                    )
+                )
+            known[line.line_id] = _KnownLine(account, line.posted_date, line.amount, line.state)
+            if not bank.is_accounted(line):
+                violations.append(
+                    Violation(
+                        "lines_accounted",
+                        f"{account} {line.posted_date} {line.amount} {line.description[:60]!r}: "
+                        f"{bank.posted_amount(line.line_id)} of it is posted, and nobody set it aside",
+                        "Post it, or ignore it with a reason.",
+                        Place(field=line.line_id),
+                    )
+                )
+    return violations, known
+
+
+def _check_matches(
+    books: Books, bank: BankBook, known: Container[str], legs: Mapping[str, _MatchedLeg | None]
+) -> list[Violation]:
+    """Whether each match is of a line and a leg that are there, and of the leg's amount."""
+    violations = []
+    for line_id, pairs in bank.matches.items():
+        for leg_id, amount in pairs:
+            leg = legs[leg_id]
+            if line_id not in known:
+                violations.append(
+                    _match_violation(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
+                )
+            elif leg is None:
+                violations.append(
+                    _match_violation(books, f"the bank line {line_id} is matched to {leg_id}, which is not there")
+                )
+            elif leg.amount != amount:
+                violations.append(_match_violation(books, f"{leg_id} moves {leg.amount}, its match says {amount}"))
+    return violations
+
+
+def _match_violation(books: Books, message: str) -> Violation:
+    return Violation(
+        "lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(books.paths.matches)
+    )
+
+
+def _check_agreed_balances(
+    bank: BankBook, balances: DayBalances, known: Mapping[str, _KnownLine], legs: Mapping[str, _MatchedLeg | None]
+) -> list[Violation]:
+    """Whether the books still meet each balance of the bank that they once met."""
+    agreed = bank.agreed_balances
+    if not agreed:
+        return []
+    timing, released = BankTiming(), bank.released_line_ids
+    account_of = {
+        known[line_id].bank_account: leg.account
+        for line_id, pairs in bank.matches.items()
+        if line_id in known
+        for leg_id, _ in pairs
+        if (leg := legs[leg_id]) is not None
+    }
+    for line_id, line in known.items():
+        if line.state == "posted" and line_id not in released and line.bank_account in account_of:
+            account = account_of[line.bank_account]
+            matched = (legs[leg_id] for leg_id, _ in bank.matches.get(line_id, ()))
+            parts = tuple((leg.day, leg.amount) for leg in matched if leg is not None and leg.account == account)
+            timing.add_line(account, BookedLine(line_id, line.day, line.amount, parts, bank.is_ignored(line_id)))
+    return AgreementCheck(agreed, balances, timing).list_violations(bank.paths.reconciliations)
+
+
+def check_against_commit(books: Books, committed: FileSource, months: Iterable[tuple[int, int]]) -> list[Violation]:
+    """How the working journal differs from the committed one, entry by entry."""
+    violations = []
+    for key in months:
+        path = books.paths.journal_path(*key)
+        data = committed.read(path)
+        if data == books.source.read(path):
+            continue
+        before = parse_month(data, *key, path, books.bounds.places)
+        after = books.committed_month(*key)
+        violations += _check_unchanged(before, after)
+        for number, entry in after.entries.items():
+            if number not in before.entries:
+                violations.append(
+                    Violation(
+                        "unchanged",
+                        "the entry was written by hand and is not committed",
+                        "Remove it, and post it through an agent or a decision.",
+                        Place(path, after.lines.get(number)),
+                        entry.entry_id,
+                    )
+                )
+    return violations

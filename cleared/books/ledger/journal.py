@@ -1,0 +1,288 @@
+"""One month's journal file: reading it with everything that is wrong, appending to it, changing what may change.
+
+Reading never stops at the first problem: each is a ``Violation`` with its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Final
+
+from cleared.base import money
+from cleared.base.csv_text import CsvDamage, format_record, read_records
+from cleared.base.deadline import check_deadline
+from cleared.base.errors import Place
+from cleared.books.ledger.entry import (
+    HEADER,
+    HEADER_LINE,
+    OPTIONAL,
+    STATUSES,
+    ZERO,
+    Entry,
+    Leg,
+    leg_suffix,
+    parse_entry_id,
+)
+from cleared.books.ledger.regular_month import amount_pattern, read_regular_month
+from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+
+_RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
+
+
+class JournalMonth:
+    """The entries of one journal file, by number, and what was wrong with the text."""
+
+    def __init__(self, year: int, month: int, file: str, entries: dict[int, Entry], damage: list[Violation]) -> None:
+        self.year, self.month, self.file = year, month, file
+        self.entries = entries
+        self.damage = damage
+        self.lines: dict[int, int] = {}
+
+    @cached_property
+    def last_number(self) -> int:
+        """The highest entry number, 0 in an empty month."""
+        return max(self.entries, default=0)
+
+
+def parse_month(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
+    """Read one month's file (None: there is none yet)."""
+    result = JournalMonth(year, month, file, {}, [])
+    if data is None:
+        return result
+    regular = read_regular_month(data, year, month, places)
+    if regular is not None:
+        entries, lines = regular
+        result.entries = dict(enumerate(entries, 1))
+        result.lines = dict(enumerate(lines, 1))
+        return result
+    reader = _MonthReader(result, places)
+    try:
+        for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
+            reader.read_row(line, row)
+    except CsvDamage as e:
+        result.damage.append(Violation("format", str(e), _restore_remedy(file), Place(file, e.line)))
+    reader.finish_entry()
+    return result
+
+
+@lru_cache(maxsize=32)
+def parse_month_once(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
+    """As ``parse_month``, but the same text is read once in a process. The result is shared: do not alter it."""
+    return parse_month(data, year, month, file, places)
+
+
+def _restore_remedy(file: str) -> str:
+    return _RESTORE.replace("FILE", file)
+
+
+class _MonthReader:
+    """Groups rows into entries; knows invariants 2, 4, 5 and 6, which are about single rows and their order."""
+
+    def __init__(self, month: JournalMonth, places: int) -> None:
+        self.month = month
+        self.places = places
+        self.pattern = amount_pattern(places)
+        self.current: int | None = None
+        self.id = ""
+        self.accounts: dict[str, int] = {}
+        self.first: list[str] = []
+        self.first_line = 0
+        self.legs: list[Leg] = []
+        self.dates: dict[str, date | None] = {}
+        self.expected = 1
+
+    def add_fault(
+        self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
+    ) -> None:
+        remedy = _restore_remedy(self.month.file)
+        if check == "ids":
+            remedy += f" Where two clones were joined by hand: {TWO_CLONES_PAGE}."
+        self.month.damage.append(Violation(check, message, remedy, Place(self.month.file, line, field=column), entry))
+
+    def read_row(self, line: int, row: list[str]) -> None:
+        if self.current is not None and row[1] == self.first[1] and row[0] == self.id + leg_suffix(len(self.legs)):
+            self.legs.append(self.read_leg(line, row, self.id))  # the usual next leg: nothing else can be wrong with it
+            return
+        parts = parse_entry_id(row[0])
+        if parts is None or not parts[3]:
+            self.add_fault("ids", f"{row[0]!r} is not a leg id such as 2025-01-001a", line, column="entry_id")
+            return
+        year, month, number, suffix = parts
+        entry_id = row[0][: -len(suffix)]
+        if (year, month) != (self.month.year, self.month.month):
+            self.add_fault("month", f"{row[0]} belongs to another month's file", line, entry_id, "entry_id")
+            return
+        if number != self.current:
+            self.finish_entry()
+            self.current, self.first, self.first_line, self.legs = number, row, line, []
+            self.id = entry_id
+            if number in self.month.entries:
+                self.add_fault("ids", f"the id {entry_id} is used twice", line, entry_id, "entry_id")
+            elif number != self.expected:
+                self.add_fault(
+                    "ids",
+                    f"ids are not contiguous: {entry_id} where {self.expected:03d} should stand",
+                    line,
+                    entry_id,
+                    "entry_id",
+                )
+            self.expected = number + 1
+        elif row[1] != self.first[1]:
+            self.add_fault("month", f"the legs of {entry_id} have different dates", line, entry_id, "date")
+        if suffix != leg_suffix(len(self.legs)):
+            self.add_fault(
+                "ids",
+                f"leg {row[0]} stands where leg {entry_id}{leg_suffix(len(self.legs))} should",
+                line,
+                entry_id,
+                "entry_id",
+            )
+        self.legs.append(self.read_leg(line, row, entry_id))
+
+    def read_leg(self, line: int, row: list[str], entry_id: str) -> Leg:
+        account = self.accounts.get(row[2], 0)
+        if not account:
+            if row[2].isascii() and row[2].isdigit() and len(row[2]) < 10:
+                account = self.accounts[row[2]] = int(row[2])
+            else:
+                self.add_fault("account_exists", f"{row[2]!r} is not an account number", line, entry_id, "account_id")
+        debit, credit = (
+            self.read_amount(row[4], line, entry_id, "debit"),
+            self.read_amount(row[5], line, entry_id, "credit"),
+        )
+        if (row[4] == "") == (row[5] == ""):
+            which = "neither debit nor credit" if row[4] == "" else "both a debit and a credit"
+            self.add_fault("one_side", f"leg {row[0]} has {which}", line, entry_id)
+        return Leg(account, debit, credit)
+
+    def read_amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
+        if text == "":
+            return ZERO
+        if not self.pattern.fullmatch(text):
+            self.add_fault(
+                "exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column
+            )
+            return ZERO
+        value = Decimal(text)
+        if not value:
+            self.add_fault("exact", "an amount of zero says nothing", line, entry_id, column)
+        return value
+
+    def read_date(self, text: str) -> date | None:
+        if text not in self.dates:
+            try:
+                self.dates[text] = date.fromisoformat(text) if len(text) == 10 else None
+            except ValueError:
+                self.dates[text] = None
+        return self.dates[text]
+
+    def finish_entry(self) -> None:
+        if self.current is None:
+            return
+        row, line, number = self.first, self.first_line, self.current
+        self.current = None
+        entry_id = row[0].rstrip("abcdefghijklmnopqrstuvwxyz")
+        day = self.read_date(row[1])
+        if day is None:
+            self.add_fault("month", f"{row[1]!r} is not a date (YYYY-MM-DD)", line, entry_id, "date")
+            day = date(self.month.year, self.month.month, 1)
+        elif (day.year, day.month) != (self.month.year, self.month.month):
+            self.add_fault("month", f"the date {day} lies outside the file's month", line, entry_id, "date")
+        if row[9] not in STATUSES:
+            self.add_fault("format", f"{row[9]!r} is not a status ({', '.join(STATUSES)})", line, entry_id, "status")
+        entry = Entry(
+            entry_id, day, row[3], tuple(self.legs), row[9], row[6], row[7], row[8], row[10], row[11], row[12], row[13]
+        )
+        if not _is_balanced(entry.legs):
+            debits, credits = entry.amount, money.total([leg.credit for leg in entry.legs])
+            self.add_fault("balanced", f"debits {debits} and credits {credits} differ", line, entry_id)
+        self.month.entries.setdefault(number, entry)
+        self.month.lines.setdefault(number, line)
+
+
+def _is_balanced(legs: Sequence[Leg]) -> bool:
+    if len(legs) == 2:
+        return (legs[0].debit == legs[1].credit and legs[0].credit == legs[1].debit) or _sums_to_zero(legs)
+    return len(legs) > 1 and _sums_to_zero(legs)
+
+
+def _sums_to_zero(legs: Sequence[Leg]) -> bool:
+    return money.total([leg.amount for leg in legs]) == 0
+
+
+def append_entries(data: bytes | None, entries: Sequence[Entry], places: int) -> bytes:
+    """The file with these entries at its end; every byte that stood there stays."""
+    parts = [data if data is not None else HEADER_LINE.encode()]
+    extra = 0
+    if data is not None:
+        width = data.split(b"\n", 1)[0].count(b",") + 1
+        extra = width - len(HEADER)
+    for entry in check_deadline(entries):
+        text = entry.to_csv(places)
+        if extra > 0:
+            text = _widen_rows(text, extra)
+        parts.append(text.encode("utf-8"))
+    return b"".join(parts)
+
+
+def _widen_rows(text: str, extra: int) -> str:
+    """Rows of a file that has the optional columns get them empty."""
+    import csv
+    import io
+
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    return "".join(format_record([*row, *[""] * extra]) for row in rows)
+
+
+def set_columns(data: bytes, changes: Mapping[str, Mapping[str, str]]) -> bytes:
+    """The file with columns of entries (``entry_id → column → text``) changed in every leg, all else as it was."""
+    import csv
+    import io
+
+    text = data.decode("utf-8")
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    out: list[str] = []
+    buffer = 0
+    pending: list[str] = []
+    for physical in lines:
+        pending.append(physical)
+        if "".join(pending).count('"') % 2:
+            continue
+        row = next(reader)
+        chunk = "".join(pending)
+        pending = []
+        buffer += 1
+        parts = parse_entry_id(row[0]) if buffer > 1 and row else None
+        if parts and parts[3]:
+            before = list(row)
+            for column, text in changes.get(row[0][: -len(parts[3])], {}).items():
+                row[HEADER.index(column)] = text
+            if row != before:
+                chunk = format_record(row)
+        out.append(chunk)
+    return ("".join(out) + "".join(pending)).encode("utf-8")
+
+
+def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) -> list[Violation]:
+    """Invariant 3 over whole months."""
+    violations: list[Violation] = []
+    for month in months:
+        for number, entry in month.entries.items():
+            for leg in entry.legs:
+                if leg.account_id not in known:
+                    violations.append(
+                        Violation(
+                            "account_exists",
+                            f"account {leg.account_id} is not in the chart of accounts",
+                            "Add the account to accounts/chart-of-accounts.csv, or restore the entry.",
+                            Place(month.file, month.lines.get(number)),
+                            entry.entry_id,
+                            leg.account_id,
+                        )
+                    )
+    return violations

@@ -1,0 +1,173 @@
+"""Receipts and the entries that they prove (``books/bank/receipts.csv``); the files lie in ``receipts/`` by digest.
+
+Append-only: the last row of a receipt and an entry counts. A row without an entry says that the receipt is kept, or was
+removed. Amounts and days are those that were read in the file, so that it can be matched where it is not at hand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Final
+
+from cleared.base.csv_text import CsvDamage, format_record, read_records
+from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.domains.violations import Violation
+
+FOLDER: Final = "receipts"
+INBOX: Final = f"{FOLDER}/inbox"
+HEADER: Final = ("sha256", "entry_id", "state", "file", "name", "bytes", "amounts", "days", "by", "at")
+KEPT, LINKED, UNLINKED, REMOVED = "kept", "linked", "unlinked", "removed"
+_STATES: Final = frozenset({KEPT, LINKED, UNLINKED, REMOVED})
+_SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_ENDING: Final = re.compile(r"\.([A-Za-z0-9]{1,8})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One kept file. ``file``: where it lies, relative to the workspace; ``name``: what it was called when it came."""
+
+    sha256: str
+    file: str
+    name: str
+    size: int
+    by: str
+    at: str
+    amounts: tuple[Decimal, ...] = ()
+    """Amounts that it names, the likeliest total first."""
+    days: tuple[date, ...] = ()
+    """Days that it names."""
+    entries: tuple[str, ...] = ()
+    """The entries that it proves."""
+
+    def format_row(self, state: str, by: str, at: str, entry_id: str = "") -> str:
+        """The line that records a state of it."""
+        amounts, days = ";".join(map(str, self.amounts)), ";".join(map(str, self.days))
+        return format_record(
+            (self.sha256, entry_id, state, self.file, self.name, str(self.size), amounts, days, by, at)
+        )
+
+
+def place_receipt(digest: str, name: str) -> str:
+    """Where a receipt with this SHA-256 lies; only a plain ending of its name is kept."""
+    match = _ENDING.fullmatch(name[name.rfind(".") :]) if "." in name else None
+    return f"{FOLDER}/{digest[:2]}/{digest}{f'.{match[1].lower()}' if match else ''}"
+
+
+def list_inbox(root: Path) -> list[Path]:
+    """The files that lie in the inbox, by name; neither folders nor hidden files."""
+    folder = root / INBOX
+    if folder.is_symlink() or folder.parent.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_dir())
+
+
+def parse_receipts(data: bytes | None, file: str) -> dict[str, Receipt]:
+    """SHA-256 → the receipts that are kept, in the order in which they came. Raises ``WorkspaceError`` with the damaged
+    line."""
+    receipts: dict[str, Receipt] = {}
+    links: dict[str, dict[str, bool]] = {}
+    try:
+        for line, row in read_records(data, HEADER) if data is not None else ():
+            receipt, state, entry_id = _parse_row(row, file, line)
+            if state == REMOVED:
+                receipts.pop(receipt.sha256, None)
+                links.pop(receipt.sha256, None)
+                continue
+            receipts.setdefault(receipt.sha256, receipt)
+            if entry_id:
+                links.setdefault(receipt.sha256, {})[entry_id] = state == LINKED
+    except CsvDamage as e:
+        raise _damage_error(file, e.line, str(e)) from None
+    return {
+        digest: replace(each, entries=tuple(e for e, linked in links.get(digest, {}).items() if linked))
+        for digest, each in receipts.items()
+    }
+
+
+def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str]:
+    try:
+        amounts = tuple(Decimal(text) for text in row[6].split(";") if text)
+        days = tuple(date.fromisoformat(text) for text in row[7].split(";") if text)
+        receipt = Receipt(row[0], row[3], row[4], int(row[5]), row[8], row[9], amounts, days)
+    except (ValueError, InvalidOperation):
+        raise _damage_error(file, line, "a receipt is not readable") from None
+    is_placed = _SHA256.fullmatch(receipt.sha256) and receipt.file == place_receipt(receipt.sha256, receipt.file)
+    if not is_placed or row[2] not in _STATES or not all(amount.is_finite() for amount in amounts):
+        raise _damage_error(file, line, "a receipt is not readable")
+    return receipt, row[2], row[1]
+
+
+def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
+    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+
+
+def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
+    """The file with these rows at its end."""
+    return (data if data is not None else format_record(HEADER).encode()) + "".join(rows).encode()
+
+
+def find_receipt(receipts: Mapping[str, Receipt], text: str) -> Receipt:
+    """The receipt of that digest (its beginning is enough), place or name. Raises ``UsageError`` where none or several
+    are meant."""
+    known = [
+        each
+        for each in receipts.values()
+        if text in (each.file, each.name) or (len(text) >= 4 and each.sha256.startswith(text.lower()))
+    ]
+    if len(known) != 1:
+        raise UsageError(
+            f"{'no receipt is' if not known else f'{len(known)} receipts are'} {text!r}",
+            remedy="Take the digest, or its beginning, from: cleared receipt list",
+        )
+    return known[0]
+
+
+def group_by_entry(receipts: Iterable[Receipt]) -> dict[str, list[Receipt]]:
+    """Entry id → its receipts."""
+    groups: dict[str, list[Receipt]] = {}
+    for receipt in receipts:
+        for entry_id in receipt.entries:
+            groups.setdefault(entry_id, []).append(receipt)
+    return groups
+
+
+@dataclass(slots=True)
+class ReceiptCheck:
+    """Whether receipts that git keeps are those that were filed, and prove entries that there are."""
+
+    receipts: Collection[Receipt]
+    read_file: Callable[[str], bytes | None]
+    _wanted: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._wanted = {entry_id for receipt in self.receipts for entry_id in receipt.entries}
+
+    def add_entry(self, entry_id: str) -> None:
+        """Note that there is such an entry."""
+        self._wanted.discard(entry_id)
+
+    def list_violations(self, file: str) -> Iterator[Violation]:
+        """Files with another content, and links to entries that there are not."""
+        for receipt in self.receipts:
+            data = self.read_file(receipt.file)
+            if data is not None and hashlib.sha256(data).hexdigest() != receipt.sha256:
+                yield Violation(
+                    "receipts",
+                    f"the receipt {receipt.name!r} is not the file that was kept",
+                    f"Restore it: git log -- {receipt.file}",
+                    Place(receipt.file),
+                )
+            for entry_id in receipt.entries:
+                if entry_id in self._wanted:
+                    yield Violation(
+                        "receipts",
+                        f"the receipt {receipt.name!r} is linked to {entry_id}, which is not there",
+                        f"Take the link back: cleared receipt unlink {receipt.sha256[:8]} {entry_id}",
+                        Place(file),
+                    )

@@ -1,0 +1,357 @@
+"""What the bank says an account held, against the books: through which day they agree, and what explains a difference.
+
+The balance is the ledger's. Lines that it has on another day than the bank are named beside it (``bank_timing``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+
+from cleared.base import money
+from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.bank_timing import BankTiming, BookedLine
+from cleared.books.ledger.day_balances import DayBalances
+from cleared.books.ledger.entry import ZERO, Entry
+from cleared.books.ledger.staged_bank_lines import BankBook
+
+MAX_ROWS: Final = 5_000
+"""Rows among which one or two are looked for."""
+MAX_ROWS_OF_THREE: Final = 60
+MAX_ANSWERS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class StatedBalance:
+    """What the bank said an account held at the end of a day."""
+
+    day: date
+    amount: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceBreak:
+    """Between the end of one day and of another the balance moves by more than the lines that are known."""
+
+    after: date
+    through: date
+    missing: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRow:
+    """A row that may explain a difference. ``effect``: how the books' balance moves if it is put right."""
+
+    id: str
+    day: date
+    amount: Decimal
+    text: str
+    fault: str
+    """``missing``: the bank has it, the books do not; ``not of the bank``: the books have it, no line of the bank;
+    ``doubled``: the books have two of it."""
+    effect: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Rows that together make up the difference, and how."""
+
+    reason: str
+    rows: tuple[OpenRow, ...]
+
+
+@dataclass(slots=True)
+class AccountFacts:
+    """One account's bank lines, stated balances and postings."""
+
+    account: int
+    balances: DayBalances
+    stated: list[StatedBalance] = field(default_factory=list)
+    breaks: list[BalanceBreak] = field(default_factory=list)
+    unposted: list[BankLine] = field(default_factory=list)
+    legs: list[tuple[Decimal, Entry, str]] = field(default_factory=list)
+    """(amount, entry, id of the posted bank line or empty), in time."""
+    timing: BankTiming = field(default_factory=BankTiming)
+    has_lines: bool = False
+
+    def balance_on(self, day: date) -> Decimal:
+        """What the books say the account held at the end of a day."""
+        return self.balances.balance_on(self.account, day)
+
+    def in_transit(self, day: date) -> Decimal:
+        """What the bank has by the end of a day and the books have on another one."""
+        return self.timing.in_transit(self.account, day)
+
+    def compare(self, stated: StatedBalance) -> Decimal:
+        """What the bank has more than the books, beside what is in transit; zero where they agree."""
+        return stated.amount - self.balance_on(stated.day) - self.in_transit(stated.day)
+
+    def find_unbooked_opening(self) -> StatedBalance | None:
+        """What the account held the day before its first row, by the bank's first balance, if nothing has booked it."""
+        if not self.stated or not self.legs or self.stated[0].day < self.legs[0][1].date:
+            return None
+        first = self.stated[0]
+        absent = self.timing.waiting(self.account, first.day) + self.timing.ignored(self.account, first.day)
+        held = self.compare(first) - absent
+        begins = min([self.legs[0][1].date, *(line.posted_date for line in self.unposted)])
+        return StatedBalance(begins - timedelta(days=1), held) if held else None
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """Through which day books and bank agree; ``differs``: the first stated balance after it that they do not meet."""
+
+    through: date | None
+    differs: StatedBalance | None = None
+    difference: Decimal = ZERO
+
+
+@dataclass(slots=True)
+class Reconciliation:
+    """The books against a stated balance. ``difference``: the bank's balance less the books', beside what is in
+    transit."""
+
+    day: date
+    stated: Decimal
+    booked: Decimal
+    in_transit: list[tuple[BookedLine, Decimal]]
+    """Lines that the books have on another day, each with what the bank has of it by then and the books have not."""
+    since: date | None
+    """The last day before on which they agreed."""
+    breaks: list[BalanceBreak] = field(default_factory=list)
+    explanations: list[Explanation] = field(default_factory=list)
+    gave_up: str = ""
+    """Why not all was looked at; empty where it was."""
+    opening: StatedBalance | None = None
+    """What the account held before its first row, where that is the whole difference."""
+
+    @property
+    def difference(self) -> Decimal:
+        return self.stated - self.booked - money.total([part for _, part in self.in_transit])
+
+
+def read_account_facts(
+    postings: Iterable[tuple[str, Decimal, Entry]],
+    bank: BankBook,
+    bank_accounts: Iterable[str],
+    account: int,
+    *,
+    is_shared: bool = False,
+) -> AccountFacts:
+    """What is known of one account. ``postings``: all legs on it (leg id, amount, entry). ``bank_accounts``: those
+    whose money is in it; balances in their files count where it is one. ``account``: its number; what a person has
+    reconciled it with counts where no file says a balance of that day, unless others share it (``is_shared``)."""
+    names = list(bank_accounts)
+    lines = [line for name in names for line in bank.scan_account_lines(name)]
+    posted = [line for line in lines if line.state == "posted"]
+    matches = bank.matches
+    line_of = {leg_id: line.line_id for line in lines for leg_id, _ in matches.get(line.line_id, ())}
+    facts = AccountFacts(account, DayBalances(), has_lines=bool(lines))
+    day_of: dict[str, date] = {}
+    for leg_id, amount, entry in postings:
+        facts.balances.add_movement(account, entry.date, amount)
+        facts.legs.append((amount, entry, line_of.get(leg_id, "")))
+        day_of[leg_id] = entry.date
+    facts.legs.sort(key=lambda each: (each[1].date, each[1].month, each[1].number))
+    for line in posted:
+        parts = ((day_of[leg_id], part) for leg_id, part in matches.get(line.line_id, ()) if leg_id in day_of)
+        is_ignored = bank.is_ignored(line.line_id)
+        facts.timing.add_line(
+            account, BookedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
+        )
+    by_files = _list_stated(posted, bank, names) if len(names) == 1 else []
+    agreed = () if is_shared else (x for x in bank.agreed_balances if x.account == account and x.state == AGREED)
+    known_days = {each.day for each in by_files}
+    by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
+    facts.stated = sorted([*by_files, *by_persons], key=lambda each: each.day)
+    facts.breaks = list(_find_breaks(by_files, posted))
+    facts.unposted = [line for line in posted if bank.posted_amount(line.line_id) != line.amount]
+    return facts
+
+
+def _list_stated(lines: Sequence[BankLine], bank: BankBook, names: Sequence[str]) -> list[StatedBalance]:
+    """The balances at the ends of days, by the running balance and the files' own; the newest file counts."""
+    ends: dict[date, Decimal] = {}
+    by_file: dict[str, list[BankLine]] = defaultdict(list)
+    for line in lines:
+        by_file[line.file_sha256].append(line)
+    for in_file in by_file.values():
+        for day, of_day in itertools.groupby(_in_time(in_file), key=lambda line: line.posted_date):
+            balance = list(of_day)[-1].balance_after
+            if balance is not None:
+                ends[day] = balance
+    for record in bank.imports:
+        if record.account in names and record.closing_balance and record.last_date:
+            ends[date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
+    return [StatedBalance(day, ends[day]) for day in sorted(ends)]
+
+
+def _in_time(lines: list[BankLine]) -> list[BankLine]:
+    """The lines of one file, oldest first: files have them in either direction."""
+    rows = sorted(lines, key=lambda line: line.row)
+    if rows[0].posted_date != rows[-1].posted_date:
+        newest_first = rows[0].posted_date > rows[-1].posted_date
+    else:
+        newest_first = _count_breaks(rows) > _count_breaks(rows[::-1])
+    return sorted(rows[::-1] if newest_first else rows, key=lambda line: line.posted_date)
+
+
+def _count_breaks(rows: Sequence[BankLine]) -> int:
+    return sum(
+        a.balance_after is not None and b.balance_after is not None and a.balance_after + b.amount != b.balance_after
+        for a, b in itertools.pairwise(rows)
+    )
+
+
+def _find_breaks(stated: Sequence[StatedBalance], lines: Iterable[BankLine]) -> Iterator[BalanceBreak]:
+    moved: dict[date, Decimal] = defaultdict(lambda: ZERO)
+    for line in lines:
+        moved[line.posted_date] += line.amount
+    days = sorted(moved)
+    at = 0
+    for before, after in itertools.pairwise(stated):
+        while at < len(days) and days[at] <= before.day:
+            at += 1
+        known, end = ZERO, at
+        while end < len(days) and days[end] <= after.day:
+            known += moved[days[end]]
+            end += 1
+        missing = after.amount - before.amount - known
+        if missing:
+            yield BalanceBreak(before.day, after.day, missing)
+
+
+def find_completeness(facts: AccountFacts) -> Completeness:
+    """Through which day the books meet the bank's balances to the cent."""
+    through: date | None = None
+    differs: tuple[StatedBalance, Decimal] | None = None
+    for stated in facts.stated:
+        difference = facts.compare(stated)
+        if not difference:
+            through, differs = stated.day, None
+        elif differs is None:
+            differs = stated, difference
+    return Completeness(through, *(differs or ()))
+
+
+def reconcile_account(facts: AccountFacts, day: date, stated: Decimal) -> Reconciliation:
+    """Compare the books with a stated balance; where they differ, look for what explains it.
+
+    First jumps of the bank's own running balance, then the smallest set of rows: one, two, one on the wrong side,
+    swapped digits, three. Only rows since the last day that agrees; several answers are all given, none is chosen.
+    """
+    before = [each for each in facts.stated if each.day < day]
+    known = find_completeness(replace(facts, stated=before))
+    in_transit = facts.timing.list_in_transit(facts.account, day)
+    result = Reconciliation(day, stated, facts.balance_on(day), in_transit, known.through)
+    if not result.difference:
+        return result
+    opening = facts.find_unbooked_opening() if known.through is None else None
+    if opening is not None and opening.amount == result.difference:
+        result.opening = opening
+        return result
+    since = known.through or date.min
+    result.breaks = [each for each in facts.breaks if each.through > since and each.after < day]
+    rows = _list_open_rows(facts, since, day)
+    if len(rows) > MAX_ROWS:
+        result.gave_up = f"{len(rows)} rows since {known.through or 'the beginning'} are too many to look for pairs"
+        result.explanations = list(_explain_by_one(rows, result.difference))[:MAX_ANSWERS]
+        return result
+    for search in (_explain_by_one, _explain_by_two, _explain_by_side, _explain_by_digits):
+        result.explanations = list(itertools.islice(search(rows, result.difference), MAX_ANSWERS))
+        if result.explanations:
+            return result
+    if len(rows) <= MAX_ROWS_OF_THREE:
+        result.explanations = list(itertools.islice(_explain_by_three(rows, result.difference), MAX_ANSWERS))
+    else:
+        result.gave_up = f"{len(rows)} rows are too many to look for three that belong together"
+    return result
+
+
+def _list_open_rows(facts: AccountFacts, since: date, day: date) -> list[OpenRow]:
+    """The rows that may be wrong: lines that are not posted, and what is posted."""
+    texts = {line.line_id: line.description for line in facts.unposted}
+    rows = [
+        OpenRow(line.line_id, line.posted_date, part, texts[line.line_id], "missing", part)
+        for _, line in facts.timing.lines
+        if line.line_id in texts and (part := line.find_open_part(day) - line.find_open_part(since))
+    ]
+    too_much = {line.line_id: line for line in facts.timing.list_overbooked(facts.account, day)}
+    for line_id, booked in too_much.items():
+        last = [entry for _, entry, of in facts.legs if of == line_id and entry.date <= day][-1]
+        effect = booked.amount - booked.sum_booked(day)
+        rows.append(OpenRow(last.entry_id, last.date, -effect, last.description, "doubled", effect))
+    seen: dict[tuple[date, Decimal], int] = defaultdict(int)
+    for amount, entry, line_id in facts.legs:
+        on = entry.date
+        if since < on <= day and entry.status != "voided" and line_id not in too_much:
+            seen[(on, amount)] += 1
+            fault = "doubled" if seen[(on, amount)] > 1 else "not of the bank" if not line_id else ""
+            if not line_id or fault == "doubled":
+                rows.append(OpenRow(entry.entry_id, on, amount, entry.description, fault, -amount))
+            else:
+                rows.append(OpenRow(entry.entry_id, on, amount, entry.description, "posted", -amount))
+    return rows
+
+
+_REASONS: Final[Mapping[str, str]] = {
+    "missing": "the bank has it, the books do not",
+    "not of the bank": "the books have it, no line of the bank does",
+    "doubled": "the books have two of it",
+    "posted": "as if it were booked twice, or not by the bank",
+}
+
+
+def _explain_by_one(rows: Sequence[OpenRow], difference: Decimal) -> Iterator[Explanation]:
+    for fault, reason in _REASONS.items():  # the likely faults first
+        alike = [Explanation(reason, (row,)) for row in rows if row.fault == fault and row.effect == difference]
+        if alike:
+            yield from alike
+            return
+
+
+def _explain_by_two(rows: Sequence[OpenRow], difference: Decimal) -> Iterator[Explanation]:
+    at: dict[Decimal, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        at[row.effect].append(number)
+    suspects = [number for number, row in enumerate(rows) if row.fault != "posted"]
+    for number in suspects or range(len(rows)):
+        for other in at.get(difference - rows[number].effect, ()):
+            if other != number and (other > number or rows[other].fault == "posted"):
+                yield Explanation("two that belong to it", (rows[number], rows[other]))
+
+
+def _explain_by_side(rows: Sequence[OpenRow], difference: Decimal) -> Iterator[Explanation]:
+    for row in rows:
+        if row.fault != "missing" and 2 * row.effect == difference:
+            yield Explanation("booked on the wrong side", (row,))
+
+
+def _explain_by_digits(rows: Sequence[OpenRow], difference: Decimal) -> Iterator[Explanation]:
+    """Two neighbouring digits that were swapped: the difference is a multiple of nine."""
+    for row in rows:
+        right = row.amount + difference
+        if row.fault != "missing" and _are_swapped(str(abs(row.amount)), str(abs(right))) and right * row.amount > 0:
+            yield Explanation(f"two digits swapped: the bank has {money.format_amount(right)}", (row,))
+
+
+def _are_swapped(a: str, b: str) -> bool:
+    if len(a) != len(b):
+        return False
+    places = [i for i in range(len(a)) if a[i] != b[i]]
+    if len(places) != 2:
+        return False
+    i, j = places
+    return a[i] == b[j] and a[j] == b[i] and (j == i + 1 or (j == i + 2 and a[i + 1] == "."))
+
+
+def _explain_by_three(rows: Sequence[OpenRow], difference: Decimal) -> Iterator[Explanation]:
+    for three in itertools.combinations(rows, 3):
+        if three[0].effect + three[1].effect + three[2].effect == difference:
+            yield Explanation("three that belong to it", three)

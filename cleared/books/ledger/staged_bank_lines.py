@@ -1,0 +1,399 @@
+"""The bank facts as a run sees them: recorded lines, what is posted of each, and what is staged on top."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+
+from cleared.base import money
+from cleared.base.csv_text import format_record
+from cleared.base.deadline import check_deadline
+from cleared.base.errors import Place, PrimitiveError
+from cleared.base.file_source import FileSource
+from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS
+from cleared.books.ledger.agreed_balances import AgreedBalance, parse_agreed_balances
+from cleared.books.ledger.bank_lines import (
+    DUPLICATE_COLUMNS,
+    IMPORT_COLUMNS,
+    IMPORT_OPTIONAL,
+    LINE_COLUMNS,
+    LINE_ID_PREFIX,
+    MATCH_COLUMNS,
+    OUTCOME_COLUMNS,
+    UNDONE_COLUMNS,
+    BankLine,
+    ImportRecord,
+    UndoneImport,
+    append_rows,
+    has_import_formats,
+    iter_lines,
+    parse_imports,
+    parse_lines_once,
+    parse_matches_once,
+    parse_outcomes,
+    parse_undone,
+    why_not_postable,
+)
+from cleared.books.ledger.book_paths import BookPaths
+from cleared.books.ledger.entry import ZERO, Entry, format_entry_id, leg_suffix, parse_entry_id
+
+NEAR_DAYS: Final = 5
+RELEASED: Final = "released"
+"""The outcome of a line whose import was undone: the next file that has it brings it anew."""
+_MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
+    and the reason."""
+
+    outcome: str
+    reason: str
+
+
+class BankBook:
+    """Committed bank facts, and on top of them what a run reads, matches and sets aside."""
+
+    def __init__(self, source: FileSource, paths: BookPaths) -> None:
+        self.source = source
+        self.paths = paths
+        self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
+        self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
+        self._all_loaded: set[str] = set()
+        self._account_of: dict[str, str] = {}
+        self._matched: dict[str, list[tuple[str, Decimal]]] | None = None
+        self._sums: dict[str, Decimal] = {}
+        self._outcomes: dict[str, tuple[str, str]] | None = None
+        self._imports: list[ImportRecord] | None = None
+        self._undone: list[UndoneImport] | None = None
+        self._released: set[str] | None = None
+        # the draft
+        self.new_lines: dict[str, tuple[str, BankLine]] = {}
+        """line_id → (account, line): rows of files parsed in this run that are not recorded yet."""
+        self.processed_line_ids: set[str] = set()
+        """line ids of files marked processed."""
+        self.new_matches: list[tuple[str, str, Decimal]] = []
+        self._shown_matches = 0
+        """How many of them are in ``_matched``."""
+        self.new_outcomes: dict[str, Outcome] = {}
+        self.new_imports: list[ImportRecord] = []
+        self.new_duplicates: list[tuple[str, int, str, str]] = []
+        self.new_undone: list[UndoneImport] = []
+        self.new_agreed: list[AgreedBalance] = []
+
+    # -- committed ----------------------------------------------------------------------------------------------
+
+    def read_month(self, account: str, month: str) -> dict[str, BankLine]:
+        """One month (``YYYY-MM``) of one account's committed lines by id."""
+        key = (account, month)
+        if key not in self._months:
+            path = self.paths.bank_path(account, month)
+            lines = {line.line_id: line for line in parse_lines_once(self.source.read(path), path)}
+            self._months[key] = lines
+            for line_id in lines:
+                self._account_of[line_id] = account
+        return self._months[key]
+
+    def list_accounts(self) -> list[str]:
+        root = self.paths.bank_root
+        return sorted(
+            {p[len(root) + 1 :].split("/", 1)[0] for p in self.source.list_paths(root) if p.count("/", len(root) + 1)}
+        )
+
+    def iter_account_lines(self, account: str) -> Iterable[BankLine]:
+        """Every committed line of an account that was not released, by month; all of them are kept in memory."""
+        released = self.released_line_ids
+        for month, _ in self._list_month_files(account):
+            lines = self.read_month(account, month).values()
+            yield from lines if not released else (line for line in lines if line.line_id not in released)
+
+    def scan_account_lines(
+        self, account: str, *, with_released: bool = False, since: date = date.min
+    ) -> Iterable[BankLine]:
+        """The same for who needs each line once: nothing is kept. A line that a file has twice comes once. ``since``:
+        only months from this day's on."""
+        released: set[str] = set() if with_released else self.released_line_ids
+        for month, path in self._list_month_files(account):
+            if month < since.isoformat()[:7]:
+                continue
+            if (account, month) in self._months:
+                lines = self.read_month(account, month)
+            else:
+                lines = {line.line_id: line for line in iter_lines(self.source.read(path), path)}
+            yield from (line for line in lines.values() if line.line_id not in released)
+
+    def _list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
+        root = f"{self.paths.bank_root}/{account}"
+        for path in self.source.list_paths(root):
+            # Other files there, such as an editor's copy or a note, are left alone.
+            if match := _MONTH_FILE.fullmatch(path, len(root) + 1):
+                yield match[1], path
+
+    def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
+        """``(account, line)`` of a line read in this run or committed."""
+        if line_id in self.new_lines:
+            return self.new_lines[line_id]
+        if line_id not in self._account_of:
+            for account in self.list_accounts():
+                if account not in self._all_loaded:
+                    self._all_loaded.add(account)
+                    for month, _ in self._list_month_files(account):
+                        self.read_month(account, month)
+        account = self._account_of.get(line_id, "")
+        for (owner, _), lines in self._months.items():
+            if owner == account and line_id in lines:
+                return account, lines[line_id]
+        return None
+
+    def iter_lines_between(self, account: str, first: date, last: date) -> Iterator[BankLine]:
+        """The account's posted lines of these days and those up to five around them, of this run and committed."""
+        low = first - timedelta(days=min(NEAR_DAYS, (first - date.min).days))
+        high = last + timedelta(days=min(NEAR_DAYS, (date.max - last).days))
+        paths = self.source.list_paths(f"{self.paths.bank_root}/{account}")
+        months = sorted(match[1] for path in paths if (match := _MONTH_FILE.fullmatch(path.rpartition("/")[2])))
+        wanted = [month for month in months if low.isoformat()[:7] <= month <= high.isoformat()[:7]]
+        released = self.released_line_ids
+        known = (line for month in wanted for line in self.read_month(account, month).values())
+        committed = (line for line in known if line.line_id not in released)
+        staged = (line for owner, line in self.new_lines.values() if owner == account)
+        for line in itertools.chain(committed, staged):
+            if line.state == "posted" and low <= line.posted_date <= high:
+                yield line
+
+    def find_similar_lines(self, account: str, line: BankLine) -> list[BankLine]:
+        """Committed posted lines of the same amount within five days."""
+        days = [line.posted_date + timedelta(days=d) for d in (-NEAR_DAYS, NEAR_DAYS)]
+        similar = []
+        for month in sorted({d.isoformat()[:7] for d in days}):
+            for other in self._index_by_amount(account, month).get(line.amount, ()):
+                if abs((other.posted_date - line.posted_date).days) <= NEAR_DAYS:
+                    similar.append(other)
+        return similar
+
+    def _index_by_amount(self, account: str, month: str) -> dict[Decimal, list[BankLine]]:
+        """A month's committed posted lines by amount: a large file is compared with each of them otherwise."""
+        key = (account, month)
+        if key not in self._amounts:
+            index: dict[Decimal, list[BankLine]] = {}
+            for line in self.read_month(account, month).values():
+                if line.state == "posted" and line.line_id not in self.released_line_ids:
+                    index.setdefault(line.amount, []).append(line)
+            self._amounts[key] = index
+        return self._amounts[key]
+
+    @property
+    def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
+        """line_id → [(leg_id, amount)], staged ones included."""
+        matched = self._load_matches()
+        for line_id, leg_id, amount in self.new_matches[self._shown_matches :]:
+            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
+        self._shown_matches = len(self.new_matches)
+        return matched
+
+    def _load_matches(self) -> dict[str, list[tuple[str, Decimal]]]:
+        """The committed matches, with the staged ones that ``matches`` has shown so far: most runs need none."""
+        if self._matched is None:
+            matched, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
+            self._matched, self._sums = dict(matched), dict(sums)
+        return self._matched
+
+    def posted_amount(self, line_id: str) -> Decimal:
+        """How much of the line is in the journal."""
+        if self._matched is None:
+            self._load_matches()
+        return self._sums.get(line_id, ZERO)
+
+    def list_entry_ids(self, line_id: str) -> list[str]:
+        """The entries that were ever matched to the line, reversals too, oldest first; none for nearly every line."""
+        if self._matched is None:
+            self._load_matches()
+        if line_id not in self._sums:
+            return []
+        parts = [parse_entry_id(leg_id) for leg_id, _ in self.matches.get(line_id, ())]
+        return list(dict.fromkeys(format_entry_id(*each[:3]) for each in parts if each is not None))
+
+    def find_outcome(self, line_id: str) -> Outcome | None:
+        if line_id in self.new_outcomes:
+            return self.new_outcomes[line_id]
+        committed = self._load_outcomes().get(line_id)
+        if committed and committed[0] == RELEASED and line_id in self.new_lines:  # a file has brought it anew
+            return None
+        return Outcome(*committed) if committed else None
+
+    def is_ignored(self, line_id: str) -> bool:
+        """Whether somebody said that the line is not to be booked; it counts where the line is not booked."""
+        outcome = self.find_outcome(line_id)
+        return outcome is not None and outcome.outcome == "ignored"
+
+    def _load_outcomes(self) -> dict[str, tuple[str, str]]:
+        if self._outcomes is None:
+            self._outcomes = parse_outcomes(self.source.read(self.paths.outcomes), self.paths.outcomes)
+        return self._outcomes
+
+    @property
+    def released_line_ids(self) -> set[str]:
+        """The committed lines whose import was undone, and that no file has brought again since: they count as if
+        the bank had not said them yet."""
+        if self._released is None:
+            released = {i for i, (outcome, _) in self._load_outcomes().items() if outcome == RELEASED}
+            if released:
+                _, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
+                released = {i for i in released if not sums.get(i)}
+            self._released = released
+        return self._released
+
+    @property
+    def all_imports(self) -> list[ImportRecord]:
+        """Files marked processed, committed and staged, those of undone imports too."""
+        if self._imports is None:
+            self._imports = parse_imports(self.source.read(self.paths.imports), self.paths.imports)
+        return [*self._imports, *self.new_imports]
+
+    @property
+    def imports(self) -> list[ImportRecord]:
+        """Files marked processed whose import stands."""
+        undone = {(each.file_sha256, each.account, each.run) for each in self.undone_imports}
+        records = self.all_imports
+        return records if not undone else [r for r in records if (r.file_sha256, r.account, r.run) not in undone]
+
+    @property
+    def undone_imports(self) -> list[UndoneImport]:
+        """The imports that were taken back, oldest first."""
+        if self._undone is None:
+            self._undone = parse_undone(self.source.read(self.paths.undone), self.paths.undone)
+        return [*self._undone, *self.new_undone]
+
+    @property
+    def agreed_balances(self) -> list[AgreedBalance]:
+        """The committed balances of the bank that the books agreed with and have to meet, by account and day."""
+        return [each for each in self.compared_balances if each.stands]
+
+    @property
+    def compared_balances(self) -> list[AgreedBalance]:
+        """The same with those that were withdrawn or lapsed."""
+        return parse_agreed_balances(self.source.read(self.paths.reconciliations), self.paths.reconciliations)
+
+    # -- the draft ----------------------------------------------------------------------------------------------
+
+    def resolve_reference(self, reference: str) -> tuple[str, BankLine] | None:
+        """The line a ``reference`` names, or None where it is free text. Unknown line ids are refused."""
+        if not reference.startswith(LINE_ID_PREFIX):
+            return None
+        resolved = self.find_line(reference)
+        if resolved is None:
+            raise PrimitiveError(
+                f"{reference!r} names no bank line",
+                place=Place(field="reference"),
+                remedy="Pass the reference of a dict that importer_parse returned, unchanged.",
+            )
+        if (why := why_not_postable(resolved[1])) is not None:
+            raise PrimitiveError(
+                f"the bank line {reference} is {why[0]}", place=Place(field="reference"), remedy=why[1]
+            )
+        return resolved
+
+    def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
+        """Match the entry's legs on ``ledger_account`` to the line; ``post_entry`` checked that they fit."""
+        self._load_matches()
+        for i, leg in enumerate(entry.legs):
+            if leg.account_id == ledger_account:
+                amount = leg.amount
+                if amount == line.amount and amount.same_quantum(line.amount):  # one number in memory
+                    amount = line.amount
+                self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
+        if self.posted_amount(line.line_id) == line.amount:
+            self.new_outcomes.pop(line.line_id, None)
+
+    def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
+        self.new_matches.append((line_id, leg_id, amount))
+        before = self._sums.get(line_id)
+        self._sums[line_id] = amount if before is None else before + amount
+
+    def unmatch_entry(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
+        """Open the lines of a voided entry again, matched to its reversal and set aside as ``voided``; returns them."""
+        return self.unmatch_entries([(entry, reversal)], reason)
+
+    def unmatch_entries(
+        self, voided: Iterable[tuple[Entry, Entry]], reason: str, outcome: str = "voided"
+    ) -> list[BankLine]:
+        """The same of many (entry, reversal) at once; ``outcome``: what becomes of their lines."""
+        legs = {
+            entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i)
+            for entry, reversal in voided
+            for i in range(len(entry.legs))
+        }
+        freed = []
+        for line_id, pairs in check_deadline(list(self.matches.items())):
+            mine = [(leg_id, amount) for leg_id, amount in pairs if leg_id in legs]
+            for leg_id, amount in mine:
+                self._stage_match(line_id, legs[leg_id], -amount)
+            if mine:
+                resolved = self.find_line(line_id)
+                if resolved:
+                    freed.append(resolved[1])
+                self.new_outcomes[line_id] = Outcome(outcome, reason)
+        return freed
+
+    def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
+        """Stage that the line is ``ignored`` or ``held`` for a reason."""
+        self.new_outcomes[line_id] = Outcome(outcome, reason)
+
+    def is_accounted(self, line: BankLine) -> bool:
+        """Check 7 for one line: posted whole, or not at all and set aside with a reason; pending ones need nothing.
+
+        Where one of two entries that posted a line was voided, its part is open again and waits for a person: that is
+        accounted for, too.
+        """
+        posted = self.posted_amount(line.line_id)
+        if posted == line.amount and posted != 0:
+            return True
+        outcome = self.find_outcome(line.line_id)
+        if posted != 0:
+            part = (posted > 0) == (line.amount > 0) and abs(posted) < abs(line.amount)
+            return part and outcome is not None and outcome.outcome == "voided"
+        return line.state == "pending" or outcome is not None
+
+    def staged_line_ids(self) -> set[str]:
+        """Line ids the draft posts or sets aside: these are recorded even if their file is not marked processed."""
+        return {line_id for line_id, _, _ in self.new_matches} | set(self.new_outcomes)
+
+    def render_files(self, run_id: str) -> dict[str, bytes]:
+        """The bank files as they will be: path → bytes, only those that change."""
+        out: dict[str, bytes] = {}
+        by_file: dict[tuple[str, int, int], list[BankLine]] = {}
+        to_record = (self.processed_line_ids | self.staged_line_ids()) - self.released_line_ids
+        for line_id, (account, line) in self.new_lines.items():
+            if line_id in to_record:
+                month = account, line.posted_date.year, line.posted_date.month
+                by_file.setdefault(month, []).append(line)
+
+        def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
+            out[path] = append_rows(self.source.read(path), header, rows)
+
+        for (account, year, number), lines in by_file.items():
+            path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
+            add(path, LINE_COLUMNS, (line.to_csv() for line in lines))
+        if self.new_matches:
+            rows = (format_record((a, b, money.format_amount(c))) for a, b, c in self.new_matches)
+            add(self.paths.matches, MATCH_COLUMNS, rows)
+        if self.new_outcomes:
+            rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
+            add(self.paths.outcomes, OUTCOME_COLUMNS, rows)
+        if self.new_imports:
+            with_format = has_import_formats(self.source.read(self.paths.imports))
+            rows = (r.to_csv(with_format=with_format) for r in self.new_imports)
+            add(self.paths.imports, (*IMPORT_COLUMNS, *IMPORT_OPTIONAL), rows)
+        if self.new_duplicates:
+            rows = (format_record((a, str(b), c, d)) for a, b, c, d in self.new_duplicates)
+            add(self.paths.duplicates, DUPLICATE_COLUMNS, rows)
+        if self.new_undone:
+            add(self.paths.undone, UNDONE_COLUMNS, (each.to_csv() for each in self.new_undone))
+        if self.new_agreed:
+            add(self.paths.reconciliations, AGREED_COLUMNS, (each.to_csv() for each in self.new_agreed))
+        return out

@@ -1,0 +1,156 @@
+"""The dicts that primitives about the books take and give. A script sees them as ``TypedDict``s."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import NotRequired, TypedDict
+
+from cleared.books.primitives.book_values import Status
+from cleared.primitives.registry.vocabulary import AccountId, Confidence, Date, Line, PositiveAmount, Text
+
+
+class JournalLine(TypedDict):
+    """One leg: an account and exactly one of debit and credit."""
+
+    account_id: AccountId
+    debit: NotRequired[PositiveAmount]
+    credit: NotRequired[PositiveAmount]
+
+
+class EntrySpec(TypedDict):
+    """One entry for ``journal_add_many``; either ``lines`` or debit_account + credit_account + amount."""
+
+    date: Date
+    description: Text
+    lines: NotRequired[list[JournalLine]]
+    debit_account: NotRequired[AccountId]
+    credit_account: NotRequired[AccountId]
+    amount: NotRequired[PositiveAmount]
+    counterparty: NotRequired[Text | None]
+    reference: NotRequired[Line | None]
+    confidence: NotRequired[Confidence]
+    status: NotRequired[Status]
+    evidence: NotRequired[Text | None]
+    tags: NotRequired[list[Line] | None]
+    notes: NotRequired[Text | None]
+
+
+class EntryRef(TypedDict):
+    """What posting gives back. ``duplicate``: the bank line was posted before; this is that entry."""
+
+    entry_id: str
+    date: str
+    status: Status
+    duplicate: bool
+
+
+class EntryLine(TypedDict):
+    leg_id: str
+    account_id: int
+    debit: Decimal
+    credit: Decimal
+
+
+class JournalEntry(TypedDict):
+    entry_id: str
+    date: str
+    description: str
+    amount: Decimal
+    status: Status
+    counterparty: str
+    reference: str
+    confidence: Decimal
+    evidence: str
+    tags: list[str]
+    notes: str
+    lines: list[EntryLine]
+
+
+class AccountInfo(TypedDict):
+    account_id: int
+    account_name: str
+    account_type: str
+    parent_id: int | None
+    tax_line: str
+    description: str
+    status: str
+
+
+class SplitPart(TypedDict):
+    """One account of a split. ``amount``: positive is a debit."""
+
+    account_id: int
+    amount: Decimal
+
+
+class AccountSuggestion(TypedDict):
+    """Where a line probably goes. ``confidence`` is from 0 to 1; ``evidence`` says what it rests on. ``split``: what
+    goes to each account where it goes to several (``account_id`` is the largest), else empty."""
+
+    account_id: int
+    counterparty: str | None
+    confidence: Decimal
+    evidence: str
+    split: list[SplitPart]
+
+
+class BankFile(TypedDict):
+    """A file in the drop folder. ``path`` is relative to the workspace, ``size`` in bytes."""
+
+    name: str
+    path: str
+    size: int
+    format: str
+    account: str
+    ledger_account: int
+
+
+class Transaction(TypedDict):
+    """One row of a bank file. ``amount``: negative = money out. ``reference`` identifies the line; pass it on.
+    ``bank_id`` is the bank's own id, empty where the file has none. ``fee``: what a processor kept of the gross,
+    negative; ``amount`` is net of it."""
+
+    date: str
+    description: str
+    amount: Decimal
+    reference: str
+    bank_id: str
+    type: str
+    currency: str
+    balance: Decimal | None
+    fee: Decimal | None
+    state: str
+    account: str
+    ledger_account: int
+
+
+class Processed(TypedDict):
+    """``path``: where the file will lie once the run is committed."""
+
+    name: str
+    path: str
+    new: int
+    duplicates: int
+
+
+class DecisionInfo(TypedDict):
+    """What a person decided about an entry; ``before`` as the agent posted it, ``after`` as it is now."""
+
+    card_id: str
+    entry_id: str
+    decision: str
+    by: str
+    at: str
+    description: str
+    counterparty: str
+    reference: str
+    status: str
+    before: list[LegInfo]
+    after: list[LegInfo]
+
+
+class LegInfo(TypedDict):
+    """One leg; ``amount`` is debit minus credit."""
+
+    account_id: int
+    amount: Decimal

@@ -1,0 +1,348 @@
+"""``journal_*``: posting, reading, voiding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date as Day
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+
+from cleared.base.deadline import check_deadline
+from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
+from cleared.books.decision_effects import entry_weight
+from cleared.books.ledger.entry import HUMAN_STATUSES, ZERO, Leg
+from cleared.books.ledger.posting import post_entry
+from cleared.books.primitives import two_person_rule
+from cleared.books.primitives.book_shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
+from cleared.books.primitives.book_values import EntryId, Status
+from cleared.books.primitives.entry_projection import describe_entry, entry_reference
+from cleared.books.primitives.journal_search import find_entries, require_month
+from cleared.books.primitives.voiding import void_with_corrections
+from cleared.books.staged_books import LastEntry, books_of
+from cleared.primitives.context import Context
+from cleared.primitives.registry.primitive import Effect, primitive
+from cleared.primitives.registry.vocabulary import (
+    AccountId,
+    Confidence,
+    Date,
+    Line,
+    PositiveAmount,
+    Text,
+    Whole,
+)
+
+WRITE_GRANT: Final = "journal.write"
+READ_GRANT: Final = "journal.read"
+_CENT: Final = Decimal("0.01")
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
+def journal_add_double(
+    ctx: Context,
+    date: Date,
+    description: Text,
+    debit_account: AccountId,
+    credit_account: AccountId,
+    amount: PositiveAmount,
+    counterparty: Text | None = None,
+    reference: Line | None = None,
+    confidence: Confidence = ZERO,
+    status: Status = "pending-review",
+    evidence: Text | None = None,
+) -> EntryRef:
+    """Post one entry of two legs; balanced by construction.
+
+    ``amount`` is positive: debit_account receives it, credit_account gives it. ``reference`` of a transaction
+    matches the entry to its bank line; a line that is posted already stages nothing and gives the existing entry
+    with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
+    amounts finer than the currency.
+    """
+    return _post_entry(
+        ctx,
+        date,
+        description,
+        _make_two_legs(debit_account, credit_account, amount),
+        counterparty,
+        reference,
+        confidence,
+        status,
+        evidence,
+        field="amount",
+    )
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
+def journal_add(
+    ctx: Context,
+    date: Date,
+    description: Text,
+    lines: list[JournalLine],
+    counterparty: Text | None = None,
+    reference: Line | None = None,
+    confidence: Confidence = ZERO,
+    status: Status = "pending-review",
+    evidence: Text | None = None,
+    tags: list[Line] | None = None,
+    notes: Text | None = None,
+) -> EntryRef:
+    """Post one entry of two or more legs.
+
+    ``lines=[{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 4}]``: debits and credits must be equal.
+    ``tags`` may not begin with ``@`` (those are the host's) nor hold ``;``. Otherwise as ``journal_add_double``.
+    """
+    return _post_entry(
+        ctx, date, description, _read_legs(lines), counterparty, reference, confidence, status, evidence, tags, notes
+    )
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
+def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
+    """Post many entries in one call: all of them or, where one is refused, none.
+
+    Each is a dict with the arguments of ``journal_add`` or of ``journal_add_double``. The refusal names the indexes.
+    """
+    refs: list[EntryRef] = []
+    faults: list[PrimitiveError] = []
+    for i, spec in enumerate(check_deadline(entries)):
+        try:
+            refs.append(_post_spec(ctx, spec))
+        except PrimitiveError as e:
+            field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
+            faults.append(PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy))
+            if len(faults) >= MAX_FAULTS:
+                break
+    if faults:
+        raise merge_faults(faults)
+    fresh = [r["entry_id"] for r in refs if not r["duplicate"]]
+    span = f"{fresh[0]} … {fresh[-1]}" if len(fresh) > 1 else "".join(fresh)
+    ctx.log_action("journal_add_many", f"{len(fresh)} entries {span}".strip())
+    return refs
+
+
+def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
+    double = [k for k in ("debit_account", "credit_account", "amount") if k in spec]
+    if ("lines" in spec) == bool(double) or (double and len(double) < 3):
+        raise PrimitiveError(
+            "give either lines, or debit_account, credit_account and amount",
+            place=Place(field="lines"),
+            remedy="See journal_add and journal_add_double.",
+        )
+    if "lines" in spec:
+        legs, field = _read_legs(spec["lines"]), "lines"
+    else:
+        legs, field = _make_two_legs(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
+    return _post_entry(
+        ctx,
+        spec["date"],
+        spec["description"],
+        legs,
+        spec.get("counterparty"),
+        spec.get("reference"),
+        spec.get("confidence", ZERO),
+        spec.get("status", "pending-review"),
+        spec.get("evidence"),
+        spec.get("tags"),
+        spec.get("notes"),
+        field=field,
+        log=False,
+    )
+
+
+def _post_entry(
+    ctx: Context,
+    day: Day,
+    description: str,
+    legs: Sequence[Leg],
+    counterparty: str | None,
+    reference: str | None,
+    confidence: Decimal,
+    status: str,
+    evidence: str | None,
+    tags: Sequence[str] | None = None,
+    notes: str | None = None,
+    *,
+    field: str = "lines",
+    log: bool = True,
+) -> EntryRef:
+    try:
+        _require_two_accounts(legs, field)
+        _require_script_status(status)
+        both = (
+            status == "auto-confirmed"
+            and ctx.config.thresholds.two_person is not None
+            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference or ""))
+        )
+        if both:
+            status = "pending-review"
+        entry, duplicate = post_entry(
+            books_of(ctx).books,
+            books_of(ctx).bank,
+            books_of(ctx).ledger_accounts,
+            day,
+            description,
+            legs,
+            reference=reference or "",
+            field=field,
+            counterparty=counterparty or "",
+            confidence=_format_confidence(confidence),
+            status=status,
+            evidence=evidence or "",
+            tags=_join_tags(tags),
+            notes=notes or "",
+        )
+    except PrimitiveError as first:
+        raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
+    if not duplicate:
+        ctx.permissions.budget.charge_entry(entry.amount, [leg.account_id for leg in entry.legs])
+    if both and not duplicate:
+        two_person_rule.stage_confirmation_card(ctx, entry)
+    books_of(ctx).last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)
+    if log and not duplicate:
+        ctx.log_action("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
+    return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}
+
+
+def _list_faults(
+    ctx: Context, day: Day, legs: Sequence[Leg], status: str, tags: Sequence[str] | None, field: str
+) -> Iterator[PrimitiveError]:
+    """All that is wrong with an entry."""
+    for check in (
+        lambda: _require_two_accounts(legs, field),
+        lambda: _require_script_status(status),
+        lambda: _join_tags(tags),
+    ):
+        try:
+            check()
+        except PrimitiveError as fault:
+            yield fault
+    yield from books_of(ctx).books.find_faults(day, legs, field)
+
+
+def _require_two_accounts(legs: Sequence[Leg], field: str) -> None:
+    if field == "amount" and legs[0].account_id == legs[1].account_id:
+        raise PrimitiveError(
+            f"debit_account and credit_account are both {legs[0].account_id}",
+            place=Place(field="credit_account"),
+            remedy="An entry moves an amount from one account to another.",
+        )
+
+
+def _make_two_legs(debit: int, credit: int, amount: Decimal) -> list[Leg]:
+    return [Leg(debit, amount, ZERO), Leg(credit, ZERO, amount)]
+
+
+def _read_legs(lines: Sequence[JournalLine]) -> list[Leg]:
+    legs = []
+    for i, line in enumerate(lines):
+        if ("debit" in line) == ("credit" in line):
+            raise PrimitiveError(
+                f"lines[{i}] needs exactly one of debit and credit",
+                place=Place(field=f"lines[{i}]"),
+                remedy='Write {"account_id": 5020, "debit": 4} or {"account_id": 1010, "credit": 4}.',
+            )
+        legs.append(Leg(line["account_id"], line.get("debit", ZERO), line.get("credit", ZERO)))
+    if len(legs) > 500:
+        raise PrimitiveError(f"an entry of {len(legs)} lines", place=Place(field="lines"), remedy="At most 500.")
+    return legs
+
+
+@lru_cache(maxsize=1_000)
+def _format_confidence(value: Decimal) -> str:
+    return format(value.quantize(_CENT) if value == value.quantize(_CENT) else value.normalize(), "f")[:12]
+
+
+def _join_tags(tags: Sequence[str] | None) -> str:
+    for tag in tags or ():
+        if not tag or tag.startswith("@") or ";" in tag:
+            raise PrimitiveError(
+                f"{tag!r} cannot be a tag", place=Place(field="tags"), remedy="No leading @, no semicolon, not empty."
+            )
+    return ";".join(tags or ())
+
+
+def _require_script_status(status: str) -> None:
+    if status in HUMAN_STATUSES or status == "voided":
+        how = "journal_void does that" if status == "voided" else "only a person's decision sets it"
+        raise PrimitiveError(
+            f"a script cannot set the status {status}: {how}",
+            place=Place(field="status"),
+            remedy="Use auto-confirmed or pending-review.",
+        )
+
+
+@primitive(effect=Effect.STAGE, grant="journal.void")
+def journal_void(ctx: Context, entry_id: EntryId, reason: Text) -> EntryRef:
+    """Void an entry, with its corrections: reversing entries are posted, the originals marked ``voided``; all stay.
+
+    The reversal is dated as the last change of the entry, or on the first open day after it. A bank line the
+    entry posted is open again: it is held and gets a card. Gives the reversal. Refused: an amount that takes two
+    reviewers (``thresholds.two_person``).
+    """
+    entry = books_of(ctx).books.get_entry(entry_id)
+    if two_person_rule.needs_two_people(ctx, entry_weight(entry, books_of(ctx).books, books_of(ctx).bank)):
+        raise PrimitiveError(
+            f"{entry.entry_id} is of an amount that only two reviewers void",
+            place=Place(field="entry_id"),
+            remedy="Ask them: queue_add_review(entry_id, …).",
+        )
+    return void_with_corrections(ctx, entry_id, reason)
+
+
+@primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
+def journal_update_status(ctx: Context, entry_id: EntryId, status: Status) -> EntryRef:
+    """Change an entry's status, forwards only: pending-review ⇄ auto-confirmed. The rest is for people.
+
+    What takes two reviewers (``thresholds.two_person``) stays as it is, and gets a card.
+    """
+    _require_script_status(status)
+    earlier = books_of(ctx).books.get_entry(entry_id)
+    if status == "auto-confirmed" and two_person_rule.needs_two_people(
+        ctx, entry_weight(earlier, books_of(ctx).books, books_of(ctx).bank)
+    ):
+        if earlier.status == "pending-review":
+            two_person_rule.stage_confirmation_card(ctx, earlier)
+        return entry_reference(earlier)
+    entry = books_of(ctx).books.set_status(entry_id, status)
+    ctx.log_action("journal_update_status", status, entry.entry_id)
+    return entry_reference(entry)
+
+
+@primitive(effect=Effect.READ, grant=READ_GRANT)
+def journal_balance(
+    ctx: Context,
+    account_id: AccountId,
+    year: Whole | None = None,
+    month: Whole | None = None,
+    as_of: Date | None = None,
+) -> Decimal:
+    """Debits minus credits of an account: ever, in a year or month, or up to and including a day.
+
+    Positive: a debit balance (usual for assets and expenses). Voided entries count: their reversal cancels them.
+    """
+    if books_of(ctx).books.chart.find_account(account_id) is None:
+        why = books_of(ctx).books.chart.why_not_postable(account_id, ctx.today) or ("", "")
+        raise PrimitiveError(why[0], place=Place(field="account_id"), remedy=why[1])
+    require_month(year, month)
+    return books_of(ctx).books.account_balance(account_id, year=year, month=month, as_of=as_of)
+
+
+@primitive(effect=Effect.READ, grant=READ_GRANT)
+def journal_query(
+    ctx: Context,
+    status: Status | None = None,
+    year: Whole | None = None,
+    month: Whole | None = None,
+    account: AccountId | None = None,
+    text: Text | None = None,
+    limit: Whole | None = None,
+) -> list[JournalEntry]:
+    """Entries in the order of their ids, staged ones included; every filter given must fit.
+
+    ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
+    keeps the newest.
+    """
+    return [
+        describe_entry(entry)
+        for entry in check_deadline(find_entries(books_of(ctx).books, status, year, month, account, text, limit))
+    ]

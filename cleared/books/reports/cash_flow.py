@@ -1,0 +1,157 @@
+"""Where the money in the bank came from and went to: direct, bank account by bank account."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Final
+
+from cleared.base import money
+from cleared.base.date_spans import DateSpan
+from cleared.base.errors import UsageError
+from cleared.books.index.month_facts import MonthEntries
+from cleared.books.ledger.entry import OPENING
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT
+from cleared.books.reports.account_tree import AccountTree, Amounts, add_amounts
+from cleared.books.reports.correction_origins import CorrectionOrigins, find_origin
+from cleared.books.reports.month_digests import iter_digests
+from cleared.books.reports.report import BarChart, Column, Report, Row
+from cleared.books.reports.report_books import ReportBooks
+from cleared.books.reports.transfer_targets import list_cleared_movements
+
+OPENED: Final = -1
+BETWEEN: Final = -2
+MIXED: Final = -3
+_LABELS: Final = {BETWEEN: "Between own bank accounts", MIXED: "Entries over several bank accounts"}
+_SECTIONS: Final = (
+    ("Received and paid for the business", ("revenue", "expense")),
+    ("Other assets", ("asset",)),
+    ("Cards, loans and other debts", ("liability",)),
+    ("Owners", ("equity",)),
+)
+Flows = Mapping[tuple[int, int], int]
+"""Bank account and where it is from (an account, or one of the marks above) → smallest units."""
+Corrections = Mapping[str, Mapping[int, int]]
+"""Entry → by account the smallest units that corrections of it, and what takes these back, post beside the banks."""
+
+
+def make_cash_flow(books: ReportBooks, period: DateSpan) -> Report:
+    """Cash at the beginning, each movement by the account on the other side, cash at the end.
+
+    Raises ``UsageError`` where the settings name no bank account that holds money.
+    """
+    banks = list(books.cash_accounts)
+    if not banks:
+        raise UsageError(
+            "there is no bank account in config.yaml that holds money", remedy="Add one: cleared bank add FILE."
+        )
+    flows = _collect_flows(books, period, frozenset(banks))
+
+    def amounts_of(source: int) -> Amounts:
+        units = [flows.get((bank, source), 0) for bank in banks]
+        return tuple(money.from_units(n, books.index.places) for n in (*units, sum(units)))
+
+    width = len(banks) + 1
+    before = books.balances(None, period.start - timedelta(days=1)) if period.start > date.min else {}
+    held = [before.get(bank, books.zero) for bank in banks]
+    opening = add_amounts([(*held, money.total(held)), amounts_of(OPENED)], width, books.zero)
+    sources = sorted({source for _, source in flows} - {OPENED})
+    rows = [Row("Cash at the beginning", opening, "total", key="opening")]
+    tops: list[tuple[str, int]] = [("opening", 1)]
+    sums = [opening]
+    for title, types in _SECTIONS:
+        listed = {n: amounts_of(n) for n in sources if n > 0 and books.is_of(n, *types)}
+        if listed:
+            inner, parts, total = AccountTree(books.accounts, listed, width, books.zero).list_rows(1, types[0])
+            total_row = Row(f"Total {title[0].lower()}{title[1:]}", total, "total", key=types[0], parts=parts)
+            rows += [Row(title, kind="heading"), *inner, total_row]
+            tops.append((types[0], 1))
+            sums.append(total)
+    for mark, label in _LABELS.items():
+        if mark in sources:
+            rows.append(Row(label, amounts_of(mark), key=label))
+            tops.append((label, 1))
+            sums.append(amounts_of(mark))
+    change = add_amounts(sums[1:], width, books.zero)
+    rows.append(Row("Change", change, "total", key="change", parts=tuple(tops[1:])))
+    closing = add_amounts([opening, change], width, books.zero)
+    rows.append(Row("Cash at the end", closing, "total", key="closing", parts=(("opening", 1), ("change", 1))))
+    columns = [Column(str(number), f"{number} {books.find_account(number).account_name}") for number in banks]
+    return Report(
+        "cash-flow",
+        "Cash flow",
+        books.business.name,
+        books.business.currency,
+        period,
+        books.commit,
+        [*columns, Column("total", "total")],
+        rows,
+        pending=books.pending(period.start, period.end),
+        make_chart=lambda: _chart_cash(books, period, banks),
+    )
+
+
+def _chart_cash(books: ReportBooks, period: DateSpan, banks: Sequence[int]) -> BarChart | None:
+    if not 1 < len(period.months) <= 36:
+        return None
+    groups = []
+    for month in period.split_months():
+        held = books.balances(None, month.end)
+        groups.append((month.label, (money.total([books.zero, *(held.get(b, books.zero) for b in banks)]),)))
+    return BarChart("Cash at the end of each month", ("",), tuple(groups))
+
+
+def _collect_flows(books: ReportBooks, period: DateSpan, banks: frozenset[int]) -> Flows:
+    places = books.index.places
+    flows: dict[tuple[int, int], int] = defaultdict(int)
+    corrections: dict[str, dict[int, int]] = {}
+    for part, posted in iter_digests(
+        books.index, period, ("flows", banks, places), lambda e, at: _sum_flows(e, at, banks, places)
+    ):
+        for pair, units in part.items():
+            flows[pair] += units
+        for entry_id, amounts in posted.items():
+            sums = corrections.setdefault(entry_id, defaultdict(int))
+            for account, units in amounts.items():
+                sums[account] += units
+    origins = CorrectionOrigins(books.index, banks)
+    for entry_id, sums in sorted(corrections.items()):
+        bank = origins.find_bank(entry_id) if any(sums.values()) else None
+        if bank is not None:
+            for account, units in sums.items():
+                flows[bank, account] -= units
+    for moved in list_cleared_movements(books, period):
+        if moved.bank in banks:
+            flows[moved.bank, CLEARING_ACCOUNT] += moved.units
+            flows[moved.bank, BETWEEN if moved.target in banks else moved.target] -= moved.units
+    for pair in [pair for pair, units in flows.items() if not units]:
+        del flows[pair]
+    return flows
+
+
+def _sum_flows(
+    entries: MonthEntries, at: Sequence[int], banks: frozenset[int], places: int
+) -> tuple[Flows, Corrections]:
+    flows: dict[tuple[int, int], int] = defaultdict(int)
+    corrections: dict[str, dict[int, int]] = {}
+    units: dict[str, int] = {}
+    for legs, tags in zip(entries.list_movements(at), entries.list_texts("tags", at), strict=True):
+        touched = {account for account, _ in legs if account in banks}
+        origin = "" if touched else find_origin(tags)
+        if not touched and not origin:
+            continue
+        is_opening = OPENING in tags and OPENING in tags.split(";")
+        others = [leg for leg in legs if leg[0] not in banks]
+        for account, text in legs:
+            if text not in units:
+                units[text] = money.count_units(Decimal(text), places)
+            if origin:
+                corrections.setdefault(origin, defaultdict(int))[account] += units[text]
+            elif account in banks:
+                if is_opening or len(touched) > 1:
+                    flows[account, OPENED if is_opening else MIXED if others else BETWEEN] += units[text]
+            elif len(touched) == 1 and not is_opening:
+                flows[next(iter(touched)), account] -= units[text]
+    return flows, corrections

@@ -1,0 +1,87 @@
+"""A report as an HTML page: one file, print-ready, without scripts and without a request to anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Final
+
+from cleared.base.terminal import escape_text
+from cleared.books.reports.bar_chart import draw_bars
+from cleared.books.reports.cell_texts import format_cell, format_label
+from cleared.books.reports.report import Report, Row
+
+STYLE: Final = """
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1a; }
+h1 { font-size: 1.4rem; margin: 0; }
+.span { margin: .2rem 0 1rem; color: #555; }
+.warning { border-left: 4px solid #b3541e; padding: .3rem .8rem; margin: .4rem 0; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid #e4e2dc; vertical-align: top; }
+td.figure, th.figure { text-align: right; white-space: nowrap; padding-right: 0; padding-left: 1rem; }
+.figure + :not(.figure) { padding-left: 1rem; white-space: nowrap; }
+tr.heading td { font-weight: 600; padding-top: .9rem; }
+tr.total td { font-weight: 600; border-top: 1px solid #777; }
+.d1 { padding-left: 1.2rem } .d2 { padding-left: 2.4rem } .d3 { padding-left: 3.6rem } .d4 { padding-left: 4.8rem }
+svg { display: block; width: 100%; height: auto; margin: 1.2rem 0; }
+svg text { font-size: 12px; fill: currentColor; }
+svg .s0 { fill: #2f6f4f } svg .s1 { fill: #c98b3c } svg line { stroke: #999 }
+footer { margin-top: 1rem; color: #555; font-size: .85rem; }
+@page { margin: 15mm; }
+@media print { body { margin: 0; max-width: none; } thead { display: table-header-group; } tr { break-inside: avoid; } }
+"""
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_MAX_DEPTH: Final = 4
+
+
+def write_page(report: Report) -> Iterator[str]:
+    """The page, part by part."""
+    title = quote_text(f"{report.business} · {report.title}")
+    yield (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+        f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    )
+    yield from write_body(report)
+    yield "</body>\n</html>\n"
+
+
+def write_body(report: Report, link: Callable[[Row], str] | None = None) -> Iterator[str]:
+    """What stands below the title, for a page of its own or another. ``link``: where a row's label leads; or empty."""
+    yield f'<p class="span">{quote_text(report.span)} · {quote_text(report.currency)}</p>\n'
+    yield "".join(f'<p class="warning">{quote_text(text)}</p>\n' for text in report.list_warnings())
+    chart = report.make_chart()
+    if chart is not None:
+        yield draw_bars(chart)
+    heads = "".join(f'<th scope="col"{_figure_class(c.kind)}>{quote_text(c.title)}</th>' for c in report.columns)
+    first = f'<th scope="col">{quote_text(report.label_title)}</th>'
+    yield f'<div class="scroll"><table><thead><tr>{first}{heads}</tr></thead><tbody>\n'
+    for row in report.rows:
+        yield _write_row(report, row, link(row) if link else "")
+    basis = f"{report.basis} basis · commit {report.commit[:10] or 'none'}"
+    yield f"</tbody></table></div>\n<footer>{quote_text(basis[0].upper() + basis[1:])}</footer>\n"
+
+
+def quote_text(text: object) -> str:
+    """A text that is nothing but text in HTML, with what nobody sees written out."""
+    return escape(escape_text(text), quote=True)
+
+
+def _write_row(report: Report, row: Row, address: str) -> str:
+    depth = f' class="d{min(row.depth, _MAX_DEPTH)}"' if row.depth else ""
+    label = quote_text(format_label(row))
+    if address:
+        label = f'<a href="{escape(address, quote=True)}">{label}</a>'
+    if row.kind == "heading":
+        return f'<tr class="heading"><td colspan="{len(report.columns) + 1}"{depth}>{label}</td></tr>\n'
+    cells = "".join(
+        f"<td{_figure_class(column.kind)}>{quote_text(format_cell(cell, column, row))}</td>"
+        for column, cell in zip(report.columns, row.cells, strict=True)
+    )
+    kind = ' class="total"' if row.kind == "total" else ""
+    return f"<tr{kind}><td{depth}>{label}</td>{cells}</tr>\n"
+
+
+def _figure_class(kind: str) -> str:
+    return ' class="figure amount"' if kind in ("amount", "count") else ""

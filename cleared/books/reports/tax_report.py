@@ -1,0 +1,141 @@
+"""Revenue and expenses by the lines of the entity's tax form, down to the entries."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from cleared.base import money
+from cleared.base.date_spans import DateSpan
+from cleared.base.errors import CheckFailed
+from cleared.books.index.journal_index import EntryFilter
+from cleared.books.ledger.entry import CLOSING
+from cleared.books.reports.account_tree import Amounts, add_amounts
+from cleared.books.reports.report import Column, Report, Row, describe_pending
+from cleared.books.reports.report_books import ReportBooks
+from cleared.books.reports.tax_lines import TaxLine, choose_tax_year, read_tax_lines
+
+_NO_LINE = "Without a line on the form"
+
+
+def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool = False, entries: bool = True) -> Report:
+    """Raises ``CheckFailed`` where entries of the period wait for review, unless it is to be a draft.
+
+    ``entries``: whether the rows of accounts have the ids of their entries.
+    """
+    pending = books.pending(period.start, period.end)
+    if pending.count and not draft:
+        raise CheckFailed(
+            f"the tax report cannot be made: {describe_pending(pending, books.business.currency)[11:-1]}",
+            remedy="Decide about them (cleared review), or add --draft.",
+        )
+    year = choose_tax_year(period.end.year)
+    lines = read_tax_lines(year)
+    sums = books.balances(period.start, period.end, closings=False)
+    numbers = [n for n in books.accounts if sums.get(n) and books.is_of(n, "revenue", "expense")]
+    for number in sums:
+        books.find_account(number)
+    by_line: dict[tuple[str, str, str], list[int]] = {(line.form, line.line, line.title): [] for line in lines.values()}
+    unlisted: list[int] = []
+    for number in numbers:
+        line = lines.get(books.accounts[number].tax_line)
+        (by_line[line.form, line.line, line.title] if line else unlisted).append(number)
+    ids = _list_entries(books, period, set(numbers)) if entries else {}
+    rows: list[Row] = []
+    parts: list[tuple[str, int]] = []
+    form = ""
+    for (title, line_number, line_title), listed in by_line.items():
+        if listed:
+            if title != form:
+                form = title
+                rows.append(Row(f"{title}, {year}", kind="heading"))
+            key = f"{title}.{line_number}.{line_title}"
+            rows += _list_line(books, f"{line_number}  {line_title}", key, listed, lines, sums, ids)
+            parts.append((key, 1))
+    if unlisted:
+        rows += _list_line(books, _NO_LINE, "none", unlisted, lines, sums, ids)
+        parts.append(("none", 1))
+    totals = [_figures(row) for row in rows if row.kind == "total"]
+    net = add_amounts(totals, 2, books.zero)
+    rows.append(Row("Revenue less expenses", (net[0], None, net[1]), "total", key="net", parts=tuple(parts)))
+    columns = (Column("books", "in the books"), Column("share", "share", "text", False), Column("form", "on the form"))
+    title = f"Tax, {'DRAFT' if pending.count else 'by the lines of the form'}"
+    return Report(
+        "tax",
+        title,
+        books.business.name,
+        books.business.currency,
+        period,
+        books.commit,
+        columns,
+        rows,
+        label_title="line",
+        pending=pending,
+        notes=_list_notes(books, period, year, unlisted, lines),
+    )
+
+
+def _list_line(
+    books: ReportBooks,
+    title: str,
+    key: str,
+    numbers: Sequence[int],
+    lines: Mapping[str, TaxLine],
+    sums: Mapping[int, Decimal],
+    ids: Mapping[int, Sequence[str]],
+) -> list[Row]:
+    """The accounts of a line, and their sum. Expenses are negative: all lines together are the income."""
+    rows = []
+    for number in numbers:
+        account, amount = books.accounts[number], -sums[number]
+        line = lines.get(account.tax_line)
+        share = line.share if line else Decimal(1)
+        on_form = money.allocate(amount, [share, 1 - share], books.index.places)[0]
+        rows.append(
+            Row(
+                account.account_name,
+                (amount, f"{(100 * share).normalize():f} %", on_form),
+                depth=1,
+                account_id=number,
+                key=f"{key}.{number}",
+                entries=tuple(ids.get(number, ())),
+            )
+        )
+    total = add_amounts([_figures(row) for row in rows], 2, books.zero)
+    parts = tuple((row.key, 1) for row in rows)
+    return [*rows, Row(title, (total[0], None, total[1]), "total", key=key, parts=parts)]
+
+
+def _figures(row: Row) -> Amounts:
+    return tuple(cell for cell in row.cells if isinstance(cell, Decimal))
+
+
+def _list_entries(books: ReportBooks, period: DateSpan, numbers: set[int]) -> dict[int, list[str]]:
+    ids: dict[int, list[str]] = defaultdict(list)
+    for entries, places in books.index.iter_months(EntryFilter(start=period.start, end=period.end), None):
+        texts = (entries.list_texts(name, places) for name in ("entry_id", "tags"))
+        for entry_id, tags, legs in zip(*texts, entries.list_movements(places), strict=True):
+            if not (CLOSING in tags and CLOSING in tags.split(";")):
+                for number in {account for account, _ in legs} & numbers:
+                    ids[number].append(entry_id)
+    return ids
+
+
+def _list_notes(
+    books: ReportBooks, period: DateSpan, year: int, unlisted: Sequence[int], lines: Mapping[str, TaxLine]
+) -> list[str]:
+    notes = ["Expenses are negative. Shares are those of the general rule; special cases are for a tax adviser."]
+    if year != period.end.year:
+        notes.append(
+            f"The lines of the forms of {period.end.year} are not known to this version; those of {year} are used."
+        )
+    if unlisted:
+        notes.append(
+            f"These accounts have no line on the form: {', '.join(map(str, unlisted))}. Move what is there to others, "
+            "or give them one (cleared accounts add … --tax-line)."
+        )
+    unknown = sorted({books.accounts[n].tax_line for n in unlisted} - {""})
+    if unknown:
+        notes.append(f"No form has these keys: {', '.join(unknown)}. Known are {', '.join(sorted(lines)[:3])} ….")
+    return notes

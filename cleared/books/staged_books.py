@@ -1,0 +1,100 @@
+"""The books as of one commit, and what a run or decision stages on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from cleared.books.importing.bank_file import ImportFile
+from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.ledger.bank_lines import describe_imports
+from cleared.books.ledger.categoriser import Categoriser
+from cleared.books.ledger.checks import check_draft
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.opened_books import ledger_accounts, open_books
+from cleared.domains.domain import Opening
+from cleared.domains.violations import Violation
+from cleared.primitives.context import Context
+
+
+@dataclass(slots=True)
+class LastEntry:
+    """The entry that the run staged last: what ``"pending"`` means."""
+
+    entry_id: str | None = None
+    """None before the first entry, and right after a duplicate or a void."""
+    was_duplicate: bool = False
+
+
+@dataclass(slots=True)
+class StagedBooks:
+    """A ``Staged`` domain: journal, bank lines and drop folder of one draft."""
+
+    books: Books
+    bank: BankBook
+    imports: ImportSession
+    ledger_accounts: Mapping[str, int]
+    """Bank account id → its account in the ledger."""
+    last_entry: LastEntry = field(default_factory=LastEntry)
+    categoriser: Categoriser | None = None
+    """What was learned from persons' decisions; None until it is asked."""
+
+    @property
+    def has_changes(self) -> bool:
+        books, bank = self.books, self.bank
+        staged = books.staged or books.statuses or books.amendments or bank.staged_line_ids() or bank.new_imports
+        return bool(staged or bank.new_undone or bank.new_agreed)
+
+    def draft_key(self) -> object:
+        bank = self.bank
+        return (
+            self.books.draft_key(),
+            len(bank.new_matches),
+            tuple(bank.new_outcomes.items()),
+            len(bank.new_lines),
+            len(bank.new_imports),
+            len(bank.processed_line_ids),
+        )
+
+    def find_violations(self) -> list[Violation]:
+        return check_draft(self.books, self.bank)
+
+    def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
+        return {**self.books.render_files(), **self.bank.render_files(run_id)}
+
+    def taken_files(self) -> Mapping[str, ImportFile]:
+        return self.imports.list_moves()
+
+    def verify_files(self) -> None:
+        self.imports.verify_unchanged()
+
+    def count_waiting_bytes(self) -> int:
+        return self.imports.count_waiting_bytes()
+
+    def statements(self) -> Mapping[str, Any]:
+        return {"imports": describe_imports(self.bank.new_imports) if self.bank.new_imports else None}
+
+
+def open_staged_books(opening: Opening) -> StagedBooks:
+    """The books of a commit with nothing staged."""
+    layout = opening.layout
+    books, bank = open_books(layout, opening.source)
+    imports = ImportSession(
+        layout,
+        layout.config,
+        books,
+        bank,
+        opening.has_file,
+        opening.drop_folder,
+        opening.only,
+        opening.today,
+        opening.stage_card,
+    )
+    return StagedBooks(books, bank, imports, ledger_accounts(layout.config))
+
+
+def books_of(context: Context) -> StagedBooks:
+    """The books that a run or decision works on."""
+    return cast(StagedBooks, context.parts["books"])

@@ -1,0 +1,45 @@
+"""A person accepts a commit that no run and no decision made."""
+
+from __future__ import annotations
+
+from cleared.base.errors import PolicyError, UsageError
+from cleared.changes import commit_messages
+from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.audit.provenance import find_unexplained_commits
+from cleared.changes.decisions.decision_context import (
+    Decision,
+    DecisionContext,
+    commit_decision,
+    require_commit,
+)
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
+from cleared.changes.host import Host
+from cleared.git import Snapshot, history
+
+
+def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
+    """A person answers for a commit that changed the books without a run or a decision, or decided what was not
+    theirs to decide; ``(it, the answer)``.
+
+    ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
+    where nobody needs to answer for it.
+    """
+    if not reason.strip():
+        raise UsageError("accepting needs a reason", remedy="Pass --reason.")
+    commit = history.read_commit(host.root, rev)
+    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, commit.id):
+        raise PolicyError(f"{commit.short} came from a run or a decision", remedy="Only other commits need accepting.")
+
+    def stage_acceptance(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
+        subject = commit_messages.commit_accepted(commit.short, reason)
+        return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
+
+    return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
+
+
+def _is_unexplained(host: Host, commit: str) -> bool:
+    """Whether a check names the commit though it calls itself a run or a decision."""
+    with host.open_for_reading() as repo:
+        return any(each == commit for each, _ in find_unexplained_commits(host, repo, Snapshot(repo, repo.read_head())))

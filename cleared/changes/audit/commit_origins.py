@@ -1,0 +1,181 @@
+"""Whether a commit really comes from a run or a decision: then it adds a signed attestation that says so."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+from cleared.changes import attestation
+from cleared.changes.attestation import ORIGIN_TRAILERS, Attestation
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.change_digests import digest_blobs, digest_rows
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
+from cleared.changes.host import Host
+from cleared.git import Repository, Snapshot
+from cleared.git.shared_history import list_cut_commits
+from cleared.trust.reviewers import KEY
+from cleared.trust.verification import Approvals
+
+if TYPE_CHECKING:
+    from cleared.git.history import CommitInfo
+
+Origin = Literal["ours", "genuine", "untrusted", "none"]
+"""Of a commit: a run or decision by a key that counts here; with a genuine signature that nothing here speaks against;
+with one that does not count; neither."""
+_BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
+_STATUS_COLUMN: Final = 9
+"""The column of a journal that may change."""
+_CLONE_PREFIX: Final = "clone "
+
+
+_Attested = tuple[bytes, Attestation, Origin]
+"""A line of attestations, what it says, and what it is worth here."""
+
+
+@dataclass(slots=True)
+class CommitOrigins:
+    """Judges the commits of one history; ``commits``: those that touch the books."""
+
+    host: Host
+    repo: Repository
+    snapshot: Snapshot
+    commits: Sequence[CommitInfo]
+    _approvals: Approvals = field(init=False)
+    _trusted_keys: frozenset[str] = frozenset()
+    _workspace_names: frozenset[str] = frozenset()
+    _attestations: dict[str, Sequence[_Attested]] = field(default_factory=dict)
+    """Commit → the genuine lines that it adds."""
+    _commits_of_line: Counter[bytes] = field(default_factory=Counter)
+    """How many commits add an attestation: whoever can write to the repository can add it once more."""
+
+    cut: frozenset[str] = frozenset()
+    """Where a shallow clone ends: what these changed cannot be told."""
+
+    def __post_init__(self) -> None:
+        self._approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        self.cut = list_cut_commits(self.repo)
+        self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
+        self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
+        for commit in self.commits:
+            self._read_attestations(commit)
+
+    def find_origin(self, commit: CommitInfo) -> Origin:
+        """What a commit is that calls itself a run or a decision; ``none`` for all others, and where a shallow clone
+        ends."""
+        if commit.id in self.cut or not any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
+            return "none"
+        attestations = self._attestations[commit.id]
+        subjects = {_printable_text(said.subject) for _, said, _ in attestations}
+        agreeing = {
+            origin
+            for line, said, origin in attestations
+            if _matches_commit(said, commit) and self._covers_changes(line, said, commit)
+        }
+        if _printable_text(commit.subject) not in subjects:
+            return "none"
+        best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
+        if best != "untrusted":
+            return best
+        if KEY in commit.trailers and find_signing_reviewer(self._approvals, self.repo, commit.id):
+            return "genuine"  # a reviewer decided it, on a machine of theirs
+        return "untrusted" if self.touches_books(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
+
+    def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
+        """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
+        lines. Of an attestation that several commits add only the same files count: nobody knows which was meant."""
+        digests, is_repeated = said.statement.get("changes"), self._commits_of_line[line] > 1
+        if not isinstance(digests, dict):
+            return False
+        changes = [(path, *blobs) for path, blobs in (commit.changes or {}).items()]
+        if digests.get("blobs") == digest_blobs(changes):
+            return True
+        parents = read_parents(self.repo, commit.id)
+        if is_repeated or not parents:
+            return False
+        before, after = Snapshot(self.repo, parents[0]), Snapshot(self.repo, commit.id)
+        contents = {path: after.read_file(path) for path, *_ in changes}
+        return bool(digests.get("rows") == digest_rows(before, contents, changes))
+
+    def touches_books(self, commit: CommitInfo) -> bool:
+        """Whether it changes more than queue and logs, whose contents are judged by themselves."""
+        layout = self.host.layout
+        return any(
+            path == layout.chart or path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
+            for path in commit.files or ()
+            if layout.is_managed(path)
+        )
+
+    def touches_more_than_chart(self, commit: CommitInfo) -> bool:
+        """Whether it changes managed files beside the chart of accounts, to which people add accounts by hand."""
+        layout = self.host.layout
+        paths = [path for path in commit.files or () if layout.is_managed(path)]
+        return any(path != layout.chart and not path.startswith(f"{layout.approvals_dir}/") for path in paths)
+
+    def find_altered_rows(self, commit: CommitInfo, parent: str) -> list[tuple[str, list[bytes]]]:
+        """Rows that the commit removes, or in which it changes more than an entry's status; by file."""
+        before, after, layout = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id), self.host.layout
+        altered = []
+        for path in commit.files or ():
+            old = before.read_file(path)
+            if old is None or not layout.is_managed_file(path) or path == layout.chart:
+                continue
+            new, journal = after.read_file(path) or b"", layout.journal_month(path) is not None
+            if new.startswith(old):
+                continue
+            lost = _count_rows(old, journal) - _count_rows(new, journal)
+            if lost:
+                altered.append((path, list(lost)))
+        return altered
+
+    def _read_attestations(self, commit: CommitInfo) -> None:
+        layout, folder = self.host.layout, f"{self.host.layout.logs_dir}/"
+        parents = [] if commit.id in self.cut else read_parents(self.repo, commit.id)
+        before = [Snapshot(self.repo, parent) for parent in parents]
+        lines: Sequence[bytes] = ()
+        if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
+            lines = attestation.new_lines(layout, before, Snapshot(self.repo, commit.id))
+        parsed = [(line, attestation.parse_attestation(line)) for line in lines]
+        genuine = [(line, said, self._judge_attestation(said)) for line, said in parsed if said is not None]
+        self._commits_of_line.update(line for line, *_ in genuine)
+        self._attestations[commit.id] = genuine
+
+    def _judge_attestation(self, line: Attestation) -> Origin:
+        if line.key in self._trusted_keys and line.workspace in self._workspace_names:
+            return "ours"
+        if line.workspace != self._approvals.workspace and not line.workspace.startswith(_CLONE_PREFIX):
+            return "none"
+        return "genuine" if line.key in self._trusted_keys or not self._approvals.identity.pinned else "untrusted"
+
+
+def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
+    trailers = commit.trailers
+    if any(trailers.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):
+        return False
+    if line.made_by not in (trailers.get(mark) for mark in ORIGIN_TRAILERS):
+        return False
+    return all(
+        _printable_text(value) in map(_printable_text, (trailers.get(key, ""), *trailers.get(key, "").split("\n")))
+        for key, value in line.trailers.items()
+    )
+
+
+def _printable_text(text: str) -> str:
+    """Without what a commit message does not keep as it was: white space, control characters."""
+    return "".join(c for c in text if c.isprintable() and not c.isspace())
+
+
+def _count_rows(data: bytes, journal: bool) -> Counter[bytes]:
+    if not journal:
+        return Counter(data.splitlines())
+    rows: Iterable[list[str]] = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
+    try:
+        return Counter(
+            ",".join(row[:_STATUS_COLUMN] + row[_STATUS_COLUMN + 1 :]).encode("utf-8", "surrogateescape")
+            for row in rows
+        )
+    except csv.Error:
+        return Counter(data.splitlines())

@@ -1,0 +1,199 @@
+"""Finds commits that changed the books without a run or a decision, merges that changed rows, and cards that were
+settled by nobody who may."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place
+from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.audit.chart_changes import describe_chart_changes
+from cleared.changes.audit.commit_origins import CommitOrigins, Origin
+from cleared.changes.audit.double_decisions import find_double_decisions
+from cleared.changes.audit.lost_receipts import find_lost_receipts
+from cleared.changes.audit.settled_cards import check_settled_cards
+from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
+from cleared.changes.host import Host
+from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+from cleared.git import Repository, Snapshot, history
+
+if TYPE_CHECKING:
+    from cleared.git.history import CommitInfo
+
+_MAX_SHOWN: Final = 3
+_LOST: Final = "lost"
+
+
+def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
+    merge of such; and what was decided by those who may not."""
+    lost = host.find_lost_rows(repo, snapshot)
+    violations = [] if lost is None else [Violation("lost", str(lost), lost.remedy)]
+    violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+    return [
+        *violations,
+        *check_settled_cards(host, repo, snapshot),
+        *find_double_decisions(host, snapshot),
+        *find_lost_receipts(host, snapshot),
+    ]
+
+
+def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
+    """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
+    unsigned = find_unauthorized_commits(host, repo)
+    theirs = {commit for commit, _ in unsigned}
+    commits = history.commits_touching(host.root, _audited_roots(host))
+    origins = CommitOrigins(host, repo, snapshot, commits)
+    accepted: dict[str, set[Origin]] = {}
+    for commit in commits:
+        for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
+            accepted.setdefault(each, set()).add(origins.find_origin(commit))
+    unexplained = []
+    for commit in commits:
+        if commit.id in origins.cut:
+            unexplained.append((commit.id, _describe_cut(commit)))
+            continue
+        answered, origin = accepted.get(commit.id, set()), origins.find_origin(commit)
+        claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
+        is_told = origin == "ours" and len(read_parents(repo, commit.id)) < 2  # a merge has more than its own changes
+        if not (claims and commit.id in theirs) and not is_told and "ours" not in answered:
+            enough = "genuine" in answered or (claims and not origins.touches_books(commit))
+            violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
+            unexplained += [(commit.id, violation) for violation in violations]
+    wrong = find_wrong_passkey_signatures(host, repo, snapshot)
+    return unexplained + unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
+
+
+def _describe_cut(commit: CommitInfo) -> Violation:
+    return Violation(
+        "provenance",
+        f"this clone is shallow: who made what the books had up to commit {commit.short} ({commit.subject[:60]!r}) "
+        "cannot be told here",
+        "Fetch the rest of the history: git fetch --unshallow.",
+    )
+
+
+def _explain_commit(
+    host: Host, repo: Repository, commit: CommitInfo, origins: CommitOrigins, origin: Origin, *, answered: bool
+) -> Iterator[Violation]:
+    """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
+    somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
+    short = commit.id[:10]
+    label = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
+    before = read_parents(repo, commit.id)
+    accept = f"cleared journal accept {short} --reason …"
+    look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
+    if len(before) > 1:
+        for path, what in _find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
+            if not (what.startswith(_LOST) or not (answered or origin in ("ours", "genuine"))):
+                continue
+            yield Violation(
+                "provenance",
+                f"{label} merged two clones, and {what}",
+                f"{TWO_CLONES_PAGE} says how the lost side is done again; or, where it is right as it is: {accept}",
+                Place(path),
+            )
+        return
+    if not origins.touches_more_than_chart(commit):
+        if origin != "genuine" and not answered and before:
+            changed = describe_chart_changes(Snapshot(repo, before[0]), Snapshot(repo, commit.id), host.layout.chart)
+            if changed:
+                more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
+                yield Violation(
+                    "provenance",
+                    f"{label} changed accounts without a decision: {'; '.join(changed[:_MAX_SHOWN])}{more}",
+                    f"{look} To rename or close an account: cleared accounts.",
+                    Place(host.layout.chart),
+                )
+        return
+    if origin == "genuine" or answered:
+        for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
+            yield Violation(
+                "provenance",
+                f"{label} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
+                "counts here attests it",
+                f"{look}; where it is a colleague's: cleared trust.",
+                Place(path),
+            )
+        return
+    called = next((name for name in ORIGIN_TRAILERS if name in commit.trailers), "")
+    calling = {"Run": "a run", "Decision": "a decision", "Proposed": "a proposal"}.get(called)
+    if calling is None:
+        yield Violation("provenance", f"{label} changed the books without a run or a decision", look)
+    elif origin == "untrusted":
+        yield Violation(
+            "provenance",
+            f"{label} calls itself {calling}, but no machine that is trusted here attests it",
+            f"Where it is a colleague's machine, trust that: cleared trust. Else: {look}",
+        )
+    else:
+        yield Violation("provenance", f"{label} calls itself {calling}, but no machine attests it", look)
+
+
+def _audited_roots(host: Host) -> list[str]:
+    return [p.rstrip("/") for p in host.layout.managed_prefixes() if p != f"{host.layout.approvals_dir}/"]
+
+
+def _find_merge_changes(
+    host: Host, repo: Repository, merge: str, before: list[str], *, is_cut: bool
+) -> list[tuple[str, str]]:
+    """What a merge has that none of its parents had, and what it lacks that one of them had brought; by file. Nothing
+    where a shallow clone (``is_cut``) does not have what both began with."""
+    after, sides = Snapshot(repo, merge), [Snapshot(repo, parent) for parent in before]
+    base_id = history.find_merge_base(host.root, before)
+    if base_id is None and is_cut:
+        return []
+    base = Snapshot(repo, base_id) if base_id else None
+    paths: set[str] = set()
+    for root in _audited_roots(host):
+        for each in (after, *sides):
+            paths |= each.list_entries(root).keys()
+    changes = []
+    for path in filter(host.layout.is_managed, sorted(paths)):
+        if len({each.find_blob_id(path) for each in (after, *sides)}) == 1:
+            continue
+        rows, of_sides = _split_lines(after, path), [_split_lines(side, path) for side in sides]
+        now, then = Counter(rows), list(map(Counter, of_sides))
+        start = Counter(_split_lines(base, path) if base is not None else ())
+        brought: Counter[bytes] = Counter()
+        for side in then:
+            brought |= side - start
+        kept = start
+        for side in then:
+            kept &= side
+        lost = (brought | kept) - now
+        most = start.copy()
+        for side in then:
+            most += side - start
+        new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
+        repeated = now - most - new
+        moved = [] if new or repeated else [row for side in of_sides for row in _find_moved(side, rows)]
+        found = ((lost, _LOST), (new, "added what neither had:"), (repeated, "repeated"), (moved, "put elsewhere"))
+        changes += [(path, f"{what} {_quote_rows(some)}") for some, what in found if some]
+    return changes
+
+
+def _split_lines(snapshot: Snapshot, path: str) -> list[bytes]:
+    return (snapshot.read_file(path) or b"").splitlines()
+
+
+def _find_moved(before: list[bytes], after: list[bytes]) -> list[bytes]:
+    """The first row that does not come after those that it came after before. git joins files without moving any; of
+    some files the last row is what counts."""
+    left, rest = Counter(after), iter(after)
+    for row in before:
+        if left[row] > 0:
+            left[row] -= 1
+            if row not in rest:
+                return [row]
+    return []
+
+
+def _quote_rows(rows: Iterable[bytes]) -> str:
+    texts = [row.decode("utf-8", "replace")[:60] for row in rows]
+    more = f" and {len(texts) - _MAX_SHOWN} more lines" if len(texts) > _MAX_SHOWN else ""
+    return ", ".join(repr(text) for text in texts[:_MAX_SHOWN]) + more

@@ -1,0 +1,33 @@
+"""What people decide of the books: voiding an entry."""
+
+from __future__ import annotations
+
+from cleared.books.primitives.voiding import void_with_corrections
+from cleared.books.staged_books import books_of
+from cleared.cards.kinds import ENTRY
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import (
+    UNDO_TRAILER,
+    Decision,
+    DecisionContext,
+    commit_decision,
+    require_commit,
+)
+from cleared.changes.host import Host
+
+
+def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
+    """Void an entry; ``(entry id, reversal's id, commit)``."""
+    ids: list[str] = []
+
+    def stage_void(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        original = books_of(context).books.get_entry(entry_id)
+        about = [*context.cards.list_about(ENTRY.name, original.entry_id), original.entry_id]
+        reversal = void_with_corrections(context, entry_id, reason)
+        ids.extend((original.entry_id, reversal["entry_id"]))
+        subject = commit_messages.entry_voided(original.entry_id, reason)
+        return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
+
+    commit = require_commit(commit_decision(host, f"journal void {entry_id}", stage_void, collects=[ids]))
+    return ids[0], ids[1], commit

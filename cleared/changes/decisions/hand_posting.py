@@ -1,0 +1,186 @@
+"""Entries that a person writes: posted without a script, through the path of every decision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Final
+
+from cleared.base import money
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.ledger.corrections import make_leg
+from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.opened_books import journal_bounds, ledger_accounts, open_books
+from cleared.books.staged_books import books_of
+from cleared.changes import commit_messages
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
+from cleared.changes.decisions.decision_context import (
+    UNDO_TRAILER,
+    Decision,
+    DecisionContext,
+    commit_decision,
+    require_commit,
+)
+from cleared.changes.host import Host
+from cleared.git import Snapshot, history
+from cleared.trust.person_only import refuse_in_job
+
+MAX_TEXT: Final = 500
+"""Characters of a description, a name or a note."""
+_OTHER_KEY: Final = "Give another entry another key."
+
+
+_KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class HandPosting:
+    """An entry that a person wrote, and its commit. ``is_new``: it was posted now, and not by an earlier call with the
+    same key."""
+
+    entry: Entry
+    commit: str
+    is_new: bool
+
+
+def add_entry_by_hand(
+    host: Host,
+    day: date,
+    description: str,
+    lines: Sequence[tuple[int, Decimal]],
+    *,
+    counterparty: str = "",
+    tags: Sequence[str] = (),
+    note: str = "",
+    key: str = "",
+) -> HandPosting:
+    """Post one entry. ``lines``: (account, amount) each; positive is a debit, negative a credit. ``key``: with the same
+    key the same entry is posted once, however often this is called.
+
+    It is the person's decision, so it is ``user-confirmed``; ``cleared queue undo`` takes it back. Raises
+    ``UsageError`` for texts, amounts and keys that cannot be, ``PrimitiveError`` where it does not balance, an
+    account is unknown, closed or a heading, or the day lies in a closed period; ``PolicyError`` where another entry has
+    the key, or this one was taken back.
+    """
+    refuse_in_job()
+    _check_key(host, key)
+    description = check_line(host, "description", description, required=True)
+    counterparty, note = check_line(host, "counterparty", counterparty), check_line(host, "note", note)
+    tags = [_check_tag(host, tag) for tag in tags]
+    for account, amount in lines:
+        _check_amount(account, amount, journal_bounds(host.config))
+    legs = [make_leg(account, amount) for account, amount in lines]
+    texts = {"counterparty": counterparty, "tags": ";".join(tags), "notes": note}
+    posted: list[Entry] = []
+    known: list[HandPosting] = []
+
+    def stage_entry(decision_context: DecisionContext) -> Decision | None:
+        context = decision_context.context
+        if earlier := _find_posting(decision_context, key):
+            _require_same(earlier.entry, key, {"date": day, "description": description, "legs": tuple(legs), **texts})
+            known.append(earlier)
+            return None
+        entry = books_of(context).books.add_entry(
+            day,
+            description,
+            legs,
+            field="lines",
+            status="user-confirmed",
+            confidence="1.00",
+            evidence=f"written by {decision_context.by}",
+            **texts,
+        )
+        context.log_action("journal_add", f"{day} {entry.amount} {description}"[:200], entry.entry_id)
+        posted.append(entry)
+        subject = commit_messages.entry_written(entry.entry_id, description)
+        marks = ((UNDO_TRAILER, entry.entry_id), *(((KEY_TRAILER, key),) if key else ()))
+        return Decision(subject, trailers=marks, subject=_subject_of(entry))
+
+    commit = commit_decision(host, "journal add", stage_entry, collects=[posted, known])
+    return known[0] if known else HandPosting(posted[0], require_commit(commit), is_new=True)
+
+
+def _find_posting(decision_context: DecisionContext, key: str) -> HandPosting | None:
+    """The entry that was posted with this key, as it was posted. Raises ``PolicyError`` where it was taken back since,
+    or cannot be found."""
+    host, repo = decision_context.host, decision_context.repo
+    decision = find_keyed_decision(host, repo, decision_context.snapshot, key) if key else None
+    if decision is None:
+        return None
+    for commit in history.find_by_trailer(host.root, "Decision", decision):
+        entry_id = commit.trailers.get(UNDO_TRAILER, "")
+        now = books_of(decision_context.context).books.find_entry(entry_id)
+        if now is not None and now.status == "voided":
+            raise PolicyError(f"the entry with the key {key} was {entry_id}, and it was taken back", remedy=_OTHER_KEY)
+        books, _ = open_books(host.layout, CommittedSource(Snapshot(repo, commit.id)))
+        if (entry := books.find_entry(entry_id)) is not None:
+            return HandPosting(entry, commit.id, is_new=False)
+    raise PolicyError(f"an entry was posted with the key {key}, and is not in this history", remedy=_OTHER_KEY)
+
+
+def _require_same(entry: Entry, key: str, wanted: Mapping[str, object]) -> None:
+    """Raises ``PolicyError`` where the entry is not what is to be posted."""
+    others = [name for name, value in wanted.items() if getattr(entry, name) != value]
+    if others:
+        raise PolicyError(
+            f"the entry with the key {key} is {entry.entry_id}, with another {', '.join(others)}; nothing was posted",
+            remedy=f"{_OTHER_KEY} Or correct that one: cleared queue correct {entry.entry_id}.",
+        )
+
+
+def list_bank_accounts_of(host: Host, lines: Sequence[tuple[int, Decimal]]) -> list[str]:
+    """The bank accounts (ids) whose account in the books a line names: what is posted there by hand, a bank's file
+    may bring again."""
+    named = {account for account, _ in lines}
+    return [bank for bank, account in ledger_accounts(host.config).items() if account in named]
+
+
+def _subject_of(entry: Entry) -> tuple[str, ...]:
+    """What two reviewers agree to: the entry but for its id."""
+    legs = (f"{leg.account_id}={money.format_amount(leg.amount.normalize())}" for leg in entry.legs)
+    return ("journal add", entry.date.isoformat(), entry.description, *legs)
+
+
+def _check_amount(account: int, amount: Decimal, bounds: Bounds) -> None:
+    """Raises ``UsageError`` for what is no amount of money."""
+    if not amount.is_finite() or not 0 < abs(amount) <= bounds.max_amount or amount != round(amount, bounds.places):
+        raise UsageError(
+            f"{account}={str(amount)[:40]} is no amount of money",
+            place=Place(field="lines"),
+            remedy=f"Not zero, at most {bounds.places} decimals and {bounds.max_amount}: 5220=120.00 1590=-120.00.",
+        )
+
+
+def check_line(host: Host, field: str, text: str, *, required: bool = False) -> str:
+    """A text on one line, without secrets. Raises ``UsageError``."""
+    text = " ".join(host.redactor.redact_text(text).split())
+    if (required and not text) or len(text) > MAX_TEXT or not text.isprintable():
+        raise UsageError(
+            f"{text[:60]!r} cannot be the {field} of an entry",
+            place=Place(field=field),
+            remedy=f"Write {'one to' if required else 'at most'} {MAX_TEXT} characters on one line.",
+        )
+    return text
+
+
+def _check_key(host: Host, key: str) -> None:
+    """Raises ``UsageError`` for what is no key."""
+    if key and (not _KEY.fullmatch(key) or host.redactor.redact_text(key) != key):
+        raise UsageError(
+            f"{key[:60]!r} is not a key",
+            place=Place(field="key"),
+            remedy="A key is up to 100 letters, digits and . _ : / + -, such as depreciation-2025-03.",
+        )
+
+
+def _check_tag(host: Host, tag: str) -> str:
+    """Raises ``UsageError`` for what is no tag of a person's."""
+    tag = check_line(host, "tag", tag, required=True)
+    if tag.startswith("@") or ";" in tag:
+        raise UsageError(f"{tag[:60]!r} is not a tag", remedy="A tag is a word without ; and without @ before it.")
+    return tag

@@ -1,0 +1,292 @@
+"""Taking back a whole import, in one commit: its entries are voided, its bank lines released, so that the file can come
+again. What another file says, whose import stands, stays as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.base.safe_files import read_stable
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
+from cleared.books.ledger.bank_lines import (
+    BankLine,
+    ImportRecord,
+    UndoneImport,
+    parse_duplicates,
+    parse_outcome_runs,
+)
+from cleared.books.ledger.booked_lines import DECIDED
+from cleared.books.ledger.chains import REVERSES
+from cleared.books.ledger.corrections import find_corrections, void_with_corrections
+from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
+from cleared.books.ledger.staged_bank_lines import RELEASED
+from cleared.books.opened_books import open_books
+from cleared.books.staged_books import books_of
+from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
+from cleared.changes import commit_messages
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
+from cleared.changes.decisions.reconciling import take_back_balances
+from cleared.changes.decisions.signatures import read_parents
+from cleared.changes.host import Host
+from cleared.git import Snapshot, history
+from cleared.primitives.context import Context
+from cleared.trust.person_only import refuse_in_job
+
+_MAX_SHOWN: Final = 10
+_MAX_LISTED: Final = 5
+_FILE_CARDS: Final = frozenset({DUPLICATE_FILE.name, NEAR_MATCH.name, BALANCE_GAP.name, REVISION.name})
+
+Source = tuple[str, str]
+"""What a file says of one account: its digest, and the account's id."""
+
+
+@dataclass(slots=True)
+class UndoneFiles:
+    """What was taken back. ``lines``: bank lines that may come again; ``kept``: those that another file says, too."""
+
+    files: list[str] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    commit: str = ""
+
+
+def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -> UndoneFiles:
+    """Take back the import of a file, or all that a run imported. ``name``: the run's id, the file's name or a path.
+
+    Where a file came several times, each of its imports is taken back. Raises ``UsageError`` where there is no such
+    import, or several files of that name; ``PolicyError`` where it was undone already, where a day of it lies in a
+    closed period, and, without ``despite`` (why it is done all the same), where somebody has decided about what it
+    brought; inside a job.
+    """
+    refuse_in_job()
+    reason, despite = (" ".join(host.redactor.redact_text(text).split()) for text in (reason, despite))
+    digest = _digest_file(host, name)
+    result = UndoneFiles()
+
+    def stage_undo(decision_context: DecisionContext) -> Decision:
+        undoing = _ImportUndoing(host, decision_context, name, digest, result)
+        undoing.stage("; ".join(filter(None, (reason, despite))), forced=bool(despite))
+        subject = commit_messages.import_undone(result.files, len(result.entries), reason or despite)
+        return Decision(subject, subject=("import undo", *sorted(result.runs), *sorted(result.files)))
+
+    result.commit = require_commit(commit_decision(host, "import undo", stage_undo, collects=[result]))
+    return result
+
+
+def _digest_file(host: Host, name: str) -> str:
+    """The digest of the file at this path, from here or from the workspace; empty where there is none."""
+    for path in (Path(name), host.root / name):
+        if path.is_file():
+            data, _ = read_stable(path.resolve(), host.config.import_.max_bytes, shown=name)
+            return hashlib.sha256(data).hexdigest()
+    return ""
+
+
+class _ImportUndoing:
+    """One undoing on one commit: what belongs to it, what stands in its way, and its changes."""
+
+    def __init__(
+        self, host: Host, decision_context: DecisionContext, name: str, digest: str, result: UndoneFiles
+    ) -> None:
+        self.host, self.decision_context, self.result = host, decision_context, result
+        self.context: Context = decision_context.context
+        self.bank = books_of(self.context).bank
+        self.sources = self._find_sources(name, digest)
+        self.records = [r for r in self.bank.imports if (r.file_sha256, r.account) in self.sources]
+        if not self.records:
+            last = [u for u in self.bank.undone_imports if (u.file_sha256, u.account) in self.sources][-1]
+            raise PolicyError(
+                f"the import of {name} was undone on {last.at[:10]} by {last.by}",
+                remedy="Put the file into import/ to import it again.",
+            )
+        self.runs = {r.run for r in self.records}
+
+    def _find_sources(self, name: str, digest: str) -> set[Source]:
+        records = self.bank.all_imports
+        drop = self.host.layout.import_dir
+        of_run = [r for r in records if r.run == name or (len(name) >= 4 and r.run.endswith(f"-{name}"))]
+        named = of_run or [r for r in records if r.file_sha256 == digest]
+        named = named or [r for r in records if name in (r.name, f"{drop}/{r.name}")]
+        if not named:
+            newest = [f"{r.name} ({r.run})" for r in self.bank.imports[: -_MAX_LISTED - 1 : -1]]
+            raise UsageError(
+                f"there is no import {name!r}",
+                remedy=f"Give a run or a file; the newest imports: {', '.join(newest) or 'none yet'}.",
+            )
+        if not of_run and len({r.file_sha256 for r in named}) > 1:
+            standing = {(r.file_sha256, r.account, r.run) for r in self.bank.imports}
+            left = [r for r in named if (r.file_sha256, r.account, r.run) in standing]
+            if len({r.file_sha256 for r in left}) != 1:
+                runs = ", ".join(f"{r.run} of {r.imported_at[:10]}" for r in (left or named)[-_MAX_LISTED:])
+                raise UsageError(
+                    f"several files named {name!r} were imported",
+                    place=Place(field="FILE"),
+                    remedy=f"Give the run instead: {runs}.",
+                )
+            named = left
+        return {(r.file_sha256, r.account) for r in named}
+
+    # -- what belongs to it -----------------------------------------------------------------------------------------
+
+    def _find_lines(self) -> tuple[list[BankLine], list[BankLine]]:
+        """The lines that only these files say, and those that a standing import of another says, too."""
+        paths, source = self.bank.paths, self.bank.source
+        repeated = parse_duplicates(source.read(paths.duplicates), paths.duplicates)
+        others = {(r.file_sha256, r.account) for r in self.bank.imports} - self.sources
+        mine: list[BankLine] = []
+        kept: list[BankLine] = []
+        for account in sorted({account for _, account in self.sources}):
+            for line in self.bank.scan_account_lines(account):
+                said_by = {(sha, account) for sha in (line.file_sha256, *repeated.get(line.line_id, ()))}
+                if not self.sources.isdisjoint(said_by):
+                    (kept if not others.isdisjoint(said_by) else mine).append(line)
+        return mine, kept
+
+    def _find_entries(self, lines: Iterable[BankLine]) -> list[Entry]:
+        """The standing entries that post these lines, and those of the runs that post no line of a bank."""
+        books, matches = books_of(self.context).books, self.bank.matches
+        ids: dict[str, None] = {}
+        for line in lines:
+            for leg_id, _ in matches.get(line.line_id, ()):
+                ids[leg_id.rstrip("abcdefghijklmnopqrstuvwxyz")] = None
+        for run in sorted(self.runs):
+            ids |= dict.fromkeys(self._list_lineless_entries(run))
+        entries = [books.find_entry(entry_id) for entry_id in ids]
+        return [entry for entry in entries if entry is not None and entry.status != "voided"]
+
+    def _list_lineless_entries(self, run: str) -> Iterator[str]:
+        """Entries that a run posted beside those of bank lines; none where it imported what stays, too: of which file
+        they are is not known then."""
+        if any(r.run == run and (r.file_sha256, r.account) not in self.sources for r in self.bank.imports):
+            return
+        for commit in history.find_by_trailer(self.host.root, "Run", run):
+            parents = read_parents(self.decision_context.repo, commit.id)
+            if "Event" not in commit.trailers or not parents:
+                continue
+            before, _ = open_books(self.host.layout, CommittedSource(Snapshot(self.decision_context.repo, parents[0])))
+            after, _ = open_books(self.host.layout, CommittedSource(Snapshot(self.decision_context.repo, commit.id)))
+            for file in history.read_commit(self.host.root, commit.id).files or ():
+                month = self.host.layout.journal_month(file)
+                if month is not None:
+                    known = before.committed_month(*month).entries
+                    for number, entry in after.committed_month(*month).entries.items():
+                        by_line = entry.reference and self.bank.find_line(entry.reference) is not None
+                        if number not in known and not by_line and REVERSES not in entry.tags:
+                            yield entry.entry_id
+
+    # -- what stands in its way -------------------------------------------------------------------------------------
+
+    def _refuse_closed(self, lines: Iterable[BankLine], entries: Iterable[Entry]) -> None:
+        periods = books_of(self.context).books.periods
+        posted = (line for line in lines if self.bank.posted_amount(line.line_id))  # the others are in no balance
+        days = [min(line.posted_date, line.transaction_date or line.posted_date) for line in posted]
+        days += [entry.date for entry in entries]
+        closed = [day for day in days if periods.is_closed(day)]
+        if closed:
+            raise PolicyError(
+                f"{count_noun(len(closed), 'row')} of it, from {min(closed)} on, lie in a period that is closed "
+                f"(through {periods.closed_through})",
+                remedy=f"Reopen it first: cleared period reopen {min(closed)} --reason …",
+            )
+
+    def _list_decided(self, lines: Iterable[BankLine], entries: Iterable[Entry]) -> Iterator[str]:
+        """What somebody has decided since, a line each."""
+        for entry in entries:
+            corrections = find_corrections(books_of(self.context).books, entry)
+            what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
+            if AMENDED in entry.tags.split(";"):
+                yield f"{what}: amended"
+            elif entry.status in DECIDED:
+                yield f"{what}: {entry.status}"
+            elif corrections:
+                yield f"{what}: corrected by {', '.join(e.entry_id for e in corrections)}"
+        paths = self.bank.paths
+        set_by = parse_outcome_runs(self.bank.source.read(paths.outcomes), paths.outcomes)
+        for line in lines:
+            outcome = self.bank.find_outcome(line.line_id)
+            if outcome is None or set_by.get(line.line_id) in self.runs or outcome.outcome == RELEASED:
+                continue
+            if self.bank.posted_amount(line.line_id) != line.amount:
+                what = f"{line.posted_date} {line.amount} {line.description[:60]}"
+                yield f"bank line {what}: {outcome.outcome} ({outcome.reason[:80]})"
+
+    # -- its changes ------------------------------------------------------------------------------------------------
+
+    def stage(self, reason: str, *, forced: bool) -> None:
+        """Stage all of it; ``forced``: also what somebody has decided about."""
+        lines, kept = self._find_lines()
+        entries = self._find_entries(lines)
+        self._refuse_closed(lines, entries)
+        agreed = self._list_reconciled(lines)
+        decided = [f"{x.account} was reconciled on {x.day} by {x.by}" for x in agreed if x.state == AGREED]
+        decided += self._list_decided(lines, entries)
+        if decided and not forced:
+            more = f"\n  … and {len(decided) - _MAX_SHOWN} more" if len(decided) > _MAX_SHOWN else ""
+            shown = "\n  ".join(decided[:_MAX_SHOWN])
+            raise PolicyError(
+                f"somebody has decided about what it brought:\n  {shown}{more}",
+                remedy="To take these decisions back as well: --despite REASON.",
+            )
+        why = f"import undone: {reason}" if reason else "import undone"
+        voided = self._void_entries(entries, why)
+        self.bank.unmatch_entries(voided, why, RELEASED)
+        for line in lines:
+            self.bank.set_line_aside(line.line_id, RELEASED, why)
+        self._settle_cards({line.line_id for line in lines}, {entry.entry_id for entry, _ in voided})
+        at, by = format_iso(self.context.now), self.decision_context.by
+        self.bank.new_undone += [UndoneImport(r.file_sha256, r.account, r.run, at, by, reason) for r in self.records]
+        self._fill_result(self.records, voided, lines, kept)
+        done = f"{', '.join(self.result.files)}: {len(voided)} entries voided, {len(lines)} lines released"
+        self.context.log_action("import_undo", f"{done}: {reason}"[:500])
+        take_back_balances(self.decision_context, agreed, why, LAPSED)
+
+    def _list_reconciled(self, lines: Iterable[BankLine]) -> list[AgreedBalance]:
+        """The balances that these lines are part of, and that the books agreed with."""
+        first = min((line.posted_date for line in lines), default=None)
+        accounts = {books_of(self.context).ledger_accounts.get(account) for _, account in self.sources}
+        return [
+            each
+            for each in self.bank.agreed_balances
+            if first is not None and each.account in accounts and each.day >= first
+        ]
+
+    def _void_entries(self, entries: Iterable[Entry], why: str) -> list[tuple[Entry, Entry]]:
+        """Void the entries and their corrections: each with its reversal, in the order of their ids."""
+        books = books_of(self.context).books
+        ordered = sorted(entries, key=lambda e: parse_entry_id(e.entry_id) or ())
+        return [pair for entry in ordered for pair in void_with_corrections(books, entry, why)]
+
+    def _settle_cards(self, lines: set[str], entries: set[str]) -> None:
+        accounts = {account for _, account in self.sources}
+        at, by = format_iso(self.context.now), self.decision_context.by
+        for card in self.context.cards.open_cards():
+            about_file = card.kind in _FILE_CARDS and card.run_id in self.runs
+            if (
+                (card.kind == ENTRY.name and card.entry_id in entries)
+                or (card.kind == LINE.name and card.details.get("line") in lines)
+                or (about_file and card.details.get("account", "") in {"", *accounts})
+            ):
+                self.context.cards.resolve_card(card.id, at, by, "the import was undone")
+
+    def _fill_result(
+        self,
+        records: Iterable[ImportRecord],
+        voided: Iterable[tuple[Entry, Entry]],
+        lines: Iterable[BankLine],
+        kept: Iterable[BankLine],
+    ) -> None:
+        self.result.files = list(dict.fromkeys(r.name for r in records))
+        self.result.runs = sorted(self.runs)
+        self.result.entries = [entry.entry_id for entry, _ in voided]
+        self.result.lines = [line.line_id for line in lines]
+        self.result.kept = [line.line_id for line in kept]

@@ -1,0 +1,119 @@
+"""Posting what bank accounts held before their first row, as config.yaml or the bank's own files say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+from cleared.base import money
+from cleared.base.errors import PolicyError
+from cleared.books.index.journal_index import open_index
+from cleared.books.ledger.chains import REVERSES
+from cleared.books.ledger.chart import OPENING_BALANCES
+from cleared.books.ledger.corrections import make_leg
+from cleared.books.ledger.entry import BY_FILES, OPENING, Entry
+from cleared.books.ledger.reconciliation import AccountFacts, read_account_facts
+from cleared.books.staged_books import books_of
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
+from cleared.changes.decisions.reconciling import iter_legs, read_facts
+from cleared.changes.host import Host
+from cleared.workspace.settings.bank_section import BankAccount
+
+
+class _Opening(NamedTuple):
+    """What an account held at the end of a day, and who says so."""
+
+    account: BankAccount
+    day: date
+    balance: Decimal
+    evidence: str
+
+
+def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
+    """Post the opening balance of every bank account that has none yet; ``(entries, commit)``.
+
+    Against 3900 Opening balances, tagged ``@kind=opening``: as ``config.yaml`` says, else on the day before the
+    account's first row, as the balances in its files say. What the books have of the account by then is part of the
+    balance: it is left out, and the rest dated before it. The balance is signed as the bank sees it: what is owed on a
+    card is negative. Raises ``PolicyError`` where there is none to post.
+    """
+    entries: list[Entry] = []
+
+    def stage_opening_balances(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        books = books_of(context).books
+        openings = (e for e in books.iter_entries() if e.status != "voided" and OPENING in e.tags.split(";"))
+        done = {entry.reference: entry.entry_id for entry in openings}
+        for account, day, balance, evidence in list(_list_openings(host, decision_context)):
+            reference = f"opening:{account.id}"
+            if reference in done or balance == 0:
+                continue
+            legs = [make_leg(account.ledger_account, balance), make_leg(OPENING_BALANCES, -balance)]
+            entry = books.add_entry(
+                day,
+                f"Opening balance of {account.name or account.id}",
+                legs,
+                reference=reference,
+                status="bootstrap-confirmed",
+                confidence="1.00",
+                evidence=evidence,
+                tags=OPENING,
+            )
+            context.log_action("journal_open", f"{entry.date} {entry.amount} {entry.description}", entry.entry_id)
+            entries.append(entry)
+        if not entries:
+            raise _nothing_to_open(done)
+        return Decision(commit_messages.opening_balances_posted(len(entries)))
+
+    return entries, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[entries]))
+
+
+def _list_openings(host: Host, decision_context: DecisionContext) -> Iterator[_Opening]:
+    users = Counter(account.ledger_account for account in host.config.bank_accounts)
+    index = open_index(host.layout, decision_context.snapshot, host.decimal_places)
+    for account in host.config.bank_accounts:
+        if account.opening is not None:
+            balance = money.decode(account.opening.balance, host.decimal_places)
+            is_shared = users[account.ledger_account] > 1
+            bank, legs = books_of(decision_context.context).bank, iter_legs(index, account.ledger_account)
+            facts = read_account_facts(legs, bank, [account.id], account.ledger_account, is_shared=is_shared)
+            yield _make_opening(account, account.opening.date, balance, facts, is_shared=is_shared)
+        elif users[account.ledger_account] == 1:  # of a shared one no file says what the whole of it held
+            facts = read_facts(host, index, books_of(decision_context.context).bank, account.ledger_account)
+            found = facts.find_unbooked_opening()
+            if found is not None:
+                yield _Opening(account, found.day, found.amount, BY_FILES)
+
+
+def _make_opening(
+    account: BankAccount, day: date, balance: Decimal, facts: AccountFacts, *, is_shared: bool
+) -> _Opening:
+    """What is to be posted, so that the account holds ``balance`` at the end of a day."""
+    # Of a shared account only the lines of this bank are known to be in this balance.
+    known = [(amount, entry) for amount, entry, line in facts.legs if entry.date <= day and (line or not is_shared)]
+    booked = money.total([amount for amount, _ in known]) + facts.in_transit(day)
+    first = min((e.date for _, e in known if e.status != "voided" and REVERSES not in e.tags), default=date.max)
+    evidence = "config.yaml: bank_accounts.opening"
+    if first > day:
+        return _Opening(account, day, balance - booked, evidence)
+    evidence += f", {money.format_amount(balance)} on {day} with {money.format_amount(booked)} that was booked before"
+    return _Opening(account, first - timedelta(days=1), balance - booked, evidence)
+
+
+def _nothing_to_open(done: Mapping[str, str]) -> PolicyError:
+    """``done``: the references of opening balances that are posted, each with its entry."""
+    posted = [entry for reference, entry in done.items() if reference.startswith("opening:")]
+    if posted:
+        return PolicyError(
+            f"the opening balances are posted already: {', '.join(posted)}",
+            remedy="To correct one: cleared journal void ID --reason …, then cleared journal open.",
+        )
+    return PolicyError(
+        "there is no opening balance to post: neither config.yaml nor the bank's files say one that the books lack",
+        remedy='Where you know it: cleared journal add DATE "Opening balance" ACCOUNT=AMOUNT '
+        f"{OPENING_BALANCES}=-AMOUNT",
+    )

@@ -1,0 +1,194 @@
+"""Closing periods, and opening them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Final
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import PolicyError, UsageError
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.checks import check_books
+from cleared.books.ledger.closed_periods import trial_balance_digest
+from cleared.books.ledger.periods import PeriodMark, append_mark
+from cleared.books.staged_books import books_of
+from cleared.cards.card import Card
+from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
+from cleared.changes.decisions.grown_files import return_grown_files
+from cleared.changes.host import Host
+from cleared.domains.violations import BooksViolated
+from cleared.primitives.context import Context
+from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
+
+_MAX_SHOWN: Final = 10
+_ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, TRANSFER.name})
+
+
+def close_period(
+    host: Host, through: date, *, filed: bool = False, reason: str = "", despite: str = "", with_pending: bool = False
+) -> str:
+    """Close all days up to and including ``through``; the commit.
+
+    Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, if
+    decisions about the period wait and not ``with_pending``, or if bank lines of it are held or missing, unless
+    ``despite`` says why that may be; it stays on record.
+    """
+    reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
+    return_grown_files(host)
+
+    def stage_close(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        books = books_of(context).books
+        closed = books.periods.closed_through
+        if closed is not None and through <= closed:
+            raise PolicyError(
+                f"the books are closed through {closed} already", remedy="Reopen first: cleared period reopen DATE."
+            )
+        if through >= context.today:
+            raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
+        violations = check_books(books, books_of(context).bank)
+        if violations:
+            raise BooksViolated(violations)
+        pending = _list_pending(context, through)
+        if pending and not with_pending:
+            raise PolicyError(
+                f"{count_noun(len(pending), 'decision')} about the time up to {through} "
+                f"{'waits' if len(pending) == 1 else 'wait'}:\n  {_shorten(pending)}",
+                remedy="Decide about these (cleared review), or close all the same: --with-pending.",
+            )
+        unsettled = list(_list_unsettled(context, through))
+        why = " ".join(despite.split())
+        if unsettled and not why:
+            raise PolicyError(
+                f"not all that the bank said up to {through} is in the books:\n  {_shorten(unsettled)}",
+                remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
+            )
+        _report_files(host, through)
+        kept = f"despite {'; '.join(unsettled)}: {why}"[:2_000] if unsettled else ""
+        mark = PeriodMark(
+            through,
+            "filed" if filed else "closed",
+            decision_context.by,
+            format_iso(context.now),
+            "; ".join(filter(None, (reason, _describe_pending(pending), kept))),
+            trial_balance_digest(books, through),
+        )
+        path = books.paths.periods
+        subject = commit_messages.period_closed(through, len(unsettled), why, len(pending))
+        return Decision(subject, {path: append_mark(books.source.read(path), mark)})
+
+    return require_commit(commit_decision(host, "period close", stage_close, collects=[]))
+
+
+def _list_unsettled(context: Context, through: date) -> Iterator[str]:
+    """What of the period's bank lines is not in the books, a line each: held and voided ones, and gaps."""
+    for account in books_of(context).bank.list_accounts():
+        for line in books_of(context).bank.iter_account_lines(account):
+            day = min(line.posted_date, line.transaction_date or line.posted_date)
+            outcome = books_of(context).bank.find_outcome(line.line_id)
+            if day > through or outcome is None or outcome.outcome not in ("held", "voided"):
+                continue
+            if books_of(context).bank.posted_amount(line.line_id) != line.amount:
+                what = f"{day} {line.amount} {line.description[:60]}"
+                yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
+    for card in context.cards.open_cards():
+        gaps = card.details.get("gaps")
+        begins = [_gap_start(gap) for gap in gaps] if isinstance(gaps, list) else []
+        if card.kind == BALANCE_GAP.name and min(begins, default=date.min) <= through:
+            yield f"gap: {card.title[:200]} (card {card.id})"
+
+
+def _gap_start(gap: Mapping[str, Any]) -> date:
+    """The last day before a gap; the first of all days where a card does not say it."""
+    try:
+        return date.fromisoformat(str(gap["after"]))
+    except (KeyError, TypeError, ValueError):
+        return date.min
+
+
+def _shorten(lines: Sequence[str]) -> str:
+    more = f"\n  … and {len(lines) - _MAX_SHOWN} more" if len(lines) > _MAX_SHOWN else ""
+    return "\n  ".join(lines[:_MAX_SHOWN]) + more
+
+
+def _describe_pending(pending: Sequence[str]) -> str:
+    return f"with {count_noun(len(pending), 'decision')} pending" if pending else ""
+
+
+def _list_pending(context: Context, through: date) -> list[str]:
+    """What of the period waits for a person, a line each: entries to confirm, and cards about rows of its files. Held
+    lines and gaps are another matter: ``_list_unsettled``."""
+    pending = [
+        f"{e.entry_id} {e.date} {e.amount} {e.description[:60]}"
+        for e in books_of(context).books.iter_entries()
+        if e.status == "pending-review" and e.date <= through
+    ]
+    known = {line.split(" ", 1)[0] for line in pending}
+    for card in context.cards.open_cards():
+        entry = books_of(context).books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+        if entry is not None:
+            is_about = entry.entry_id not in known and entry.status != "voided" and entry.date <= through
+        else:
+            is_about = card.kind in _ABOUT_ROWS and min(_row_days(card), default="9999") <= through.isoformat()
+        if is_about:
+            pending.append(f"{card.title[:120]} (card {card.id})")
+    return pending
+
+
+def _row_days(card: Card) -> Iterator[str]:
+    rows = card.details.get("rows")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and row.get("date"):
+            yield str(row["date"])
+
+
+def _report_files(host: Host, through: date) -> None:
+    """Files that wait are no reason to refuse: nobody knows yet what is in them."""
+    drop = host.root / host.layout.import_dir
+    files = [
+        p
+        for folder in (drop, drop / FAILED_FOLDER)
+        if folder.is_dir()
+        for p in folder.iterdir()
+        if p.is_file() and is_ready_name(p.name)
+    ]
+    if files:
+        host.show_message(
+            f"{count_noun(len(files), 'file')} in {host.layout.import_dir}/ "
+            f"{'are' if len(files) > 1 else 'is'} not imported; rows up to {through} will wait for you then"
+        )
+
+
+def reopen_period(host: Host, start: date, reason: str, *, filed: bool = False) -> str:
+    """Reopen everything from ``start`` on, with a reason; the commit. ``filed``: also what was filed.
+
+    Raises ``PolicyError`` where that is not closed, or was marked as filed and ``filed`` does not say so.
+    """
+    if not reason.strip():
+        raise UsageError("reopening needs a reason", remedy="Pass --reason.")
+    reason = host.redactor.redact_text(reason)
+
+    def stage_reopening(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        books = books_of(context).books
+        closed = books.periods.closed_through
+        if closed is None or start > closed:
+            raise PolicyError(f"{start} is not in a closed period", remedy="cleared period list shows them.")
+        filed_through = books.periods.filed_through
+        if filed_through is not None and start <= filed_through and not filed:
+            raise PolicyError(
+                f"the books through {filed_through} were marked as filed with the authorities",
+                remedy="An entry of a later day leaves what was filed as it is. To reopen it all the same: --filed",
+            )
+        keep = date.fromordinal(start.toordinal() - 1) if start > date.min else date.min
+        still = keep if any(entry.date <= keep for entry in books.iter_entries()) else date.min
+        digest = trial_balance_digest(books, still) if still > date.min else ""
+        mark = PeriodMark(still, "open", decision_context.by, format_iso(context.now), reason, digest)
+        path = books.paths.periods
+        subject = commit_messages.period_reopened(start, reason)
+        return Decision(subject, {path: append_mark(books.source.read(path), mark)})
+
+    return require_commit(commit_decision(host, "period reopen", stage_reopening, collects=[]))

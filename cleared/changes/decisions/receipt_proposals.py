@@ -1,0 +1,74 @@
+"""Proposing which entry a kept receipt belongs to, as cards: when it comes, and when an import brings the entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cleared.base import money
+from cleared.books.ledger.receipt_matching import Payment, find_likely, first_day, list_payments
+from cleared.books.ledger.receipts import Receipt, group_by_entry, parse_receipts
+from cleared.books.staged_books import books_of
+from cleared.cards.card import card_id
+from cleared.cards.kinds import RECEIPT
+from cleared.primitives.context import Context
+
+
+def read_receipts(context: Context) -> dict[str, Receipt]:
+    """SHA-256 → the committed receipts."""
+    path = books_of(context).bank.paths.receipts
+    return parse_receipts(books_of(context).bank.source.read(path), path)
+
+
+def propose_kept_receipts(context: Context) -> None:
+    """Stage a card for each receipt without an entry that a payment fits now."""
+    receipts = read_receipts(context)
+    propose_links(context, (each for each in receipts.values() if not each.entries), receipts)
+
+
+def propose_links(
+    context: Context, loose: Iterable[Receipt], receipts: Mapping[str, Receipt]
+) -> dict[str, list[Payment]]:
+    """Stage a card for each receipt without an entry that stands, where one payment fits; SHA-256 → that payment, or
+    several that fit as well. Nothing is asked twice."""
+    loose = [each for each in loose if each.amounts and not _proves_any(context, each)]
+    if not loose:
+        return {}
+    since = first_day(loose, context.today)
+    taken = group_by_entry(receipts.values())
+    months = [month for month in books_of(context).books.list_months() if month >= (since.year, since.month)]
+    entries = (
+        entry
+        for month in sorted({*months, *books_of(context).books.staged})
+        for entry in books_of(context).books.iter_entries(*month)
+    )
+    banks = set(books_of(context).ledger_accounts.values())
+    payments = [each for each in list_payments(entries, banks) if each.entry_id not in taken]
+    likely: dict[str, list[Payment]] = {}
+    for receipt in loose:
+        fits = find_likely(receipt, payments, context.today)
+        if len(fits) == 1:
+            if card_id(RECEIPT.name, receipt.sha256, fits[0].entry_id) in context.cards.committed_cards:
+                continue
+            _stage_card(context, receipt, fits[0])
+        likely[receipt.sha256] = fits
+    return likely
+
+
+def _proves_any(context: Context, receipt: Receipt) -> bool:
+    entries = (books_of(context).books.find_entry(entry_id) for entry_id in receipt.entries)
+    return any(entry is not None and entry.status != "voided" for entry in entries)
+
+
+def _stage_card(context: Context, receipt: Receipt, payment: Payment) -> None:
+    amount = money.format_amount(payment.amount)
+    title = f"{receipt.name[:80]}: the receipt of {amount} on {payment.day} ({payment.text[:80]})?"
+    context.stage_card(
+        RECEIPT.name,
+        (receipt.sha256, payment.entry_id),
+        title[:300],
+        receipt=receipt.sha256,
+        entry=payment.entry_id,
+        amount=amount,
+        file=receipt.file,
+        rows=[{"entry": payment.entry_id, "date": str(payment.day), "amount": amount, "text": payment.text[:200]}],
+    )

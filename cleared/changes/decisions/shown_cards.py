@@ -1,0 +1,74 @@
+"""What a person saw before deciding, as a digest: a decision that carries it is refused when that has changed since.
+
+A page that was opened an hour ago must not decide about what is there now.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import fields
+from typing import Any, Final
+
+from cleared.base.errors import Place, PolicyError
+from cleared.books.ledger.entry import Entry
+from cleared.cards.card import Card
+
+_PUT_OFF: Final = ("skipped_at", "skipped_by")
+"""That a card was put behind the others changes nothing of what it says."""
+_expected: Final[ContextVar[Mapping[str, str] | None]] = ContextVar("expected", default=None)
+
+
+def digest_shown(data: Any) -> str:
+    """SHA-256, in hex, of plain data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True, default=_as_plain).encode()).hexdigest()
+
+
+def digest_card(card: Card, entry: Entry | None) -> str:
+    """The digest of all that is known of a card, and of the entry it is about."""
+    about = {each.name: getattr(card, each.name) for each in fields(card) if each.name not in _PUT_OFF}
+    return digest_shown([about, repr(entry)])
+
+
+def _as_plain(value: object) -> Any:
+    return dict(value) if isinstance(value, Mapping) else repr(value)
+
+
+@contextmanager
+def expecting(digests: Mapping[str, str]) -> Iterator[None]:
+    """Decisions that are made here are refused for what is not in ``digests``, or has another digest now.
+
+    ``digests``: id of a card, or folder of a proposal → digest of it as it was shown.
+    """
+    token = _expected.set(digests)
+    try:
+        yield
+    finally:
+        _expected.reset(token)
+
+
+def refuse_changed(name: str, title: str, digest: Callable[[], str]) -> None:
+    """Raises ``PolicyError`` where the decision that is being made expects ``name`` to be as it was shown, and it is
+    not. ``digest`` computes the one of now."""
+    expected = _expected.get()
+    if expected is not None and expected.get(name) != digest():
+        raise PolicyError(
+            f"{title[:80]} has changed since it was shown; nothing was decided",
+            place=Place(field="card"),
+            remedy="Look at it again, then decide.",
+        )
+
+
+def require_shown(name: str, title: str, digest: str, command: str) -> None:
+    """Raises ``PolicyError`` where what is being approved is not what a person was shown: whoever asks them says so, by
+    ``expecting`` it. ``command``: shows it, and asks.
+    """
+    if _expected.get() is None:
+        raise PolicyError(
+            f"{title[:80]} was not shown to a person; nothing was approved",
+            remedy=f"Look at it, and say yes: {command}.",
+        )
+    refuse_changed(name, title, lambda: digest)

@@ -1,0 +1,156 @@
+"""Recording that the books meet the closing balance of a bank's file, in the commit that makes it so.
+
+From then on it has to hold, as a balance does that a person reconciled.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Final
+
+from cleared.base import money
+from cleared.base.clock import format_iso
+from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.bank_timing import BankTiming, BookedLine
+from cleared.books.ledger.entry import ZERO, leg_suffix
+from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.opened_books import ledger_accounts
+from cleared.books.staged_books import books_of
+from cleared.changes.host import Host
+
+if TYPE_CHECKING:
+    from cleared.git import Snapshot
+    from cleared.primitives.context import Context
+
+_MAX_CANDIDATES: Final = 12
+"""Balances of one draft, the newest, that are looked at: where the opening balance is not booked, none is ever met."""
+
+
+def stage_met_balances(host: Host, snapshot: Snapshot, context: Context) -> None:
+    """Stage a row for each closing balance that the books meet with this draft, and that is not on record yet."""
+    touched = {leg.account_id for entry in books_of(context).books.list_staged() for leg in entry.legs}
+    users = Counter(ledger_accounts(host.config).values())
+    alone = {name: number for name, number in ledger_accounts(host.config).items() if users[number] == 1}
+    touched |= {alone[record.account] for record in books_of(context).bank.new_imports if record.account in alone}
+    accounts = {name: number for name, number in alone.items() if number in touched}
+    if not accounts:
+        return
+    books_of(context).bank.new_agreed += _move_by_late_lines(context, accounts)
+    candidates = list(_list_candidates(context, accounts))
+    if candidates:
+        index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
+        books_of(context).bank.new_agreed += _select_met(context, index, accounts, candidates)
+
+
+def _list_candidates(context: Context, accounts: Mapping[str, int]) -> Iterator[AgreedBalance]:
+    """The closing balances of standing imports, oldest first; of one account and day the newest file's."""
+    bank = books_of(context).bank
+    known = {(each.account, each.day): each for each in [*bank.compared_balances, *bank.new_agreed]}
+    stated: dict[tuple[int, date], AgreedBalance] = {}
+    for record in bank.imports:
+        if record.account in accounts and record.closing_balance and record.last_date:
+            try:
+                day, amount = date.fromisoformat(record.last_date), Decimal(record.closing_balance)
+            except (ValueError, InvalidOperation):  # a damaged one is no balance
+                continue
+            account = accounts[record.account]
+            if amount.is_finite():
+                stated[account, day] = AgreedBalance(account, day, amount, record.name, format_iso(context.now), MET)
+    for key, each in sorted(stated.items(), key=lambda item: item[0][1]):
+        before = known.get(key)
+        if before is None or before.state == LAPSED or (before.state == MET and _is_news(before, each)):
+            yield each
+
+
+def _is_news(before: AgreedBalance, stated: AgreedBalance) -> bool:
+    """Whether a file says something else than is on record. What it said itself is not: later files have moved that."""
+    return before.by != stated.by and before.amount != stated.amount
+
+
+def _select_met(
+    context: Context, index: JournalIndex, accounts: Mapping[str, int], candidates: list[AgreedBalance]
+) -> list[AgreedBalance]:
+    """Those that hold, as ``journal check`` will judge them from now on."""
+    candidates = candidates[-_MAX_CANDIDATES:]
+    first, last = min(each.day for each in candidates), max(each.day for each in candidates)
+    names = {account: name for name, account in accounts.items()}
+    balances, timing = index.day_balances(names, since=first, through=last), BankTiming()
+    for entry in books_of(context).books.list_staged():
+        balances.add_entry(entry)
+    compared = {each.account for each in candidates}
+    booked = {account for account in compared if _add_timing(context, timing, names[account], account, first, last)}
+    check = AgreementCheck(candidates, balances, timing)
+    return [each for each in candidates if each.account in booked and check.is_met(each)]
+
+
+def _add_timing(context: Context, timing: BankTiming, name: str, account: int, first: date, last: date) -> bool:
+    """Count the lines of a bank account that wait, or are booked on another day, on some day of these. Of a line that
+    the books have whole before these days or after them nothing is looked up, which is nearly all.
+
+    False where nothing of it was ever booked: ``journal check`` cannot tell then whose account it is.
+    """
+    books, bank = books_of(context).books, books_of(context).bank
+    first_month, last_month = first.isoformat()[:7], last.isoformat()[:7]
+    matches, is_booked = bank.matches, False
+    for line in _iter_recorded_lines(bank, name):
+        pairs = matches.get(line.line_id, [])
+        is_booked |= bool(pairs)
+        months = {line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in pairs)}
+        is_whole = bank.posted_amount(line.line_id) == line.amount
+        if line.state != "posted" or min(months) > last_month or (is_whole and max(months) < first_month):
+            continue
+        days = ((_find_day(books, leg_id, account), amount) for leg_id, amount in pairs)
+        parts = tuple((day, amount) for day, amount in days if day is not None)
+        timing.add_line(
+            account, BookedLine(line.line_id, line.posted_date, line.amount, parts, bank.is_ignored(line.line_id))
+        )
+    return is_booked
+
+
+def _find_day(books: Books, leg_id: str, account: int) -> date | None:
+    """The day on which a leg moves the account; None where it is no leg of it."""
+    entry = books.find_entry(leg_id)
+    for i, leg in enumerate(entry.legs) if entry is not None else ():
+        if entry is not None and leg.account_id == account and entry.entry_id + leg_suffix(i) == leg_id:
+            return entry.date
+    return None
+
+
+def _iter_recorded_lines(bank: BankBook, name: str) -> Iterator[BankLine]:
+    """The lines of a bank account that are on record with this draft, without those that it releases."""
+    released = {line_id for line_id, each in bank.new_outcomes.items() if each.outcome == RELEASED}
+    recorded = bank.processed_line_ids | bank.staged_line_ids()
+    new = (line for line_id, (owner, line) in bank.new_lines.items() if owner == name and line_id in recorded)
+    return (line for line in itertools.chain(bank.scan_account_lines(name), new) if line.line_id not in released)
+
+
+def _move_by_late_lines(context: Context, accounts: Mapping[str, int]) -> Iterator[AgreedBalance]:
+    """The balances on record that lines of this draft move: a file was taken before the bank's day was over, and a
+    later one has the rest of it."""
+    bank = books_of(context).bank
+    recorded = bank.processed_line_ids | bank.staged_line_ids()
+    late = [
+        (accounts[name], line)
+        for line_id, (name, line) in bank.new_lines.items()
+        if name in accounts and line_id in recorded and line.state == "posted"
+    ]
+    for each in bank.agreed_balances:
+        if each.state == MET:
+            near = each.day - timedelta(days=min(NEAR_DAYS, (each.day - date.min).days))
+            moved = money.total(
+                [
+                    line.amount
+                    for account, line in late
+                    if account == each.account and near <= line.posted_date <= each.day
+                ]
+            )
+            if moved != ZERO:
+                yield replace(each, amount=each.amount + moved, at=format_iso(context.now))

@@ -1,0 +1,53 @@
+"""Taking tasks: their verification commands are shown first, as this machine will run them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cleared.base.terminal import count_noun, print_line
+from cleared.cli.showing import Subject, taking_shown
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
+    from cleared.jobs.tasks.task_definition import Task
+
+
+def sealing_shown(
+    host: Host, tasks: Sequence[Task] | None, typed: str, command: str, *, json: bool, file: str = ""
+) -> AbstractContextManager[None]:
+    """What is sealed here are these tasks (None: those that lie in ``docs/tasks``), just as they were shown.
+
+    ``command``: takes them; ``file``: where they come from. In a script what nobody has committed is taken. Raises as
+    ``taking_shown`` does.
+    """
+    from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, list_unsealed
+
+    unsealed = list_unsealed(host, tasks)
+    if not unsealed:
+        return nullcontext()
+    is_own = not is_committed(host, unsealed, Path(file) if file not in ("", "-") else None)
+    digest = digest_tasks(unsealed)
+    subject = Subject(
+        name=SHOWN,
+        title=count_noun(len(unsealed), "task"),
+        digest=digest,
+        command=f"{command} --digest ",
+        question="May this machine run these commands?",
+        parts={"tasks": lambda: _print_tasks(unsealed)},
+    )
+    return taking_shown(host.root, subject, typed, json=json, is_own=is_own)
+
+
+def _print_tasks(tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        print_line(f"{task.id}  {task.title}")
+        print_line(f"  is verified by: {task.verification_command}")
+        for name, values in (("changes", task.files), ("reads", (*task.docs, *task.skills))):
+            if values:
+                print_line(f"  {name}: {', '.join(values)}")
+        print_line(f"  {task.description}")
+        for criterion in task.acceptance_criteria:
+            print_line(f"  - {criterion}")

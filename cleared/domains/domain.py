@@ -1,0 +1,85 @@
+"""What the runtime asks of a domain, and nothing more.
+
+A domain is a kind of records that agents work on: the books, tables. It has primitives, and it opens its records as of
+a commit; what a run or decision stages on them becomes part of the one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+from cleared.base.file_source import FileSource
+from cleared.domains.violations import Violation
+from cleared.workspace.location import Layout
+
+
+class TakenFile(Protocol):
+    """A file that a run takes out of the drop folder."""
+
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def processed_as(self) -> str | None:
+        """The path where it lies afterwards."""
+
+
+class Staged(Protocol):
+    """The records of a domain as of one commit, and what is staged on them."""
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether the draft would change anything of the domain."""
+
+    def draft_key(self) -> object:
+        """Equal for two states of the draft only where nothing was staged in between."""
+
+    def find_violations(self) -> list[Violation]:
+        """What is wrong with the records together with the draft."""
+
+    def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
+        """What the draft makes of the domain's files: path → content (None: deleted), only what differs."""
+
+    def taken_files(self) -> Mapping[str, TakenFile]:
+        """The files that leave the drop folder with this draft, by the path where they lie."""
+
+    def verify_files(self) -> None:
+        """Raises ``PrimitiveError`` where a file that the draft was made from is another by now."""
+
+    def count_waiting_bytes(self) -> int:
+        """How large the files together are that a run has to read."""
+
+    def statements(self) -> Mapping[str, object]:
+        """What the attestation of the commit says of the draft beside its files; empty values are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the records of a domain are opened from. ``stage_card`` stages a card (kind, key, title, **details)."""
+
+    layout: Layout
+    source: FileSource
+    has_file: Callable[[str], bool]
+    """Whether the commit has a file, a symbolic link or a submodule at a path."""
+    today: date
+    stage_card: Callable[..., object]
+    drop_folder: Path | None = None
+    """Stands in for ``import/``."""
+    only: frozenset[str] | None = None
+    """The files of the drop folder that can be seen; None: all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """One domain, as the runtime knows it. The modules are named, and imported when they are used."""
+
+    name: str
+    about: str
+    primitive_modules: Sequence[str]
+    """Where its primitives are declared."""
+    open: Callable[[Opening], Staged]

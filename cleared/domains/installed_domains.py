@@ -1,0 +1,22 @@
+"""The domains of this program. Each is named here and nowhere else, and imported when it is used."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from cleared.domains.domain import Domain
+
+BUILT_IN: Final = ("cleared.books.books_domain:BOOKS",)
+"""``module:name`` of each, in the order in which references list them."""
+
+
+@cache
+def load_domains() -> tuple[Domain, ...]:
+    """All domains."""
+    found = []
+    for reference in BUILT_IN:
+        module, _, name = reference.partition(":")
+        found.append(getattr(import_module(module), name))
+    return tuple(found)

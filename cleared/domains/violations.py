@@ -1,0 +1,61 @@
+"""What a check finds. Violations are values, listed all together; faults are exceptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from cleared.base.errors import CheckFailed, Place
+from cleared.base.terminal import count_noun
+
+CHECKS: Final = {
+    "balanced": "1. The legs of one entry balance.",
+    "one_side": "2. Each leg has exactly one of debit and credit.",
+    "account_exists": "3. Every account exists and may be posted to.",
+    "month": "4. Every date lies in its file's month.",
+    "ids": "5. Entry ids are unique and contiguous in the month; legs run a, b, c …",
+    "exact": "6. Amounts are exact decimals with the currency's places, positive and within bounds.",
+    "lines_accounted": "7. Every bank line is posted, held for review or ignored with a reason.",
+    "period_open": "8. Nothing new is dated inside a closed period.",
+    "counts_once": "9. An entry, with what took it back and what stands in its place, counts once on every day, or "
+    "not at all; so does a bank line.",
+    "reconciled": "What the books once met still holds: balances that were reconciled, and those of bank files.",
+    "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
+    "format": "The file is the CSV that cleared writes.",
+    "unchanged": "What was committed does not change, but for a status, that one way only, and for the payee, tags and "
+    "notes that a decision amends.",
+    "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "
+    "every settled card was settled by one.",
+    "lost": "Nothing that was committed here has been taken out of the branch since.",
+    "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
+}
+TWO_CLONES_PAGE: Final = "docs/howto/two-clones.md"
+"""The page that says what to do where two clones have written the same thing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing wrong with the books."""
+
+    check: str
+    message: str
+    remedy: str
+    place: Place | None = None
+    entry_id: str | None = None
+    account_id: int | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place and str(self.place) else ""
+        entry = f"entry {self.entry_id}: " if self.entry_id else ""
+        return f"{where}{entry}{self.message}. {self.remedy}"
+
+
+class BooksViolated(CheckFailed):
+    """What was to be committed breaks the books' invariants; nothing was."""
+
+    def __init__(self, violations: list[Violation]) -> None:
+        shown = "\n".join(f"  - [{v.check}] {v}" for v in violations[:20])
+        more = f"\n  … and {len(violations) - 20} more" if len(violations) > 20 else ""
+        count = count_noun(len(violations), "invariant is", "invariants are")
+        super().__init__(f"{count} violated; nothing was committed:\n{shown}{more}")
+        self.violations = violations

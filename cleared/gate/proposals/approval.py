@@ -1,0 +1,394 @@
+"""Deciding about proposals: where scripts, protected settings and tests become live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.changes import commit_messages
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.shown_cards import refuse_changed, require_shown
+from cleared.changes.host import Host
+from cleared.gate.candidate import Change, approved_text, make_candidate
+from cleared.gate.dry_run_inputs import NotRepeatable
+from cleared.gate.examination import Gate, Report
+from cleared.gate.proposals import proposal as store
+from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open
+from cleared.gate.proposals.submission import (
+    Author,
+    describe_proposal,
+    mark_examined,
+    settle_proposal,
+    to_utf8_text,
+    took_its_place,
+    was_examined_here,
+    write_proposal,
+)
+from cleared.git import Snapshot, blob_id
+from cleared.git.working_files import read_content_id
+from cleared.trust import trust_store, workspace_pin
+from cleared.trust.approval_record import (
+    CONFIG,
+    WORKSPACE,
+    ApprovalRecord,
+    canonical_digest,
+    digest_of,
+    quarantine_path,
+    record_path,
+    sign_record,
+    text_path,
+)
+from cleared.trust.keys import Key, own_key, unlock_own_key
+from cleared.trust.person_only import refuse_in_job
+from cleared.trust.reviewers import review_rules
+from cleared.trust.verification import Approvals
+from cleared.workspace.settings.protected_settings import protected_settings_of
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalOutcome:
+    """``commit`` is None where it was decided before. ``edited``: files whose working copies are somebody's edit of
+    since, and stay."""
+
+    proposal: Proposal
+    commit: str | None
+    edited: tuple[str, ...] = ()
+
+
+class StaleProposal(Exception):
+    """What would happen now differs from what was reviewed; the text says how."""
+
+
+class Signer:
+    """Makes records for one decision; makes the key and the workspace's id when they are needed first.
+
+    ``workspace``: the id they are for, where it is to be another from now on. Raises ``PolicyError`` where it is not
+    known which books these are.
+    """
+
+    def __init__(
+        self, host: Host, approvals: Approvals, decision_context: DecisionContext, workspace: str = ""
+    ) -> None:
+        key = own_key(host.root, create=True)
+        assert key is not None
+        key.require_unlocked()
+        approvals.identity.must_be_pinned()
+        self.key: Key = key
+        self._by = decision_context.by
+        self._at = format_iso(decision_context.context.now)
+        self.files: dict[str, bytes | None] = {}
+        self._settings: ApprovalRecord | None = None
+        self._scripts: set[str] = set()
+        if not approvals.workspace:
+            workspace_pin.pin_clone(host.root, workspace_pin.new_workspace_id())
+            approvals.use_identity(workspace_pin.identify_workspace(host.root, None))
+        self.workspace = workspace or approvals.workspace
+        if workspace or approvals.source.read(WORKSPACE) is None:
+            self.files[WORKSPACE] = f"{self.workspace}\n".encode()
+
+    def sign(self, **fields: Any) -> ApprovalRecord:
+        """A signed record; its file is among ``files`` then."""
+        record = sign_record(
+            ApprovalRecord(by=self._by, at=self._at, workspace=self.workspace, **fields),
+            self.key,
+        )
+        self.files[record.file] = record.render()
+        if record.kind in ("script", "quarantine"):
+            self._scripts.add(record.path)
+        if record.kind == "config":
+            self._settings = record
+        return record
+
+    def update_trust(self) -> None:
+        """After the commit: see ``count_settings``; and no starter counts in place of a script that was signed."""
+        trust_store.leave_starters(self.workspace, self._scripts, self._at)
+        if self._settings is not None:
+            count_settings(self._settings)
+
+
+def count_settings(record: ApprovalRecord) -> None:
+    """Records of settings from before this one count no more on this machine, and the approvals of those who are named
+    as reviewers do."""
+    if named := review_rules(record.policy).reviewers:
+        trust_store.trust_reviewers(record.workspace, named)
+    trust_store.remember_settings(record)
+
+
+def approve_proposal(host: Host, text: str) -> ProposalOutcome:
+    """Make a proposal live: one commit. Where it is approved already, nothing happens.
+
+    What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
+    ``PolicyError`` where the proposal is not what a person was shown, was decided otherwise, was edited itself, or is
+    stale (then a new proposal takes its place), and inside a job.
+    """
+    refuse_in_job()
+    _must_be_as_committed(host, text)
+    unlock_own_key(host.root)
+    outcome: list[ProposalOutcome] = []
+    stale: list[tuple[Proposal, Proposal | None, str]] = []
+    signers: list[Signer] = []
+
+    def stage_approval(decision_context: DecisionContext) -> Decision | None:
+        proposals = store.load_proposals(CommittedSource(decision_context.snapshot))
+        proposal = find_proposal(proposals, text)
+        if proposal.status == "approved":
+            outcome.append(ProposalOutcome(proposal, None))
+            return None
+        must_be_open(proposal)
+        require_shown(proposal.folder, proposal.title, proposal.digest_shown(), f"cleared agent approve {proposal.id}")
+        _must_be_intact(proposal)
+        with Gate(host, decision_context.repo) as gate:
+            changes = _current_changes(gate, proposal)
+            try:
+                report = _examine_again(host, gate, proposal, changes, proposals)
+            except StaleProposal as why:
+                decided, new = _replace_stale(host, gate, decision_context, proposal, changes, proposals, str(why))
+                stale.append((proposal, new, str(why)))
+                return decided
+            signers.append(_sign_live_files(host, gate, decision_context, proposal, report))
+            files = signers[0].files
+        files |= settle_proposal(decision_context, proposal, "approved", "")
+        outcome.append(ProposalOutcome(proposal, "made"))
+        marks = (("Approved-by", decision_context.by), ("Proposal", proposal.folder), ("Digest", proposal.digest))
+        is_config = {f["kind"] for f in proposal.data["files"]} == {"config"}
+        subject = commit_messages.proposal_approved(proposal.id, proposal.title, is_config=is_config)
+        return Decision(subject, files, marks, edited_files=tuple(proposal.paths))
+
+    commit = commit_decision(host, f"agent approve {text}", stage_approval, collects=[outcome, stale, signers])
+    if stale:
+        _raise_stale(host, *stale[0])
+    for signer in signers:
+        signer.update_trust()
+    approved = outcome[0].proposal
+    edited = tuple(p for p in approved.paths if is_edited(host, p, approved.texts[p])) if commit is not None else ()
+    return replace(outcome[0], commit=commit, edited=edited)
+
+
+def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
+    """Decide against a proposal; the live scripts stay.
+
+    Raises ``UsageError`` without a reason, ``PolicyError`` where it was decided already.
+    """
+    refuse_in_job()
+    if not reason.strip():
+        raise UsageError("rejecting needs a reason", remedy='Pass --reason "…": whoever proposes next reads it.')
+    rejected: list[Proposal] = []
+
+    def stage_rejection(decision_context: DecisionContext) -> Decision:
+        proposal = find_proposal(store.load_proposals(CommittedSource(decision_context.snapshot)), text)
+        must_be_open(proposal)
+        refuse_changed(proposal.folder, proposal.title, proposal.digest_shown)
+        rejected.append(proposal)
+        reason_line = " ".join(to_utf8_text(reason).split())
+        message = commit_messages.proposal_rejected(proposal.id, reason_line)
+        return Decision(
+            message,
+            settle_proposal(decision_context, proposal, "rejected", reason_line[:2_000]),
+            (("Proposal", proposal.folder),),
+        )
+
+    commit = commit_decision(host, f"agent reject {text}", stage_rejection, collects=[rejected])
+    return ProposalOutcome(rejected[0], commit)
+
+
+def _must_be_as_committed(host: Host, text: str) -> None:
+    """Raises ``PolicyError`` where the proposal itself was edited: worse than any other file of the queue."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        proposal = find_proposal(store.load_proposals(CommittedSource(snapshot)), text)
+        for path in snapshot.list_entries(f"{store.FOLDER}/{proposal.folder}"):
+            full = host.root / path
+            if not full.is_file() or full.is_symlink() or full.read_bytes() != snapshot.read_file(path):
+                raise PolicyError(
+                    f"{proposal.id} itself was edited after it was proposed",
+                    place=Place(path),
+                    remedy=f"Restore it: git checkout -- {path}",
+                )
+
+
+def _must_be_intact(proposal: Proposal) -> None:
+    """Raises ``PolicyError`` where a file is not the one that was reviewed."""
+    edited = proposal.changed_file()
+    if edited:
+        raise PolicyError(
+            f"this is not the text that {proposal.id} was examined with",
+            place=Place(edited),
+            remedy="Restore it from git, or propose again.",
+        )
+
+
+def is_edited(host: Host, path: str, text: bytes | None) -> bool:
+    """Whether something else lies there than what is approved now."""
+    return read_content_id(host.root / path, "sha1") != (blob_id(text, "sha1") if text is not None else None)
+
+
+def _current_changes(gate: Gate, proposal: Proposal) -> list[Change]:
+    """The proposal's changes against what is approved now."""
+    files = proposal.data["files"]
+    return proposal.changes_against(
+        {str(f["path"]): approved_text(gate.scripts, str(f["path"]), f["kind"]) for f in files}
+    )
+
+
+def _examine_again(
+    host: Host, gate: Gate, proposal: Proposal, changes: list[Change], proposals: list[Proposal]
+) -> Report:
+    """The gate's report of now. Raises ``StaleProposal`` where it is not the one that was reviewed."""
+    before = {str(f["path"]): str(f["old"]) for f in proposal.data["files"]}
+    for change in changes:
+        if before[change.path] != ("" if change.old is None else digest_of(change.old)):
+            raise StaleProposal(f"{change.path} has another approved version by now")
+    examined_here = was_examined_here(host, proposal)
+    try:
+        report = gate.examine(make_candidate(changes, host), pins=proposal.pins, runs=0 if examined_here else None)
+    except NotRepeatable as error:
+        raise StaleProposal(str(error)) from None
+    if not report.passed:
+        raise StaleProposal(f"it does not pass any more: {report.findings[0].message}")
+    if report.grants != proposal.data["grants"]:
+        raise StaleProposal("it would be granted something else")
+    if report.digest != proposal.digest:
+        raise StaleProposal("its effects are others by now")
+    if not examined_here:
+        _must_describe_the_same(host, gate, proposal, report, proposals)
+    return report
+
+
+def _must_describe_the_same(
+    host: Host, gate: Gate, proposal: Proposal, report: Report, proposals: list[Proposal]
+) -> None:
+    """What came from elsewhere may say anything of itself. Raises ``StaleProposal`` where this machine would say
+    otherwise."""
+    data, message = proposal.data, str(proposal.data["message"])
+    at, reason = str(data["created_at"]), took_its_place(proposal)
+    replaced = [p for p in proposals if p.decision is not None and p.decision.reason == reason]
+    mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, at, replaced)
+    if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
+        raise StaleProposal("examined on this machine, its effects on past runs are others")
+    for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):
+        if canonical_digest(mine[key]) != canonical_digest(data.get(key)):
+            raise StaleProposal(f"examined on this machine, its {key.replace('_', ' ')} would be another")
+
+
+def _author_of(proposal: Proposal) -> Author:
+    return Author(str(proposal.data["author"]["name"]), proposal.by_human)
+
+
+def _replace_stale(
+    host: Host,
+    gate: Gate,
+    decision_context: DecisionContext,
+    proposal: Proposal,
+    changes: list[Change],
+    proposals: list[Proposal],
+    why: str,
+) -> tuple[Decision, Proposal | None]:
+    """The stale proposal is settled; another with a card of now takes its place, if it passes."""
+    report = gate.examine(make_candidate(changes, host))
+    new: Proposal | None = None
+    files: dict[str, bytes | None] = {}
+    if report.passed and any(c.old != c.new for c in changes):
+        new, files = write_proposal(
+            host, decision_context, gate, report, proposals, _author_of(proposal), str(proposal.data["message"])
+        )
+    instead = f"{why}; {new.id} takes its place" if new else why
+    files |= settle_proposal(decision_context, proposal, "stale", instead)
+    subject = commit_messages.proposal_outdated(proposal.id, new.id if new else None)
+    return Decision(subject, files, (("Proposal", (new or proposal).folder),)), new
+
+
+def _raise_stale(host: Host, old: Proposal, new: Proposal | None, why: str) -> None:
+    if new is None:
+        raise PolicyError(
+            f"{old.id} is stale: {why}; nothing was approved",
+            remedy="Correct it and propose again: cleared agent check.",
+        )
+    mark_examined(host, new)
+    raise PolicyError(
+        f"{old.id} is stale: {why}; nothing was approved, and {new.id} has taken its place",
+        remedy=f"See what it would do now (cleared agent diff {new.id} --impact), "
+        f"then: cleared agent approve {new.folder}.",
+    )
+
+
+def _sign_live_files(
+    host: Host, gate: Gate, decision_context: DecisionContext, proposal: Proposal, report: Report
+) -> Signer:
+    """The proposal's files as they become live, and the records that say so."""
+    approvals = gate.scripts.approvals
+    signer = Signer(host, approvals, decision_context)
+    about = {
+        "proposal": proposal.folder,
+        "report": canonical_digest(proposal.data["checks"]),
+        "effects": str(proposal.data["effects"]),
+        "base": str(proposal.data["base"]),
+    }
+    for change in report.candidate.changes:
+        signer.files[change.path] = change.new
+        if change.kind not in ("agent", "script", "text"):
+            continue
+        if change.new is None:
+            _quarantine_removed(signer, approvals, change.path)
+        else:
+            sign_script(signer, approvals, change.path, change.new, report.grants.get(change.path, []), about)
+    for path, names in report.grants.items():
+        approved, record = approvals.approved_version(path)
+        reached = path not in proposal.paths  # a shared script of it changes
+        if reached and record is not None and approved is not None and sorted(record.grants) != names:
+            sign_script(signer, approvals, path, approved, names, about)
+    if report.candidate.config is not None:
+        text = report.candidate.changes_of_kind("config")[0].new or b""
+        policy = protected_settings_of(report.candidate.config)
+        signer.sign(kind="config", path=CONFIG, digest=digest_of(text), policy=policy, **about)
+    if report.candidate.changes_of_kind("case"):
+        sign_tests(signer, {c.path: c.new for c in report.candidate.changes_of_kind("case")}, about)
+    return signer
+
+
+def _quarantine_removed(signer: Signer, approvals: Approvals, path: str) -> None:
+    """A removed script is approved in none of its versions any more, nor is what came with the program."""
+    live, _ = approvals.approved_version(path)
+    digests = {record.digest for record in approvals.list_versions(path)}
+    for digest in sorted(digests | ({digest_of(live)} if live is not None else set())):
+        signer.sign(kind="quarantine", path=path, digest=digest, reason="the script was removed")
+        if digest in digests:
+            signer.files[record_path(path, digest)] = None
+
+
+def sign_script(
+    signer: Signer,
+    approvals: Approvals,
+    path: str,
+    data: bytes,
+    grants: list[str],
+    about: Mapping[str, str] | None = None,
+) -> None:
+    """Approve this version, and keep its text."""
+    versions = approvals.list_versions(path)
+    approved, _ = approvals.approved_version(path)
+    digest = digest_of(data)
+    record = signer.sign(
+        kind="script",
+        path=path,
+        digest=digest,
+        grants=tuple(grants),
+        previous=digest_of(approved) if approved is not None else "",
+        serial=(versions[-1].serial if versions else 0) + 1,
+        **(about or {}),
+    )
+    trust_store.allow_version(signer.workspace, trust_store.version_key(path, digest), record.at)
+    signer.files[text_path(path, digest)] = data
+    if approvals.source.read(quarantine_path(path, digest)) is not None:
+        signer.files[quarantine_path(path, digest)] = None
+
+
+def sign_tests(signer: Signer, changes: Mapping[str, bytes | None], about: Mapping[str, str] | None = None) -> None:
+    """Add the files of these tests (None: removed), and a record for each. One that says that a test was removed
+    stays: else nobody could tell that from a record that somebody took away."""
+    signer.files |= changes
+    for path, data in changes.items():
+        signer.sign(kind="case", path=path, digest="" if data is None else digest_of(data), **(about or {}))

@@ -1,0 +1,165 @@
+"""After cloning: which books these are, and whose approvals count on this machine. A human looks, and says yes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import PolicyError, UsageError
+from cleared.base.file_source import FileSource
+from cleared.changes.attestation import list_signing_keys
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.shown_cards import digest_shown, require_shown
+from cleared.changes.host import Host
+from cleared.git import Repository, Snapshot
+from cleared.git.shared_history import has_commit_of, identifying_commits
+from cleared.runs.question_tickets import Questions
+from cleared.trust import trust_store
+from cleared.trust.approval_record import FOLDER, QUARANTINED, ApprovalRecord, try_parse_record
+from cleared.trust.checkpoint import remove_checkpoint
+from cleared.trust.keys import own_key, unlock_own_key
+from cleared.trust.person_only import refuse_in_job
+from cleared.trust.verification import Approvals
+from cleared.trust.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
+
+SHOWN: Final = "trust"
+"""As ``changes.decisions.shown_cards`` names who signed."""
+
+
+@dataclass(slots=True)
+class Signatory:
+    """One key, and what was approved with it. ``names``: what its records say of who that is. ``runs``: it is that of a
+    machine's runs, which attests what they did, asks and answers, and approves nothing."""
+
+    key: str
+    trusted: bool
+    is_run_key: bool = False
+    names: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    first: str = ""
+    last: str = ""
+
+    def add_signature(self, by: str, path: str, at: str) -> None:
+        """Something else that was signed with it."""
+        self.names = sorted({*self.names, by})
+        self.paths = sorted({*self.paths, path})
+        self.first, self.last = min(self.first or at, at), max(self.last, at)
+
+
+def read_identity(host: Host) -> WorkspaceIdentity:
+    """Which books this clone holds, or says that it holds."""
+    with host.open_for_reading() as repo:
+        return Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
+
+
+def list_signatories(host: Host) -> list[Signatory]:
+    """Everyone who approved something in this workspace, and the machines that ran agents and decided in it, with
+    genuine signatures; people before machines, oldest first."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        workspace, pinned = approvals.workspace, approvals.identity.pinned
+        trusted_keys = trust_store.load_trust(workspace).keys
+        own = own_key(host.root)
+        signatories: dict[str, Signatory] = {}
+        for record in _approval_records(approvals.source):
+            if record.workspace != workspace or not record.is_genuine:
+                continue
+            mine = own is not None and record.key == own.public
+            who = signatories.setdefault(
+                record.key, Signatory(record.key, pinned and (mine or record.key in trusted_keys))
+            )
+            who.add_signature(record.by, record.path, record.at)
+        questions = Questions(host, repo, snapshot)
+        machines: dict[str, Signatory] = {}
+        for key, by, at in questions.list_signers():
+            trusted = questions.approvals.trusts_run(key)
+            machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
+                by, "questions of runs", at
+            )
+        for key, by, at in list_signing_keys(host, snapshot):
+            trusted = questions.approvals.trusts_run(key)
+            machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
+                by, "runs and decisions", at
+            )
+        return sorted([*signatories.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
+
+
+def digest_signatories(identity: WorkspaceIdentity, signatories: Iterable[Signatory]) -> str:
+    """The digest of what is shown before anybody is trusted: which books these say they are, who signed what."""
+    whose = [[s.key, s.names, s.paths, s.first, s.last, s.is_run_key] for s in signatories if not s.trusted]
+    doubt = identity.problem.message if identity.problem is not None else ""
+    return digest_shown([identity.id, identity.claimed, identity.copy_of, doubt, whose])
+
+
+def trust_signatories(host: Host, *, same_books: bool = False) -> None:
+    """Take this clone for the books that it says it holds, and trust everyone who signed something in them, on this
+    machine, each for what was signed with it: a machine's key of runs approves nothing.
+
+    ``same_books``: also where that is doubtful. Raises ``PolicyError`` where it is and nobody said so, where they are
+    not those that a person was shown, or the key's passphrase was not typed.
+    """
+    refuse_in_job()
+    signatories = [s for s in list_signatories(host) if not s.trusted]
+    require_shown(SHOWN, "who signed here", digest_signatories(read_identity(host), signatories), "cleared trust")
+    unlock_own_key(host.root)  # whoever trusts a key decides whose approvals count
+    with host.open_for_reading() as repo:
+        identity = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {}).identity
+        doubt = identity.problem if not identity.used_elsewhere else None
+        workspace = identity.claimed if doubt is not None and same_books else identity.id
+        if doubt is not None and not (same_books and trust_store.is_workspace_id(workspace)):
+            raise doubt
+        if not identity.pinned and not same_books:
+            _refuse_unrelated(repo, workspace)
+        if workspace and (not identity.pinned or identity.problem is not None):
+            pin_clone(host.root, workspace, identifying_commits(repo))
+            remove_checkpoint(host.root)
+    shown = {s.key for s in signatories}  # under another id, others signed; whoever did there was not shown yet
+    strangers = [s for s in list_signatories(host) if s.key in shown and not s.trusted]
+    if strangers:
+        mine = trust_store.load_trust(workspace)
+        mine.keys |= {s.key: ", ".join(s.names) for s in strangers if not s.is_run_key}
+        mine.runs |= {s.key: ", ".join(s.names) for s in strangers if s.is_run_key}
+        mine.save()
+
+
+def forget_key(host: Host, text: str) -> tuple[str, str]:
+    """Trust a key no more on this machine; the key, and whose it was said to be. ``text``: how it begins.
+
+    History stays as it was judged; what it approved counts no more. Raises ``UsageError`` where no key, or more than
+    one, that is trusted here begins so; ``PolicyError`` inside a job.
+    """
+    refuse_in_job()
+    trust = trust_store.load_trust(read_identity(host).id)
+    known = {**trust.keys, **trust.runs}
+    found = [key for key in known if text and key.removeprefix("ed25519:").startswith(text.removeprefix("ed25519:"))]
+    if len(found) != 1:
+        what = "several keys begin" if found else "no key that is trusted here begins"
+        raise UsageError(f"{what} with {text!r}", remedy="cleared trust --list shows them.")
+    unlock_own_key(host.root)
+    trust.keys.pop(found[0], None)
+    trust.runs.pop(found[0], None)
+    trust.settings = {}  # they may have been approved with it: they are verified again
+    trust.save()
+    return found[0], known[found[0]]
+
+
+def _refuse_unrelated(repo: Repository, workspace: str) -> None:
+    """Raises ``PolicyError`` where this machine knows these books, and they were others."""
+    elsewhere = pins_of_workspace(workspace)
+    if not elsewhere or any(has_commit_of(repo, Path(each.git_dir), each.commits) for each in elsewhere):
+        return
+    raise PolicyError(
+        f"this machine knows the books {workspace[:12]} as {Path(elsewhere[0].git_dir).parent}, and this clone has no "
+        "commit in common with them",
+        remedy="If they are the same books (a shallow clone, or a history that was rewritten): cleared trust "
+        "--same-books. If they are others that were made from them: cleared trust --new-books. Else somebody put "
+        "approvals of other books here.",
+    )
+
+
+def _approval_records(source: FileSource) -> list[ApprovalRecord]:
+    paths = [p for p in source.list_paths(FOLDER) if p.endswith(".json") and not p.endswith(QUARANTINED)]
+    return [record for record in (try_parse_record(source.read(path)) for path in paths) if record is not None]

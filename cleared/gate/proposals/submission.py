@@ -1,0 +1,269 @@
+"""Proposing: a candidate that passes the gate is stored as a proposal with a card. The live scripts stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
+from cleared.base.safe_files import write_atomic
+from cleared.cards.card import Card
+from cleared.cards.kinds import PROPOSAL
+from cleared.changes import commit_messages
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.changes.host import Host, current_user
+from cleared.gate.candidate import Candidate
+from cleared.gate.examination import Gate, Report
+from cleared.gate.proposals import proposal_text, rate_limit
+from cleared.gate.proposals.proposal import (
+    FOLDER,
+    Proposal,
+    ProposalDecision,
+    load_proposals,
+    next_number,
+    render_proposal,
+)
+from cleared.trust.approval_record import digest_of
+from cleared.trust.person_only import current_job
+from cleared.workspace.lock import ensure_state_dir
+
+_MAX_MESSAGE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote the change; ``human`` is false for programs and models, to which budgets apply."""
+
+    name: str
+    is_human: bool = True
+
+
+class GateFailed(CheckFailed):
+    """The candidate does not pass; nothing was proposed. ``report`` has all findings."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        shown = [f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in report.findings[:20]]
+        more = f"\n  … and {len(report.findings) - 20} more" if len(report.findings) > 20 else ""
+        super().__init__("it does not pass the gate; nothing was proposed:\n" + "\n".join(shown) + more)
+
+
+def propose_changes(
+    host: Host,
+    targets: Sequence[str],
+    *,
+    texts: Mapping[str, bytes | None] | None = None,
+    message: str = "",
+    author: Author | None = None,
+    instead_of: str = "",
+) -> tuple[Proposal, bool]:
+    """Propose the working copies of ``targets``, or these files as ``texts`` has them; the proposal, and whether it is
+    new (an open one of the same change is the same proposal).
+
+    ``texts``: path → content, None to remove the file. With it no working copy is read. No targets: all of them.
+    ``instead_of``: the folder of an earlier proposal of the same author, a program, whose place this one takes.
+
+    Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
+    ``PolicyError`` over budget. Nothing is changed then.
+    """
+    inside = current_job()
+    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(current_user()))
+    # It stands in a trailer and on the card: one line that can be seen.
+    name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
+    if not name:
+        raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
+    author = Author(to_utf8_text(name), author.is_human)
+    message = host.redactor.redact_text(to_utf8_text(message))[:_MAX_MESSAGE]
+    made: list[tuple[Proposal, bool]] = []
+
+    def stage_proposal(decision_context: DecisionContext) -> Decision | None:
+        with Gate(host, decision_context.repo) as gate:
+            candidate = gate.gather_candidate(targets or list(texts or ()), texts=texts)
+            _refuse_secrets(host, candidate)
+            proposals = load_proposals(CommittedSource(decision_context.snapshot))
+            same = [
+                p
+                for p in proposals
+                if p.fingerprint == candidate.fingerprint
+                and p.status == "open"
+                and all(p.texts.get(c.path) == c.new for c in candidate.changes)  # not edited by hand since
+            ]
+            if same:
+                made.append((same[-1], False))
+                return None
+            paths = [c.path for c in candidate.changes]
+            if not author.is_human:
+                rate_limit.check_rate_limit(
+                    host, proposals, gate.scripts.approvals, paths, decision_context.context.now
+                )
+            report = gate.examine(candidate)
+            if not report.passed:
+                raise GateFailed(report)
+            replaced = [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
+            new, files = write_proposal(host, decision_context, gate, report, proposals, author, message, replaced)
+        made.append((new, True))
+        for old in replaced:
+            files |= settle_proposal(decision_context, old, "superseded", took_its_place(new))
+        return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
+
+    commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
+    if commit is not None:
+        mark_examined(host, made[0][0])
+    return made[0]
+
+
+def _takes_place(paths: Sequence[str], author: Author, old: Proposal, instead_of: str | None) -> bool:
+    """Whether a change of these paths replaces an open proposal, so that one change at a time is asked about.
+
+    A person's newer change replaces what it covers; a program's only what this program proposed.
+    """
+    is_own = not old.by_human and old.data["author"]["name"] == author.name
+    if old.folder == instead_of and is_own:
+        return True
+    return set(old.paths) <= set(paths) and (author.is_human or is_own)
+
+
+def took_its_place(new: Proposal) -> str:
+    """The reason that stands in what ``new`` replaced."""
+    return f"{new.id} took its place"
+
+
+def to_utf8_text(text: str) -> str:
+    """Without what is no text: bytes of an argument that are not UTF-8."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _refuse_secrets(host: Host, candidate: Candidate) -> None:
+    """Raises ``PolicyError`` where a proposal would bring a secret into the repository, whatever becomes of it."""
+    for change in candidate.changes:
+        text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, change.old))
+        if any(secret not in old for secret in host.redactor.find_secrets(text)):
+            raise PolicyError(
+                "it holds a secret that is not committed, and a proposal is kept in the repository",
+                place=Place(change.path),
+                remedy="Take the secret out, propose and approve, then put it back.",
+            )
+
+
+def write_proposal(
+    host: Host,
+    decision_context: DecisionContext,
+    gate: Gate,
+    report: Report,
+    proposals: list[Proposal],
+    author: Author,
+    message: str,
+    replaced: Sequence[Proposal] = (),
+) -> tuple[Proposal, dict[str, bytes | None]]:
+    """A proposal from a passed report, its files, and its card (staged). ``replaced``: what it takes the place of."""
+    context = decision_context.context
+    data = describe_proposal(host, gate, report, proposals, author, message, format_iso(context.now), replaced)
+    name = f"P{next_number(proposals)}-{report.digest.removeprefix('sha256:')[:8]}"
+    texts = {c.path: c.new for c in report.candidate.changes}
+    proposal = Proposal(name, data, None, texts)
+    files: dict[str, bytes | None] = {f"{FOLDER}/{name}/proposal.json": render_proposal(data)}
+    files |= {f"{FOLDER}/{name}/files/{path}": text for path, text in texts.items() if text is not None}
+    context.cards.add_card(
+        Card(
+            proposal.card,
+            PROPOSAL.name,
+            f"{proposal.id}: {proposal.title}",
+            format_iso(context.now),
+            None,
+            None,
+            proposal.agents[0] if proposal.agents else None,
+            {"proposal": name, "says": data["card"]},
+        )
+    )
+    return proposal, files
+
+
+def describe_proposal(
+    host: Host,
+    gate: Gate,
+    report: Report,
+    proposals: list[Proposal],
+    author: Author,
+    message: str,
+    at: str,
+    replaced: Sequence[Proposal] = (),
+) -> dict[str, Any]:
+    """The content of ``proposal.json``: author, files, card, checks, effects."""
+    approvals = gate.scripts.approvals
+    old_grants: dict[str, list[str]] = {}
+    for path in report.subjects:
+        approved, record = approvals.approved_version(path)
+        if approved is not None:
+            source = approved.decode("utf-8", "replace")
+            old_grants[path] = sorted(record.grants if record else gate.scripts.find_script_grants(source, path))
+    refused = [p for p in proposals if p.fingerprint == report.candidate.fingerprint and p.status == "rejected"]
+    before = None
+    if refused and refused[-1].decision:
+        decision = refused[-1].decision
+        before = {"id": refused[-1].id, "by": decision.by, "at": decision.at, "reason": decision.reason}
+    again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
+    again += [
+        f"It takes the place of {old.id} by {old.data['author']['name']}, which waited: {old.title}" for old in replaced
+    ]
+    for change in report.candidate.changes:
+        if change.kind in ("agent", "script") and change.new is not None:
+            standing = approvals.verify_version(change.path, change.new)
+            if standing.state == "quarantined":
+                again.append(f"{change.name}: {standing.reason}")
+    history, synthetic = report.total_impact(), report.total_impact(sample=True)
+    return {
+        "title": proposal_text.write_title(report, host),
+        "author": {"name": author.name, "human": author.is_human},
+        "message": message,
+        "created_at": at,
+        "base": report.base,
+        "files": [
+            {"path": c.path, "kind": c.kind, "old": "" if c.old is None else digest_of(c.old), "digest": c.digest}
+            for c in report.candidate.changes
+        ],
+        "fingerprint": report.candidate.fingerprint,
+        "digest": report.digest,
+        "effects": report.effects,
+        "grants": report.grants,
+        "old_grants": old_grants,
+        "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
+        "card": proposal_text.write_card(report, host, old_grants, message, author.name, again),
+        "rejected_before": before,
+        "checks": report.to_dict(),
+        "behaviour": {
+            "history": history.to_dict(),
+            "synthetic": synthetic.to_dict(),
+            "warnings": [w.message for w in report.warnings],
+        },
+    }
+
+
+def settle_proposal(
+    decision_context: DecisionContext, proposal: Proposal, status: Any, reason: str
+) -> dict[str, bytes | None]:
+    """The file with the decision about a proposal; its card is resolved in the draft."""
+    context, by = decision_context.context, decision_context.by
+    at, reason = format_iso(context.now), context.env.redactor.redact_text(reason)
+    context.cards.resolve_card(proposal.card, at, by, f"{status}: {reason}" if reason else status)
+    return {f"{FOLDER}/{proposal.folder}/decision.json": ProposalDecision(status, by, at, reason).render()}
+
+
+def mark_examined(host: Host, proposal: Proposal) -> None:
+    """Note that this machine itself examined the proposal: what came from elsewhere is examined again, whole."""
+    ensure_state_dir(host.layout.state_dir)
+    write_atomic(_mark_path(host, proposal), digest_of(render_proposal(proposal.data)).encode("ascii"), fsync=False)
+
+
+def was_examined_here(host: Host, proposal: Proposal) -> bool:
+    try:
+        return _mark_path(host, proposal).read_bytes() == digest_of(render_proposal(proposal.data)).encode("ascii")
+    except OSError:
+        return False
+
+
+def _mark_path(host: Host, proposal: Proposal) -> Path:
+    return host.layout.state_dir / "examined" / proposal.folder

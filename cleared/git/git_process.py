@@ -1,0 +1,161 @@
+"""The one place that starts git. Neither the user's settings, nor those of a hostile repository, nor this process's
+environment can make it run another program, ask a question, or alter a byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from cleared.base.errors import WorkspaceError
+from cleared.git import git_settings
+from cleared.workspace.programs import find_program
+
+_FIXED = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    # A commit means what its hash says, whatever refs/replace holds.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # A file called "*.csv" is that file, not a pattern.
+    "GIT_LITERAL_PATHSPECS": "1",
+    # A partial clone must not go to the network behind our back; older gits only heed the second.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "",
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+}
+
+NOT_INSTALLED = "Install git 2.28 or newer and see that it is on the PATH."
+
+
+def git_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The calling process's environment without any ``GIT_*`` variable, plus the fixed ones, plus ``extra``."""
+    environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
+    return environment | _FIXED | dict(extra or {})
+
+
+def find_git() -> str:
+    """The path of git. Raises ``WorkspaceError`` where there is none."""
+    git = _find_on_path(os.environ.get("PATH", os.defpath))
+    if git is None:
+        raise WorkspaceError("git is not installed", remedy=NOT_INSTALLED)
+    return git
+
+
+@functools.lru_cache(maxsize=4)
+def _find_on_path(path: str) -> str | None:
+    return find_program("git", path)
+
+
+def first_line(stderr: bytes) -> str:
+    """The first thing git complains about, without its ``fatal:``."""
+    lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    chosen = next((line for line in lines if line.startswith("fatal:")), lines[0] if lines else "")
+    for prefix in ("fatal: ", "error: "):
+        chosen = chosen.removeprefix(prefix)
+    return chosen.strip()
+
+
+class GitFailed(WorkspaceError):
+    """A git command failed; ``stderr`` is all that it printed there."""
+
+    def __init__(self, message: str, *, stderr: bytes, returncode: int) -> None:
+        super().__init__(message)
+        self.stderr = stderr
+        self.returncode = returncode
+
+
+@contextlib.contextmanager
+def _block_interrupts() -> Iterator[None]:
+    """Block Ctrl-C while a program is started: between its fork and its own session it would get the terminal's."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Git:
+    """Runs git in ``root``, hardened.
+
+    ``settings_in_force``: what ``setting_names`` gave a moment ago; without, it is called before each command that
+    could use those settings.
+    """
+
+    def __init__(self, root: Path, settings_in_force: Sequence[str] | None = None) -> None:
+        self.root = root
+        self._in_force = settings_in_force
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,
+        check: bool = True,
+        env: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """What ``git <args>`` printed. A failure raises ``GitFailed``; without ``check``, it ends the output."""
+        process = self.start(args, stdin=subprocess.DEVNULL if input is None else subprocess.PIPE, env=env)
+        try:
+            out, err = process.communicate(input)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if check and process.returncode != 0:
+            complaint = first_line(err) or f"exit status {process.returncode}"
+            raise GitFailed(f"git {args[0]} failed: {complaint}", stderr=err, returncode=process.returncode)
+        return out
+
+    def setting_names(self, env: Mapping[str, str] | None = None) -> Sequence[str]:
+        """The names of all settings that are in force, from every file that git reads them from."""
+        output = self.run("config", "--list", "--name-only", "-z", env=env)
+        return output.decode("utf-8", "surrogateescape").split("\0")
+
+    def start(
+        self,
+        args: Sequence[str],
+        *,
+        stdin: int = subprocess.DEVNULL,
+        stdout: int = subprocess.PIPE,
+        stderr: int = subprocess.PIPE,
+        env: Mapping[str, str] | None = None,
+        gc: bool = False,
+    ) -> subprocess.Popen[bytes]:
+        """Start ``git <args>``. The terminal's Ctrl-C does not reach it: this program handles that.
+
+        ``args`` begin with a command of ``git_settings.COMMAND_OPTIONS``. Raises ``WorkspaceError`` where git cannot be
+        started, or a setting that cannot be switched off names a program.
+        """
+        command, *rest = args
+        if command not in git_settings.COMMAND_OPTIONS:
+            raise RuntimeError(f"git {command}: say in cleared.git.git_settings what it could start")
+        options = git_settings.fixed_options(gc=gc)
+        if git_settings.needs_setting_names(command):
+            options += git_settings.overriding_options(
+                command, self.setting_names(env) if self._in_force is None else self._in_force
+            )
+        try:
+            with _block_interrupts():
+                return subprocess.Popen(
+                    [find_git(), *options, command, *git_settings.COMMAND_OPTIONS[command], *rest],
+                    cwd=self.root,
+                    env=git_environment(env),
+                    stdin=stdin,
+                    stdout=stdout,
+                    stderr=stderr,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            if not self.root.is_dir():
+                raise WorkspaceError(f"{self.root} is not a directory") from error
+            remedy = NOT_INSTALLED if error.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC) else None
+            raise WorkspaceError(f"git cannot be started: {error.strerror}", remedy=remedy) from error

@@ -1,0 +1,235 @@
+"""Reading git's objects through one ``git cat-file --batch`` process, so that a read costs microseconds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Literal, cast
+
+from cleared.base.errors import WorkspaceError
+from cleared.git.git_process import Git
+
+HashName = Literal["sha1", "sha256"]
+
+OID_PATTERN = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})")
+
+#: Ids that are asked for together: few enough that they fit into a pipe while nobody reads it.
+_BATCH = 64
+
+#: What git writes, and two modes that broken tools did.
+_FOLDER_MODES = ("40000", "040000")
+_MODES = frozenset({*_FOLDER_MODES, "100644", "100664", "100755", "120000", "160000"})
+
+#: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again.
+_MAX_REMEMBERED = 2 << 20
+_MAX_OBJECT = 256 << 10
+
+#: A repository that stays open forgets its trees once it has read more than this many.
+_MAX_TREES = 500
+
+
+def is_oid(text: object) -> bool:
+    """Whether ``text`` is a full object id, SHA-1 or SHA-256."""
+    return isinstance(text, str) and OID_PATTERN.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """One name in a tree: git's octal mode exactly as stored, and the id of what it names."""
+
+    mode: str
+    oid: str
+
+    @property
+    def is_tree(self) -> bool:
+        return self.mode in _FOLDER_MODES
+
+    @property
+    def is_file(self) -> bool:
+        return self.mode.startswith("100")
+
+
+class ObjectReader:
+    """Reads objects by their ids, and remembers trees and small objects it has read. Safe to share between threads.
+
+    The process is started by the first read. Call ``close`` at the end; a later read starts another process.
+    """
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._trees: dict[str, dict[str, TreeEntry]] = {}
+        self._objects: dict[str, tuple[str, bytes]] = {}
+        self._remembered = 0
+
+    def read_object(self, oid: str) -> tuple[str, bytes]:
+        """The type (``blob``, ``tree``, ``commit``, ``tag``) and content of an object.
+
+        Raises ``WorkspaceError`` where the repository does not have it, or it is damaged.
+        """
+        with self._lock:
+            if (known := self._objects.get(oid)) is not None:
+                return known
+            for attempt in (1, 2):
+                try:
+                    self._send_ids([oid])
+                    answer = self._read_answer(oid)
+                    self._remember(oid, answer)
+                    return answer
+                except (BrokenPipeError, EOFError):
+                    self._stop_process()
+                    if attempt == 2:
+                        break
+        raise WorkspaceError(f"git could not read the object {oid}", remedy="See what is damaged: git fsck --full.")
+
+    def _remember(self, oid: str, answer: tuple[str, bytes]) -> None:
+        size = len(answer[1])
+        if size > _MAX_OBJECT:
+            return
+        if self._remembered + size > _MAX_REMEMBERED:
+            self._objects.clear()
+            self._remembered = 0
+        self._objects[oid] = answer
+        self._remembered += size
+
+    def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
+        for at in range(0, len(oids), _BATCH):
+            batch = oids[at : at + _BATCH]
+            answers: list[tuple[str, bytes]] = []
+            with self._lock, suppress(BrokenPipeError, EOFError):
+                self._send_ids(batch)
+                try:
+                    for oid in batch:
+                        answers.append(self._read_answer(oid))
+                except BaseException:
+                    self._stop_process()  # the answers that are left would be taken for the next ones'
+                    raise
+            yield from answers
+            for oid in batch[len(answers) :]:
+                yield self.read_object(oid)
+
+    def read_tree(self, oid: str) -> dict[str, TreeEntry]:
+        """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it."""
+        entries = self._trees.get(oid)
+        if entries is None:
+            entries = self._trees[oid] = _parse_tree(oid, *self.read_object(oid))
+        return entries
+
+    def preload_trees(self, oid: str) -> None:
+        """Read this tree and all trees beneath it together, so that ``read_tree`` has them at hand."""
+        level = [oid]
+        while level:
+            unread = [one for one in dict.fromkeys(level) if one not in self._trees]
+            for one, (kind, content) in zip(unread, self.read_objects(unread), strict=True):
+                self._trees[one] = _parse_tree(one, kind, content)
+            below = (entry for one in dict.fromkeys(level) for entry in self._trees[one].values())
+            level = [entry.oid for entry in below if entry.is_tree]
+
+    def find_tree_id(self, commit: str) -> str:
+        """The id of a commit's tree. Raises ``WorkspaceError`` where ``commit`` is no commit that can be read."""
+        kind, content = self.read_object(commit)
+        if kind != "commit" or not content.startswith(b"tree "):
+            raise WorkspaceError(f"{commit} is a {kind}, not a commit")
+        return content[5 : content.index(b"\n")].decode("ascii")
+
+    def has_commit_tree(self, commit: str) -> bool:
+        """Whether the commit and its tree can be read."""
+        try:
+            self.read_tree(self.find_tree_id(commit))
+        except WorkspaceError:
+            return False
+        return True
+
+    def forget_trees(self, *, only_many: bool = False) -> None:
+        """Drop the trees that are remembered, for a process that runs for long and reads ever new ones.
+
+        ``only_many``: only where there are more than 500 of them.
+        """
+        if not only_many or len(self._trees) > _MAX_TREES:
+            self._trees.clear()
+            with self._lock:
+                self._objects.clear()
+                self._remembered = 0
+
+    def close(self) -> None:
+        """End the reading process."""
+        with self._lock:
+            self._stop_process()
+
+    def _send_ids(self, oids: Sequence[str]) -> None:
+        if self._process is None:
+            self._process = self._git.start(["cat-file", "--batch"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        stdin = cast(IO[bytes], self._process.stdin)
+        try:
+            stdin.write("".join(f"{oid}\n" for oid in oids).encode())
+            stdin.flush()
+        except BaseException:
+            self._stop_process()
+            raise
+
+    def _read_answer(self, oid: str) -> tuple[str, bytes]:
+        assert self._process is not None
+        stdout = cast(IO[bytes], self._process.stdout)
+        try:
+            header = stdout.readline().split()
+            if len(header) == 3:
+                size = int(header[2])
+                content = stdout.read(size + 1)
+                if len(content) == size + 1:
+                    return header[1].decode(), content[:-1]
+        except BaseException:
+            # Half an answer left in the pipe would be taken for the next one's.
+            self._stop_process()
+            raise
+        if len(header) == 2:
+            raise WorkspaceError(
+                f"the object {oid} is missing from the repository",
+                remedy="See what is damaged: git fsck --full. Fetching from a clone may bring it back.",
+            )
+        raise EOFError
+
+    def _stop_process(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with suppress(OSError):  # a confined thread that collects garbage may not: at its closed input it ends too
+            process.kill()
+        for stream in (process.stdin, process.stdout):
+            try:
+                if stream is not None:
+                    stream.close()
+            except OSError:
+                pass  # unflushed bytes to a process that is gone
+        process.wait()
+
+    def __del__(self) -> None:
+        if getattr(self, "_process", None) is not None:
+            self._stop_process()
+
+
+def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:
+    if kind != "tree":
+        raise WorkspaceError(f"the object {oid} is a {kind}, not a tree")
+    entries: dict[str, TreeEntry] = {}
+    at, oid_length, before = 0, len(oid) // 2, b""
+    while at < len(content):
+        space = content.index(b" ", at)
+        end = content.index(b"\0", space)
+        child = content[end + 1 : end + 1 + oid_length].hex()
+        raw, mode = content[space + 1 : end], content[at:space].decode("ascii", "replace")
+        name, place = raw.decode("utf-8", "surrogateescape"), raw + b"/" if mode in _FOLDER_MODES else raw
+        if place <= before or name in entries or mode not in _MODES or b"/" in raw:
+            raise WorkspaceError(
+                f"the folder {oid} of a commit is not as git writes it: {name!r} stands there twice, or where it "
+                "should not, so programs read different files there; somebody made it by hand",
+                remedy="Find the commit that brought it (git fsck --full), and go back to the one before.",
+            )
+        entries[name] = TreeEntry(mode, child)
+        at, before = end + 1 + oid_length, place
+    return entries

@@ -1,0 +1,177 @@
+"""Writing git's objects: as loose files, by ourselves, which costs a fraction of a process.
+
+Nobody can see them before a ref is moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import threading
+import zlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cleared.base.clock import SystemClock
+from cleared.base.safe_files import sync_folder
+from cleared.git.object_reader import HashName
+from cleared.git.repository import Repository
+
+#: How many files are made durable at the same time.
+_AT_ONCE = 8
+
+#: What makes one durable in less than this is not worth a thread for the next one.
+_SLOW_SECONDS = 0.0005
+
+#: How often an object that a ``git gc`` took away is written again.
+_RETRIES = 9
+
+
+def encode_name(name: str) -> bytes:
+    """A file name as git stores it: UTF-8, or the bytes that were not."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def blob_id(content: bytes, hash_name: HashName) -> str:
+    """The id git gives a file of this content."""
+    return _hash_object(b"blob", content, hash_name)
+
+
+def _hash_object(kind: bytes, content: bytes, hash_name: HashName) -> str:
+    digest = hashlib.new(hash_name, b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
+    digest.update(content)
+    return digest.hexdigest()
+
+
+class LooseObjects:
+    """Writes objects into ``objects/``; they are there, durably, after ``flush``. Raises ``OSError``.
+
+    A ``git gc`` that runs meanwhile removes what nothing refers to yet, and empty folders: ``flush`` may be called
+    again, and writes again what is gone. As a context manager it removes the temporary files of what was not flushed.
+    """
+
+    def __init__(self, repo: Repository) -> None:
+        self._hash_name = repo.hash_name
+        self._objects = repo.common_dir / "objects"
+        self._contents: dict[Path, tuple[bytes, bytes]] = {}
+        """Path → kind and content, which is the caller's own: files can be large."""
+        self._temporaries: dict[Path, Path] = {}
+        self._present: list[Path] = []
+
+    def add_object(self, kind: str, content: bytes) -> str:
+        """Add one object and return its id. One that is there already gets a new time, so that it is not pruned."""
+        oid = _hash_object(kind.encode(), content, self._hash_name)
+        path = self._objects / oid[:2] / oid[2:]
+        if path not in self._contents:
+            self._contents[path] = kind.encode(), content
+            with suppress(OSError):
+                if path.stat().st_size > 0:  # an empty one is what a power cut leaves
+                    os.utime(path)
+                    self._present.append(path)  # somebody else's git may have left its content to the system
+                    return oid
+            self._write_temporary(path)
+        return oid
+
+    def flush(self) -> None:
+        """Put all added objects in their places, durably. One that is in its place already is only looked at."""
+        for last in (*[False] * _RETRIES, True):
+            for path in self._contents:
+                if path not in self._temporaries and not _is_there(path):
+                    self._write_temporary(path)
+            folders = {path.parent for path in self._temporaries}
+            try:
+                sync_files([*self._temporaries.values(), *(path for path in self._present if path.exists())])
+                self._present.clear()
+                for path, temporary in list(self._temporaries.items()):
+                    temporary.chmod(0o444)
+                    temporary.replace(path)
+                    del self._temporaries[path]
+                sync_files([*folders, self._objects] if folders else [])
+                return
+            except FileNotFoundError:
+                if last:
+                    raise
+                self._temporaries = {
+                    path: temporary for path, temporary in self._temporaries.items() if temporary.exists()
+                }
+
+    def _write_temporary(self, path: Path) -> None:
+        """Write the object under a name that git prunes, in case this process is killed now."""
+        temporary = path.parent / f"tmp_obj_{secrets.token_hex(8)}"
+        self._temporaries[path] = temporary
+        for last in (*[False] * _RETRIES, True):
+            try:
+                path.parent.mkdir(exist_ok=True)
+                with temporary.open("xb") as file:
+                    kind, content = self._contents[path]
+                    packer = zlib.compressobj(1)
+                    file.write(packer.compress(b"%s %d\0" % (kind, len(content))))
+                    file.write(packer.compress(content))
+                    file.write(packer.flush())
+                return
+            except FileNotFoundError:
+                if last:
+                    raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for temporary in self._temporaries.values():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def sync_files(paths: Sequence[Path]) -> None:
+    """Make the contents of files and the names in folders durable. Raises the first ``OSError``.
+
+    Where the disk takes its time, several at once, as file systems do it together. On a fast one a thread costs more
+    than it saves.
+    """
+    waiting = iter(paths)  # shared: each takes the next one
+    failed: list[OSError] = []
+
+    def sync_next() -> None:
+        try:
+            for path in waiting:
+                _sync_file(path)
+        except OSError as error:
+            failed.append(error)
+
+    clock = SystemClock()
+    for count, path in enumerate(waiting, 1):
+        began = clock.monotonic()
+        _sync_file(path)
+        if clock.monotonic() - began > _SLOW_SECONDS:
+            helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths) - count, _AT_ONCE) - 1)]
+            for helper in helpers:
+                helper.start()
+            try:
+                sync_next()
+            finally:
+                for helper in helpers:
+                    helper.join()
+    if failed:
+        raise failed[0]
+
+
+def _sync_file(path: Path) -> None:
+    if path.is_dir():
+        sync_folder(path)
+        return
+    # To read is enough where a file is read-only, as git's objects are; Windows wants to write.
+    with path.open("rb+" if os.name == "nt" else "rb") as file:
+        os.fsync(file.fileno())

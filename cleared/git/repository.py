@@ -1,0 +1,215 @@
+"""An opened git repository: where it is, whether a commit can be made in it, its branch and its objects."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self, cast
+
+from cleared.base.errors import WorkspaceError
+from cleared.git.branch import Branch, current_branch_name
+from cleared.git.commit_text import parse_parents
+from cleared.git.git_process import Git, GitFailed
+from cleared.git.object_reader import HashName, ObjectReader
+from cleared.git.open_errors import open_error
+
+#: What git leaves in the git directory while it waits for the user to finish something.
+_UNFINISHED: Final = (
+    ("rebase-merge", "a rebase", "git rebase --continue", "git rebase --abort"),
+    ("rebase-apply", "a rebase", "git rebase --continue", "git rebase --abort"),
+    ("MERGE_HEAD", "a merge", "git merge --continue", "git merge --abort"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue", "git cherry-pick --abort"),
+    ("REVERT_HEAD", "a revert", "git revert --continue", "git revert --abort"),
+)
+_RECENT: Final = 8
+"""How many commits back an ancestor is looked for before git is asked."""
+
+_LOCATE: Final = (
+    "rev-parse",
+    "--show-object-format",
+    "--is-bare-repository",
+    "--absolute-git-dir",
+    "--git-common-dir",
+    "--show-toplevel",
+)
+
+
+class Repository:
+    """Use ``open`` or ``init``; close it, or use it as a context manager. Safe to share between threads."""
+
+    def __init__(self, root: Path, git_dir: Path, common_dir: Path, hash_name: HashName) -> None:
+        self.root = root
+        self.git = Git(root)
+        #: This working tree's own directory (HEAD, index); the same as ``common_dir`` but in a linked worktree.
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self.hash_name = hash_name
+        self.objects = ObjectReader(self.git)
+        #: The branch that was checked out when the repository was opened.
+        self.branch = self._read_branch()
+
+    @classmethod
+    def open(cls, root: Path, *, for_writing: bool, unborn: bool = False) -> Repository:
+        """The repository whose top level is ``root``.
+
+        ``for_writing`` refuses also what is no place to put a commit: a detached HEAD, a branch without a
+        commit (unless ``unborn``: the first one is to be made), an unfinished merge, rebase or the like, a sparse
+        checkout. Raises ``WorkspaceError``.
+        """
+        repo = cls._locate(root)
+        if for_writing:
+            try:
+                repo._refuse_unwritable(unborn)
+            except BaseException:
+                repo.close()
+                raise
+        return repo
+
+    def reopen_for_writing(self) -> Repository:
+        """This repository as ``open`` for writing would give it now, without starting a git: for a process that runs
+        for long. Raises as ``open`` does."""
+        self.branch = self._read_branch()
+        self._refuse_unwritable(unborn=False)
+        self.objects.forget_trees(only_many=True)
+        return self
+
+    @classmethod
+    def init(cls, root: Path, branch: str = "main", *, hash_name: HashName | None = None) -> Repository:
+        """A new repository in the existing directory ``root``, without hooks or other templates.
+
+        It has no commit yet: ``commit_changes`` with ``base=None`` makes the first one.
+        """
+        if os.path.lexists(root / ".git"):
+            raise WorkspaceError(f"{root} is a git repository already", remedy="Choose a directory that is not one.")
+        options = [] if hash_name is None else [f"--object-format={hash_name}"]
+        Git(root).run("init", "--quiet", "--template=", f"--initial-branch={branch}", *options)
+        return cls._locate(root)
+
+    @classmethod
+    def _locate(cls, root: Path) -> Repository:
+        root = Path(os.path.abspath(root))  # noqa: PTH100  (resolve() would follow the user's own symlinks)
+        process = Git(root).start(_LOCATE)
+        out, err = process.communicate()
+        answers = out.decode("utf-8", "surrogateescape").splitlines()
+        if process.returncode != 0 or len(answers) != 5:
+            raise open_error(root, answers, err)
+        hash_name, _, git_dir, common_dir, top = answers
+        if not root.samefile(top):
+            raise WorkspaceError(
+                f"{root} is inside the git repository {top}, not its top level",
+                remedy=f"Use {top}, or make {root} a repository of its own (git init).",
+            )
+        if hash_name not in ("sha1", "sha256"):
+            raise WorkspaceError(f"git stores objects here by {hash_name}, which is not supported")
+        return cls(root, Path(git_dir), (root / common_dir).resolve(), cast(HashName, hash_name))
+
+    def refuse_unfinished(self) -> None:
+        """Raises ``WorkspaceError`` in the middle of a merge, a rebase or the like."""
+        for name, operation, go_on, give_up in _UNFINISHED:
+            if (self.git_dir / name).exists():
+                raise WorkspaceError(
+                    f"the repository is in the middle of {operation}",
+                    remedy=f"Finish it ({go_on}) or give it up ({give_up}).",
+                )
+
+    def _refuse_unwritable(self, unborn: bool) -> None:
+        self.refuse_unfinished()
+        if self.branch.is_detached:
+            bisecting = (self.git_dir / "BISECT_LOG").exists()
+            raise WorkspaceError(
+                "the repository is in the middle of a bisection"
+                if bisecting
+                else "HEAD is detached: a commit would belong to no branch",
+                remedy="End it with: git bisect reset."
+                if bisecting
+                else "Check out a branch, for example: git switch main.",
+            )
+        if not self.branch.name.startswith("refs/heads/"):
+            raise WorkspaceError(
+                f"HEAD points to {self.branch.name}, which is not a branch",
+                remedy="Check out a branch, for example: git switch main.",
+            )
+        if not unborn and self.find_head() is None:
+            raise WorkspaceError(
+                f"the branch {self.branch.short_name} has no commit yet",
+                remedy="Make a first commit (git add -A && git commit), or check out a branch that has one.",
+            )
+        # The file is there in few repositories, so that git is rarely asked.
+        if (self.git_dir / "info" / "sparse-checkout").exists() and self.git.run(
+            "config", "--type=bool", "--get", "core.sparseCheckout", check=False
+        ).strip() == b"true":
+            raise WorkspaceError(
+                "the working tree is a sparse checkout: files of the books may be missing from it",
+                remedy="Run: git sparse-checkout disable.",
+            )
+
+    def _read_branch(self) -> Branch:
+        return Branch(self.git, self.objects, self.git_dir, self.common_dir, self.current_branch() or "HEAD")
+
+    def current_branch(self) -> str | None:
+        """The full name of the branch that HEAD points to now; ``None`` where it is detached."""
+        return current_branch_name(self.git, self.git_dir)
+
+    def has_switched_branch(self) -> bool:
+        """Whether another branch, or none, is checked out than when this was opened."""
+        return self.current_branch() != self.branch.name
+
+    def read_head(self) -> str:
+        """The id of the branch's commit, read anew each time. Raises ``WorkspaceError`` where there is none."""
+        commit = self.find_head()
+        if commit is None:
+            raise WorkspaceError(
+                f"the branch {self.branch.short_name} has no commit yet",
+                remedy="Make a first commit (git add -A && git commit).",
+            )
+        return commit
+
+    def find_head(self) -> str | None:
+        """As ``read_head``, but ``None`` where the branch has no commit yet.
+
+        Raises ``WorkspaceError`` where the branch's file was left empty by a power cut.
+        """
+        return self.branch.find_commit()
+
+    def has_in_history(self, commit: str) -> bool:
+        """Whether ``commit`` is the branch's commit or one of its ancestors."""
+        head = self.find_head()
+        if head is None or head == commit:
+            return head is not None
+        if self._is_recent_ancestor(commit, head):
+            return True
+        try:
+            self.git.run("merge-base", "--is-ancestor", commit, head)
+        except GitFailed:
+            return False
+        return True
+
+    def _is_recent_ancestor(self, commit: str, head: str) -> bool:
+        """Whether it is among the newest first parents: found without starting a git, after each decision."""
+        at = head
+        for _ in range(_RECENT):
+            try:
+                parents = parse_parents(self.objects.read_object(at)[1])
+            except WorkspaceError:  # git says what is wrong with the history
+                return False
+            if not parents or parents[0] == commit:
+                return bool(parents)
+            at = parents[0]
+        return False
+
+    def find_common_ancestor(self, one: str, other: str) -> str | None:
+        """The newest commit that is in the history of both, or ``None``."""
+        return self.git.run("merge-base", one, other, check=False).decode().partition("\n")[0].strip() or None
+
+    def close(self) -> None:
+        """Ends the reading process; a later read starts it again."""
+        self.objects.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,107 @@
+"""Lines of the task ledger as bytes: parsed with any order of keys and spacing, searched from the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from cleared.jobs.tasks.task_definition import TASK_ID
+from cleared.jobs.tasks.task_states import ALIASES, STATES, StatusLine
+
+MAX_LINE: Final = 256 << 10
+"""Bytes; a longer line is no record."""
+_CHUNK: Final = 4 << 20
+_IDS: Final = re.compile(rb'"id"\s*:\s*"(T-[0-9]{3,6})"')
+
+
+def parse_line(line: bytes) -> StatusLine | None:
+    """The record that a line is; None where it is none."""
+    if len(line) > MAX_LINE or not line.lstrip().startswith(b"{"):
+        return None
+    try:
+        value: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    name, status = (value.get("id"), value.get("status")) if isinstance(value, dict) else (None, None)
+    if not isinstance(name, str) or not TASK_ID.fullmatch(name) or not isinstance(status, str):
+        return None
+    status = ALIASES.get(status, status)
+    if status not in STATES:
+        return None
+    delta = value.get("delta")
+    return StatusLine(
+        name,
+        status,
+        str(value.get("updated_at", "")),
+        str(value.get("summary", "")),
+        delta if isinstance(delta, dict) else None,
+        value,
+    )
+
+
+def render_line(line: StatusLine) -> bytes:
+    """A line as the host writes it: ASCII, so that every reader of JSON Lines takes it."""
+    return (json.dumps(line.to_json_object(), ensure_ascii=True) + "\n").encode("ascii")
+
+
+def find_newest(file: BinaryIO, start: int, end: int) -> dict[str, tuple[int, int]]:
+    """Id → where the newest line of it is (offset, bytes), among the whole lines of ``file[start:end]``.
+
+    ``end`` lies right behind a newline. Read from the end; what holds only ids that came already is not looked into.
+    """
+    newest: dict[str, tuple[int, int]] = {}
+    seen: set[bytes] = set()
+    for offset, block in _read_blocks(file, start, end):
+        ids = _IDS.findall(block)
+        # An escape may write an id in another way.
+        if b"\\u" not in block and seen.issuperset(ids) and len(ids) >= block.count(b"\n"):
+            continue
+        at = offset + len(block)
+        for line in reversed(block.split(b"\n")[:-1]):
+            at -= len(line) + 1
+            known = _IDS.findall(line)
+            if known and b"\\u" not in line and seen.issuperset(known):
+                continue
+            record = parse_line(line)
+            if record is not None and record.id not in newest:
+                newest[record.id] = (at, len(line))
+                seen.add(record.id.encode("ascii"))
+    return newest
+
+
+def _read_blocks(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Pieces of whole lines, the last one first, each with its offset."""
+    rest = b""  # the beginning of the lines that were read last belongs to a line that starts before
+    at = end
+    while at > start:
+        begin = max(start, at - _CHUNK)
+        file.seek(begin)
+        block = file.read(at - begin) + rest
+        at, rest = begin, b""
+        if begin > start:
+            cut = block.find(b"\n") + 1
+            if cut == 0 or cut == len(block):
+                if len(block) > 64 * MAX_LINE and cut == 0:
+                    continue  # no line is that long: what it belongs to is passed over
+                rest = block
+                continue
+            rest, block = block[:cut], block[cut:]
+            yield begin + cut, block
+        else:
+            yield begin, block
+
+
+def end_of_lines(file: BinaryIO) -> int:
+    """Where the last whole line ends: behind its newline."""
+    at = file.seek(0, os.SEEK_END)
+    while at > 0:
+        begin = max(0, at - 65_536)
+        file.seek(begin)
+        newline = file.read(at - begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
+        at = begin
+    return 0

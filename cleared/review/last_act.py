@@ -1,0 +1,138 @@
+"""The last act: what undo takes back, and nothing older instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cleared.base.errors import PolicyError
+from cleared.books.opened_books import open_books
+from cleared.cards.card import Card
+from cleared.cards.queue_files import load_cards
+from cleared.changes.auto_resolve import RESOLVED_BY
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.authorization import AGREES_TRAILER
+from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.decisions.receipt_filing import INBOX_ACTOR
+from cleared.changes.host import Host
+from cleared.changes.ways_back import find_way_back
+from cleared.git import Snapshot, history
+from cleared.review.damage_cards import CHECK
+from cleared.runs.question_tickets import TIMEOUT_ACTOR
+
+UNDOES: Final = "Undoes"
+"""The trailer of an undo: the id of the decision that it took back."""
+LATER_TRAILER: Final = "Later"
+"""The trailer of a commit that put cards behind the others: their ids."""
+_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, INBOX_ACTOR})
+"""Who decides where no person does: what they do beside cards is no act to take back."""
+_FIRST_LOOK: Final = 20
+_FURTHEST_LOOK: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class LastAct:
+    """The newest act of a person that stands."""
+
+    commit: history.CommitInfo
+    remedy: str = ""
+    """The command that takes it back, where undo does not."""
+    rolled_back: str = ""
+    """The script of an approval: undo rolls it back."""
+
+    @property
+    def id(self) -> str:
+        """What an undo is bound to: the id of its commit."""
+        return self.commit.id
+
+    @property
+    def name(self) -> str:
+        """It, in words: what was done, by whom, when."""
+        by, at = self.commit.trailers.get("By", ""), self.commit.trailers.get("Clock", "")
+        return f"{self.commit.subject} ({by}, {at}, {self.commit.short})"
+
+    def require_undoable(self, host: Host) -> None:
+        """Raises ``PolicyError`` where undo does not take it back; nothing older is taken back instead."""
+        if self.remedy:
+            raise PolicyError(
+                f"the last decision was {self.commit.short} ({self.commit.subject}), which is not taken back here",
+                remedy=self.remedy,
+            )
+        if history.is_pushed(host.root, self.commit.id):
+            raise PolicyError(
+                f"the last decision ({self.commit.subject}) was pushed already",
+                remedy="Others may build on it: correct it with a new decision.",
+            )
+
+
+def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *, older: bool = False) -> LastAct | None:
+    """The newest act of a person in the history of a commit that was not taken back; None where there is none.
+
+    ``older``: the newest that undo can take back; what was done since beside the books, such as a setting, stays.
+    """
+    waiting = {card.id for card in open_cards if card.agreed}
+    undone: set[str] = set()
+    taken_back: set[tuple[str, str]] = set()
+    for commit in _iter_decisions(host, snapshot):
+        trailers = commit.trailers
+        undone |= set(trailers.get(UNDOES, "").split("\n"))
+        if trailers.get("Decision") in undone or UNDOES in trailers:
+            continue
+        # That the first of two had agreed is past, once the second has.
+        if UNDO_TRAILER in trailers or LATER_TRAILER in trailers:
+            return LastAct(commit)
+        if waiting & set(trailers.get(AGREES_TRAILER, "").split()):
+            return LastAct(commit)
+        way = find_way_back(commit.subject)
+        if way is None or AGREES_TRAILER in trailers or trailers.get("By") in _PROGRAMS:
+            continue
+        key = way.kind, way.name
+        if way.kind == "version":
+            key = way.kind, " ".join(_list_scripts(host, commit))
+        if not way.remedy:
+            taken_back.add(key)
+        elif key in taken_back:
+            taken_back.remove(key)
+        elif not (way.kind == "period" and _is_open_again(host, snapshot, commit)):
+            scripts = _list_scripts(host, commit) if way.kind == "version" else []
+            if len(scripts) == 1:
+                return LastAct(commit, rolled_back=scripts[0])
+            if way.is_about_books:
+                return LastAct(commit, way.remedy)
+            if not older:
+                return LastAct(commit, f"{way.remedy.rstrip('.')}. The decision before it: cleared queue undo --older.")
+    return None
+
+
+def read_last_act(host: Host) -> LastAct | None:
+    """The same of the last commit, for whoever shows it."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        cards = load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
+        return find_last_act(host, snapshot, (card for card in cards if card.status == "open"))
+
+
+def _iter_decisions(host: Host, snapshot: Snapshot) -> Iterator[history.CommitInfo]:
+    """The commits of decisions, newest first: some, then all."""
+    rev = snapshot.commit or "HEAD"
+    seen = 0
+    for limit in (_FIRST_LOOK, _FURTHEST_LOOK):
+        commits = history.read_log(host.root, limit, grep="Decision: ", files=True, rev=rev)
+        yield from commits[seen:]
+        seen = len(commits)
+        if seen < limit:
+            return
+
+
+def _list_scripts(host: Host, commit: history.CommitInfo) -> list[str]:
+    folders = (host.layout.agents_dir, host.layout.scripts_dir)
+    return sorted(path for path in commit.files or () if path.endswith(".py") and path.rpartition("/")[0] in folders)
+
+
+def _is_open_again(host: Host, snapshot: Snapshot, commit: history.CommitInfo) -> bool:
+    """Whether the period that a commit closed is open by now."""
+    now, _ = open_books(host.layout, CommittedSource(snapshot))
+    then, _ = open_books(host.layout, CommittedSource(snapshot.at_commit(commit.id)))
+    closed, through = now.periods.closed_through, then.periods.closed_through
+    return closed is None or through is None or through > closed

@@ -1,1 +1,0 @@
-"""Values that every layer shares: money, dates, names, the shape of a bank's row."""

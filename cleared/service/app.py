@@ -1,0 +1,105 @@
+"""The composition root: which parts a workspace is made of, and who gives the service its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cleared.base.clock import Clock, SystemClock
+from cleared.changes.host import Host, repair_interrupted_commit
+from cleared.trust.key_access import restore_access
+from cleared.trust.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
+from cleared.trust.workspace_pin import follow_moved_clone
+from cleared.workspace.location import Layout, find_workspace, open_layout
+
+if TYPE_CHECKING:
+    from cleared.sandbox.executor import Executor
+
+
+def open_workspace(
+    start: Path | None = None,
+    *,
+    clock: Clock | None = None,
+    say: Callable[[str], None] | None = None,
+    on_step: Callable[[str], None] | None = None,
+    tells_waiting: bool = True,
+) -> Host:
+    """The workspace that holds ``start`` (default: the current directory), its configuration read and checked.
+
+    ``tells_waiting``: say which settings wait for approval.
+
+    Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
+    """
+    for path in restore_access():
+        if say is not None:
+            say(
+                f"you could no longer read {path}: something, a job perhaps, had taken the right away; it is given back"
+            )
+    root = find_workspace(start)
+    repair_interrupted_commit(root, clock or SystemClock(), say or (lambda _: None))
+    moved = follow_moved_clone(root)
+    if moved and say is not None:
+        say(f"these books were moved here from {moved}; what was approved in them goes on counting")
+
+    def read() -> tuple[Layout, SettingsInForce]:
+        layout = open_layout(root)
+        force = settings_in_force(root, layout.config)
+        return replace(layout, config=force.config), force
+
+    stamp = settings_stamp(root)
+    layout, force = read()
+    if settings_stamp(root) != stamp:  # what was verified for the first time is remembered
+        stamp = settings_stamp(root)
+        layout, force = read()
+    if tells_waiting and force.waiting and say is not None:
+        say(force.waiting)
+    return Host(
+        layout.root,
+        layout,
+        layout.config,
+        clock or SystemClock(),
+        say or (lambda _: None),
+        on_step,
+        policy=force,
+        reread_policy=read,
+        policy_stamp=stamp,
+        make_executor=make_executor,
+    )
+
+
+@contextmanager
+def make_executor(host: Host) -> Iterator[Executor]:
+    """The sandbox as ``sandbox.transport`` says: in this process's own worker, or behind a bridge process."""
+    if host.config.sandbox.transport == "bridge":
+        from cleared.sandbox.bridge.client import BridgeExecutor
+
+        with BridgeExecutor(confine=host.config.sandbox.confine) as bridge:
+            yield bridge
+    else:
+        from cleared.sandbox.monty import Sandbox
+
+        with Sandbox(confine=host.config.sandbox.confine) as sandbox:
+            yield sandbox
+
+
+def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
+    """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``serve_workspaces``)."""
+    from cleared.service.service_process import serve_workspaces
+    from cleared.service.spans import SpanExporter
+    from cleared.service.workspace_actions import WorkspaceActions
+
+    with ExitStack() as stack:
+        spans = SpanExporter.from_environment(os.environ)
+        if spans is not None:
+            stack.callback(spans.close)
+        record = spans.record_run if spans is not None else None
+
+        def open_host(root: Path) -> Host:
+            return open_workspace(root, clock=clock, say=say)
+
+        served = {root: stack.enter_context(WorkspaceActions(root, open_host, record)) for root in roots}
+        serve_workspaces(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))

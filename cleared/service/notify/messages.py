@@ -1,0 +1,135 @@
+"""What the messages say: the daily digest of what waits for a person, and the runs that failed."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from cleared.base.clock import format_iso
+from cleared.base.terminal import count_noun
+from cleared.cards import queue_files
+from cleared.cards.age import overdue_cards
+from cleared.cards.card import Card
+from cleared.cards.kinds import PROPOSAL, kind_named
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.changes.trace import KEEP_RUNS, TraceStore
+from cleared.git import Snapshot
+from cleared.review.bank_agreement import describe_completeness
+from cleared.service.notify.channels import Message, escape_text
+
+_MAX_LISTED: Final = 20
+_MAX_SUBJECT: Final = 150
+
+
+def load_open_cards(host: Host) -> list[Card]:
+    """The cards that wait for a person, oldest first."""
+    with host.open_for_reading() as repo:
+        cards = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir)
+    return [card for card in cards.values() if card.status == "open"]
+
+
+def count_failed_runs(host: Host, since: datetime) -> Counter[str]:
+    """Agent → how many of its runs ended after ``since`` and failed."""
+    failed: Counter[str] = Counter()
+    for run in TraceStore(host.layout.state_dir).list_runs(KEEP_RUNS):
+        if run["status"] == "failed" and not run["dry_run"]:
+            ended = datetime.fromisoformat(run["started_at"]) + timedelta(milliseconds=run["duration_ms"] or 0)
+            failed[run["agent"]] += ended > since
+    return +failed
+
+
+def digest_message(
+    host: Host, cards: list[Card], failed: Counter[str], now: datetime, accounts: Sequence[Mapping[str, Any]] = ()
+) -> Message:
+    """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one.
+    ``accounts``: of the first one of a month, through which day each bank account is complete."""
+    kinds = Counter(card.kind for card in cards)
+    proposals = [card for card in cards if card.kind == PROPOSAL.name]
+    counts = [count_noun(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
+    counts += [count_noun(failed.total(), "run") + " failed"] if failed else []
+    counts = counts or ["the month before"]
+    lines = [f"{', '.join(counts)}.", ""]
+    if accounts:
+        lines += ["Bank accounts:", *_list_items([describe_completeness(dict(each)) for each in accounts]), ""]
+    lines += [f"{count:>5}  {kind_named(kind).meaning}" for kind, count in kinds.most_common()]
+    if cards:
+        lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
+    late = overdue_cards(cards, now, host.config.review.remind_after)
+    if late:
+        lines += ["", f"Waiting for {host.config.review.remind_after} or longer:"]
+        lines += _list_items([f"{card.created_at[:10]} {card.title}" for card in late])
+    if proposals:
+        lines += ["", "To approve or to reject:", *_list_items([card.title for card in proposals])]
+    if failed:
+        lines += ["", "Runs that failed since the last digest:"]
+        lines += _list_items([f"{agent}: {count}" for agent, count in failed.most_common()])
+    lines += ["", f"Look and decide: cleared review, in {host.root}"]
+    data = {
+        "cards": dict(kinds),
+        "oldest": _card_summary(cards[0]) if cards else None,
+        "overdue": [_card_summary(card) for card in late[:_MAX_LISTED]],
+        "proposals": [_card_summary(card) for card in proposals[:_MAX_LISTED]],
+        "failed": dict(failed),
+        "accounts": [dict(each) for each in accounts],
+    }
+    return make_message(host, "digest", ", ".join(counts), lines, data, now)
+
+
+def failure_message(host: Host, failures: list[dict[str, str]], more: int, now: datetime) -> Message:
+    """The message about failed runs: ``failures`` with their causes (run_id, agent, cause, at), and ``more`` beside."""
+    total = len(failures) + more
+    agents = sorted({f["agent"] for f in failures})
+    who = agents[0] if len(agents) == 1 else f"{len(agents)} agents"
+    subject = f"{who} failed" if total == 1 else f"{count_noun(total, 'run')} of {who} failed"
+    lines: list[str] = []
+    for f in failures:
+        cause = f["cause"].strip().splitlines() or ["no cause is known"]
+        lines += [f"{f['agent']} failed at {f['at']}:", *(f"  {line}" for line in cause[:5])]
+        lines += [f"  cleared run show {f['run_id']}", ""]
+    if more:
+        lines += [f"and {more} more: cleared run list", ""]
+    lines.append(f"The workspace is {host.root}")
+    return make_message(host, "failure", subject, lines, {"failures": failures, "count": total}, now)
+
+
+def make_message(
+    host: Host, kind: str, summary: str, lines: list[str], data: Mapping[str, Any], now: datetime, key: str = ""
+) -> Message:
+    """``key``: names it for ever; empty: one of its own, made at random."""
+    name = host.config.business.name
+    full_data = {"workspace": str(host.root), "business": name, **data}
+    message = Message(
+        key or f"{kind}-{secrets.token_hex(12)}", kind, f"{name}: {summary}", tuple(lines), format_iso(now), full_data
+    )
+    # Redact before cutting: a secret that is cut short would not be recognised.
+    message = redact_message(host, message)
+    return replace(
+        message, subject=escape_text(message.subject, _MAX_SUBJECT), lines=tuple(map(escape_text, message.lines))
+    )
+
+
+def redact_message(host: Host, message: Message) -> Message:
+    """The message without any secret that the host knows."""
+    redactor = host.redactor
+    if not redactor:
+        return message
+    return replace(
+        message,
+        subject=redactor.redact_text(message.subject),
+        lines=tuple(redactor.redact_data(message.lines)),
+        data=redactor.redact_data(message.data),
+    )
+
+
+def _card_summary(card: Card) -> dict[str, str]:
+    return {"id": card.id, "kind": card.kind, "title": card.title, "since": card.created_at}
+
+
+def _list_items(items: list[str]) -> list[str]:
+    left = len(items) - _MAX_LISTED
+    return [*(f"  {item}" for item in items[:_MAX_LISTED]), *([f"  and {left} more"] if left > 0 else [])]

@@ -1,0 +1,99 @@
+"""What programs may ask about agents: look at them, try a change, propose it, run them. Never to decide about one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cleared.base.errors import UsageError
+from cleared.changes.host import Host
+from cleared.runs import run_queries
+from cleared.runs.attempt import Event
+from cleared.service.operations.operation import settings_refusal
+from cleared.triggers.manual_runs import run_command, run_now
+from cleared.workspace.location import Layout
+
+if TYPE_CHECKING:
+    from cleared.gate.proposals.submission import Author
+
+Texts = Mapping[str, bytes | None]
+
+
+def list_agents(host: Host) -> list[dict[str, Any]]:
+    """Every agent, without its source."""
+    return [{k: v for k, v in agent.items() if k != "source"} for agent in run_queries.read_agents(host)]
+
+
+def run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> dict[str, Any]:
+    """Run an agent once (see ``triggers.manual_runs.run_command``)."""
+    result = run_command(host, name, dry_run=dry_run, data=data, again=again)
+    if result.messages:
+        from cleared.service.notify.script_messages import send_after_run
+
+        result.warnings += send_after_run(host, result)
+    return result.to_json_object()
+
+
+def check_agent(host: Host, name: str | None, texts: Texts | None) -> dict[str, Any]:
+    """All checks of the gate: over an agent, or, without ``name``, over ``texts`` as they would be proposed."""
+    from cleared.gate.examination import Gate
+    from cleared.gate.lint_rules import finding_to_dict, result_to_dict
+
+    if name is None and texts is None:
+        raise UsageError("there is nothing to check", remedy="Give name, texts or both.")
+    with Gate(host) as gate:
+        if name is not None:
+            results = {host.layout.agent_path(name): gate.check_agent(name, texts=texts)}
+            findings = list(dict.fromkeys(f for found in results.values() for r in found for f in r.findings))
+            passed = all(r.status == "passed" for found in results.values() for r in found)
+        else:
+            report = gate.examine(gate.gather_candidate(list(texts or ()), texts=texts))
+            results, findings, passed = report.results, report.findings, report.passed
+        return {
+            "passed": passed,
+            "stages": {file: [result_to_dict(r) for r in found] for file, found in results.items()},
+            "findings": [finding_to_dict(f) for f in findings],
+        }
+
+
+def dry_run_agent(host: Host, name: str, texts: Texts | None, data: Any) -> dict[str, Any]:
+    """Run an agent of ``texts``, or its working copy, over what is there now; nothing is kept."""
+    event = Event(payload=data) if data is not None else None
+    return run_now(host, name, dry_run=True, event=event, texts=texts).to_json_object()
+
+
+def compare_agent(host: Host, name: str, texts: Texts | None, runs: int) -> dict[str, Any]:
+    """What an agent of ``texts``, or its working copy, would have done differently in its last ``runs`` runs."""
+    from cleared.gate.examination import Gate
+
+    with Gate(host) as gate:
+        impact = gate.compare_with_approved(name, runs, texts=texts)
+    return {**impact.to_dict(), "warnings": impact.find_warnings()}
+
+
+def propose_agents(
+    host: Host, targets: list[str] | None, texts: Texts | None, message: str, author: Author
+) -> dict[str, Any]:
+    """Propose ``texts``, or the working copies of ``targets``. Settings are not for programs to propose.
+
+    Raises as ``gate.proposals.submission.propose_changes``.
+    """
+    from cleared.gate.proposals.submission import propose_changes
+
+    if bool(targets) == bool(texts):
+        raise UsageError("give either texts or targets", remedy="texts: path → text; targets: names of agents.")
+    if any(target.removeprefix("./").rstrip("/") == Layout.config_file for target in targets or ()):
+        raise settings_refusal()
+    proposal, is_new = propose_changes(host, targets or [], texts=texts, message=message, author=author)
+    shown = proposal.to_dict()
+    return {
+        "id": proposal.id,
+        "status": proposal.status,
+        "title": proposal.title,
+        "is_new": is_new,
+        "card_id": proposal.card,
+        "card": shown["card"],
+        "files": proposal.paths,
+        "warnings": shown["behaviour"]["warnings"],
+        "next": f"A person decides: cleared agent approve {proposal.id}, or reject {proposal.id}.",
+    }

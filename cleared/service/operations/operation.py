@@ -1,0 +1,188 @@
+"""How an operation is declared: its parameters, its effect, its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final, Literal
+
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.changes.host import Host
+from cleared.workspace.location import Layout
+
+REQUIRED: Final = object()
+MAX_INTEGER: Final = 10**9
+MAX_FILES: Final = 100
+MAX_NAMES: Final = 100
+_MAX_PATH: Final = 300
+
+Effect = Literal["read", "check", "propose", "run"]
+"""``read``: changes nothing. ``check``: runs what nobody approved in the sandbox, and keeps nothing of it. ``propose``:
+makes a proposal, about which a person decides. ``run``: runs an approved agent."""
+
+_JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
+_SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
+    "any": {},
+    "files": {"type": "object", "additionalProperties": {"type": ["string", "null"]}, "maxProperties": MAX_FILES},
+    "names": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_NAMES},
+}
+
+
+class InvalidArgument(UsageError):
+    """An argument of an operation is wrong, missing or unknown; ``place.field`` names it, where it is one."""
+
+    def __init__(self, message: str, field: str | None = None, remedy: str | None = None) -> None:
+        super().__init__(message, place=Place(field=field) if field else None, remedy=remedy)
+
+
+def settings_refusal() -> PolicyError:
+    """Why a program gets no further with ``config.yaml``, not even to try it: it says what holds scripts back."""
+    return PolicyError(
+        "a program may not propose settings",
+        place=Place(Layout.config_file),
+        remedy="A person changes them: cleared config set, cleared agent propose config.yaml.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter. ``type``: a JSON type, ``any``, ``names`` (a list of texts), or ``files`` (path → text, null to
+    remove the file; a function gets bytes). Null stands for the default, where it has one."""
+
+    name: str
+    type: str
+    default: Any = REQUIRED
+    choices: tuple[str, ...] = ()
+    least: int = 0
+    most: int = MAX_INTEGER
+    doc: str = ""
+
+    @property
+    def json_schema(self) -> dict[str, Any]:
+        if self.type == "any":
+            return {}
+        schema = dict(_SCHEMAS.get(self.type) or {"type": self.type})
+        if self.default is None:
+            schema["type"] = [schema["type"], "null"]
+        if self.choices:
+            schema["enum"] = [*self.choices, None] if self.default is None else list(self.choices)
+        return schema if self.default in (REQUIRED, None) else {**schema, "default": self.default}
+
+    def read_value(self, value: Any) -> Any:
+        """The value, checked. Raises ``InvalidArgument``."""
+        if value is None and self.default is not REQUIRED:
+            return self.default
+        if self.type in ("any", "string", "names") and not _is_json(value):
+            raise InvalidArgument(f"{self.name} must be JSON with valid Unicode text", self.name)
+        if self.type == "any":
+            return value
+        if self.type == "files":
+            return self._read_files(value)
+        if self.type == "names":
+            return self._read_names(value)
+        if type(value) is not _JSON_TYPES[self.type]:
+            raise InvalidArgument(f"{self.name} must be of type {self.type}", self.name)
+        if type(value) is int and not self.least <= value <= self.most:
+            raise InvalidArgument(f"{self.name} must lie between {self.least} and {self.most}", self.name)
+        if self.choices and value not in self.choices:
+            raise InvalidArgument(f"{self.name} must be one of {', '.join(self.choices)}", self.name)
+        return value
+
+    def _read_names(self, value: Any) -> list[str]:
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or len(value) > MAX_NAMES:
+            raise InvalidArgument(f"{self.name} must be a list of at most {MAX_NAMES} texts", self.name)
+        return value
+
+    def _read_files(self, value: Any) -> dict[str, bytes | None]:
+        if not isinstance(value, dict) or not 0 < len(value) <= MAX_FILES:
+            raise InvalidArgument(f"{self.name} must be an object of 1 to {MAX_FILES} files, path → text", self.name)
+        from cleared.gate.candidate import file_kind
+
+        files: dict[str, bytes | None] = {}
+        for path, text in value.items():
+            if path.removeprefix("./") == Layout.config_file:
+                raise settings_refusal()
+            if len(path) > _MAX_PATH or file_kind(path) is None:
+                raise InvalidArgument(
+                    f"{path[:_MAX_PATH]!r} is no file that can be proposed",
+                    self.name,
+                    "Use agents/NAME.py, scripts/NAME.py, rules/NAME.md, templates/NAME.md or tests/cases/NAME.json.",
+                )
+            if text is not None and not isinstance(text, str):
+                raise InvalidArgument(f"{path} must be a text, or null to remove the file", self.name)
+            try:
+                files[path] = None if text is None else text.encode("utf-8")
+            except UnicodeEncodeError:
+                raise InvalidArgument(f"{path} is not valid Unicode text", self.name) from None
+        return files
+
+
+def _is_json(value: Any) -> bool:
+    """Parsers take NaN and halves of characters, which nothing can keep."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """``function`` takes the host and the parameters by name, and gives plain JSON data of the shape ``result``; one of
+    effect ``propose`` also takes ``author``."""
+
+    name: str
+    doc: str
+    effect: Effect
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+    """JSON Schema of what it gives."""
+
+    @property
+    def parameters_schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments, as one object."""
+        return {
+            "type": "object",
+            "properties": {p.name: p.json_schema | ({"description": p.doc} if p.doc else {}) for p in self.parameters},
+            "required": [p.name for p in self.parameters if p.default is REQUIRED],
+            "additionalProperties": False,
+        }
+
+    def read_arguments(self, arguments: list[Any] | Mapping[str, Any]) -> dict[str, Any]:
+        """The value of each parameter, by name. Raises ``InvalidArgument``."""
+        names = [p.name for p in self.parameters]
+        if isinstance(arguments, list):
+            if len(arguments) > len(names):
+                raise InvalidArgument(f"{self.name} takes at most {len(names)} arguments, not {len(arguments)}")
+            arguments = dict(zip(names, arguments, strict=False))
+        for key in arguments:
+            if key not in names:
+                near = get_close_matches(key, names, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+                raise InvalidArgument(f"{self.name} has no argument {key[:60]!r}; {hint}", key[:60])
+        values = {}
+        for parameter in self.parameters:
+            if parameter.name in arguments:
+                values[parameter.name] = parameter.read_value(arguments[parameter.name])
+            elif parameter.default is REQUIRED:
+                raise InvalidArgument(f"{self.name} needs {parameter.name}", parameter.name)
+            else:
+                values[parameter.name] = parameter.default
+        return values
+
+    def call_function(self, host: Host, arguments: list[Any] | Mapping[str, Any], *, author: str | None = None) -> Any:
+        """The result, as plain data. ``author``: the program that asks, such as ``mcp:NAME``; what proposes needs it.
+
+        Raises ``InvalidArgument`` for wrong arguments, ``ClearedError`` for a refusal.
+        """
+        values = self.read_arguments(arguments)
+        if self.effect == "propose":
+            if not author:
+                raise ValueError(f"{self.name} needs an author")
+            from cleared.gate.proposals.submission import Author
+
+            values["author"] = Author(author, is_human=False)
+        return self.function(host, **values)

@@ -1,0 +1,213 @@
+"""The operations. Reading, trying, proposing, and running an agent: a decision is never among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from cleared import queries
+from cleared.books.ledger.entry import STATUSES
+from cleared.runs import run_queries
+from cleared.service.operations import agent_operations, history_operations, result_schemas
+from cleared.service.operations.operation import Operation, Parameter
+
+_AGENT: Final = Parameter("name", "string", doc="The agent's name: the stem of its file in agents/.")
+_TEXTS: Final = Parameter(
+    "texts",
+    "files",
+    None,
+    doc="Proposed files, path → whole text (null: remove it). Paths: agents/NAME.py, scripts/NAME.py, rules/NAME.md, "
+    "templates/NAME.md, tests/cases/NAME.json. What is not named is as approved. Without it, working copies are taken.",
+)
+_MONTH: Final = Parameter("month", "string", None, doc="Only this month, YYYY-MM.")
+_ACCOUNT: Final = Parameter("account", "integer", None, doc="Only this account, by its number.")
+_PAYLOAD: Final = Parameter("data", "any", None, doc="What ctx_event() gives the script as its payload.")
+
+_AGENT_OPERATIONS: Final = (
+    Operation(
+        "agent.list",
+        "Every agent, without its source.",
+        "read",
+        agent_operations.list_agents,
+        result=result_schemas.AGENTS,
+    ),
+    Operation(
+        "agent.show",
+        "One agent: its header, source and findings.",
+        "read",
+        run_queries.read_agent,
+        (_AGENT,),
+        result_schemas.AGENT,
+    ),
+    Operation(
+        "agent.history",
+        "Everything that was proposed and decided about an agent, oldest first.",
+        "read",
+        history_operations.show_history,
+        (_AGENT,),
+        result_schemas.AGENT_HISTORY,
+    ),
+    Operation(
+        "agent.check",
+        "All checks of the gate over an agent, or over a whole change: what propose would find. Nothing is proposed.",
+        "check",
+        agent_operations.check_agent,
+        (Parameter("name", "string", None, doc="The agent. Without it, all of texts together."), _TEXTS),
+        result_schemas.CHECK_REPORT,
+    ),
+    Operation(
+        "agent.dry_run",
+        "Run an unapproved version of an agent over the books and files of now. Nothing is kept of it.",
+        "check",
+        agent_operations.dry_run_agent,
+        (_AGENT, _TEXTS, _PAYLOAD),
+        result_schemas.RUN_RESULT,
+    ),
+    Operation(
+        "agent.compare",
+        "What another version of an agent would have done in its past runs, compared with the approved version.",
+        "check",
+        agent_operations.compare_agent,
+        (_AGENT, _TEXTS, Parameter("runs", "integer", 50, least=1, most=1_000, doc="Over how many past runs.")),
+        result_schemas.IMPACT,
+    ),
+    Operation(
+        "agent.propose",
+        "Put a change through the gate and propose it, with a card for a person who decides. Nothing goes live by it.",
+        "propose",
+        agent_operations.propose_agents,
+        (
+            _TEXTS,
+            Parameter(
+                "targets",
+                "names",
+                None,
+                doc="Instead of texts: names of agents, or paths, whose working copies are proposed.",
+            ),
+            Parameter("message", "string", "", doc="Why, in plain words; it is shown on the card."),
+        ),
+        result_schemas.NEW_PROPOSAL,
+    ),
+    Operation(
+        "agent.run",
+        "Run an agent once: one commit or nothing. The result tells how it ended, failures too.",
+        "run",
+        agent_operations.run_agent,
+        (
+            _AGENT,
+            Parameter("dry_run", "boolean", False, doc="Run the working copy, and commit nothing."),
+            _PAYLOAD,
+            Parameter("again", "string", None, doc="Card of the failed run, or held question, to run it for again."),
+        ),
+        result_schemas.RUN_RESULT,
+    ),
+)
+
+_BOOK_OPERATIONS: Final = (
+    Operation(
+        "run.list",
+        "The newest runs first.",
+        "read",
+        run_queries.read_runs,
+        (
+            Parameter("limit", "integer", 20, least=1, doc="At most so many."),
+            Parameter("agent", "string", None, doc="Only of this agent."),
+        ),
+        result_schemas.RUN_SUMMARIES,
+    ),
+    Operation(
+        "run.show",
+        "One run with every call.",
+        "read",
+        lambda host, id: run_queries.read_run(host, id),
+        (Parameter("id", "string", doc="Its id, or a beginning or the last part of it."),),
+        result_schemas.RUN,
+    ),
+    Operation(
+        "queue.list",
+        "The review queue, oldest first.",
+        "read",
+        queries.read_cards,
+        (Parameter("status", "string", "open", ("open", "resolved", "all"), doc="Which cards."),),
+        result_schemas.CARDS,
+    ),
+    Operation(
+        "queue.show",
+        "One card of the review queue.",
+        "read",
+        lambda host, id: queries.read_card(host, id),
+        (Parameter("id", "string", doc="Its id, the beginning of it, or its entry's id."),),
+        result_schemas.CARD,
+    ),
+    Operation(
+        "journal.list",
+        "Entries in the order of their ids; month is YYYY-MM.",
+        "read",
+        queries.read_journal,
+        (
+            _MONTH,
+            Parameter("status", "string", None, STATUSES, doc="Only entries of this status."),
+            _ACCOUNT,
+            Parameter("text", "string", None, doc="Only entries that hold this text."),
+            Parameter("limit", "integer", None, least=1, doc="At most so many."),
+        ),
+        result_schemas.ENTRIES,
+    ),
+    Operation(
+        "journal.balance",
+        "The trial balance, or one account's balance.",
+        "read",
+        queries.read_balances,
+        (_ACCOUNT, _MONTH, Parameter("as_of", "string", None, doc="At the end of this day, YYYY-MM-DD.")),
+        result_schemas.BALANCES,
+    ),
+    Operation(
+        "journal.check",
+        "Every violation in the books; none is an empty list.",
+        "read",
+        queries.read_violations,
+        result=result_schemas.VIOLATIONS,
+    ),
+    Operation(
+        "why",
+        "Why an entry is as it is: bank line, run, line of the script, approval, later decisions.",
+        "read",
+        history_operations.explain_entry,
+        (Parameter("entry", "string", doc="Such as 2025-01-015."),),
+        result_schemas.EXPLANATION,
+    ),
+    Operation(
+        "proposal.list",
+        "The proposals, newest first.",
+        "read",
+        history_operations.list_proposals,
+        (Parameter("status", "string", "open", ("open", "decided", "all"), doc="Which proposals."),),
+        result_schemas.PROPOSALS,
+    ),
+    Operation(
+        "proposal.show",
+        "One proposal: its card, checks, what it would have done, and its code as a diff.",
+        "read",
+        history_operations.show_proposal,
+        (Parameter("id", "string", doc="Such as P7."),),
+        result_schemas.PROPOSAL,
+    ),
+    Operation("accounts.list", "The chart of accounts.", "read", queries.read_accounts, result=result_schemas.ACCOUNTS),
+    Operation(
+        "primitives.list",
+        "Every primitive a script may call.",
+        "read",
+        queries.read_primitives,
+        result=result_schemas.PRIMITIVES,
+    ),
+    Operation(
+        "period.list",
+        "Every closing and reopening, oldest first.",
+        "read",
+        queries.read_periods,
+        result=result_schemas.PERIODS,
+    ),
+)
+
+OPERATIONS: Final[Mapping[str, Operation]] = {o.name: o for o in (*_AGENT_OPERATIONS, *_BOOK_OPERATIONS)}
+"""Name → operation."""

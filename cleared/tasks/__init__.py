@@ -1,4 +1,0 @@
-"""Tasks as files: their definitions, the ledger of their states, how both are read, and who sealed what.
-
-What works on them is ``cleared.orchestrator``.
-"""

@@ -1,0 +1,91 @@
+"""What this machine saw last of the books of a clone. It lies beside the key, where no commit reaches it.
+
+Whoever can push rewrites the repository, settings and all; they do not rewrite this. ``changes.lost_rows`` compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import write_atomic
+from cleared.trust.keys import cleared_home
+from cleared.trust.workspace_pin import find_pinned_mark
+
+_MAX_BRANCHES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBranch:
+    """The last commit of a branch that was found to lack nothing: its id, where its books lay, and how many rows of
+    entries, rows of bank lines, and attested runs and decisions it had."""
+
+    commit: str
+    books: str
+    entries: int = 0
+    lines: int = 0
+    decisions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """``beginnings``: the commits without a parent that were accepted with the clone. ``branches``: by full name, the
+    one seen last at the end."""
+
+    beginnings: tuple[str, ...] = ()
+    branches: Mapping[str, SeenBranch] = field(default_factory=dict)
+
+    def with_branch(self, name: str, seen: SeenBranch, beginnings: tuple[str, ...]) -> Checkpoint:
+        """The same, after a branch was looked at."""
+        branches = {other: each for other, each in self.branches.items() if other != name}
+        newest = dict([*branches.items(), (name, seen)][-_MAX_BRANCHES:])
+        return replace(self, beginnings=tuple(sorted({*self.beginnings, *beginnings})), branches=newest)
+
+
+def read_checkpoint(root: Path) -> Checkpoint | None:
+    """What was seen last in this clone; an empty one where nothing was yet, ``None`` where none is kept: it is not
+    pinned, or what lies beside the key cannot be read here (in a confined program). Raises ``WorkspaceError`` where it
+    is damaged."""
+    path = _find_path(root)
+    if path is None:
+        return None
+    try:
+        data = json.loads(path.read_bytes())
+        branches = {str(name): SeenBranch(**each) for name, each in data["branches"].items()}
+        return Checkpoint(tuple(map(str, data["beginnings"])), branches)
+    except FileNotFoundError:
+        return Checkpoint()
+    except PermissionError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise WorkspaceError(f"{path} is damaged: what this machine saw last of the books is not known") from None
+
+
+def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
+    """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
+    path = _find_path(root)
+    if path is not None:
+        write_atomic(path, (json.dumps(asdict(checkpoint), indent=1) + "\n").encode("ascii"))
+
+
+def remove_checkpoint(root: Path) -> None:
+    """Forget what was seen: in a clone that a person has just said something else of, it begins anew."""
+    path = _find_path(root)
+    if path is not None:
+        path.unlink(missing_ok=True)
+
+
+def checkpoint_folder(root: Path) -> Path | None:
+    """Where the checkpoint of this clone lies, and nothing else: a job that runs agents writes there. ``None`` where
+    the clone is not pinned."""
+    mark = find_pinned_mark(root)
+    return cleared_home() / "checkpoints" / mark if mark else None
+
+
+def _find_path(root: Path) -> Path | None:
+    folder = checkpoint_folder(root)
+    return folder / "seen.json" if folder is not None else None

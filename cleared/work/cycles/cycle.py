@@ -1,0 +1,219 @@
+"""One cycle: the engine works once in a private clone; what it leaves is checked and taken over, or not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from cleared.base.errors import ClearedError
+from cleared.base.safe_files import read_stable, write_atomic
+from cleared.changes.host import Host
+from cleared.work.cycles.consensus import CONSENSUS, MAX_BYTES, find_problems
+from cleared.work.cycles.cycle_handover import (
+    FOLDER,
+    Handover,
+    forget_handover,
+    note_handover,
+    read_handover,
+    take_over,
+)
+from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt
+from cleared.work.cycles.cycle_settings import CycleSettings
+from cleared.work.cycles.engine_changes import TakenChanges
+from cleared.work.cycles.engine_confinement import engine_environment, engine_fence
+from cleared.work.cycles.engine_process import EngineRun, run_engine
+from cleared.work.cycles.engines.engine import EngineReport
+from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
+from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
+from cleared.work.loop.job_output import JobOutput
+from cleared.work.loop.job_processes import end_job_processes
+from cleared.work.loop.private_clone import PrivateClone, make_private_clone, remove_tree
+
+Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
+
+
+@dataclass(slots=True)
+class CycleResult:
+    """How a cycle ended. ``summary``: one line for logs. ``limit``: where the account's usage limit was reached."""
+
+    outcome: Outcome
+    summary: str
+    log: str
+    exit_code: int | None = None
+    cost: Decimal | None = None
+    limit: UsageLimit | None = None
+    taken: TakenChanges = field(default_factory=TakenChanges)
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRequest:
+    """What one cycle is to do. ``number``: over all engines; ``stalled``: the Next Action was the same twice."""
+
+    number: int
+    began: datetime
+    stalled: bool
+
+
+def end_left_engine(host: Host) -> None:
+    """End what an engine left that outlived its loop: the loop was killed. Called where no other loop runs."""
+    end_job_processes(host.layout.state_dir / FOLDER / "tmp", -1)
+
+
+def run_cycle(
+    host: Host, settings: CycleSettings, binary: Path, request: CycleRequest, should_stop: Callable[[], bool]
+) -> CycleResult:
+    """Run one cycle. Raises ``WorkspaceError`` where the prompt is gone or the engine cannot be started,
+    ``PolicyError`` where nobody here knows what would guide it."""
+    engine = settings.engine
+    log = engine.cycle_log(request.number, request.began.strftime("%Y%m%d-%H%M%S"))
+    own = read_own_texts(host.root)
+    before = own[CONSENSUS]
+    prompt = assemble_prompt(own[PROMPT_FILE], before, request.number, stalled=request.stalled)
+    folder = host.layout.state_dir / FOLDER
+    scratch = folder / "tmp"
+    end_left_engine(host)
+    remove_tree(scratch)
+    scratch.mkdir(parents=True)
+    clone = make_private_clone(host, folder / "clone")
+    host.report_step("cycle-clone-made")
+    try:
+        require_known_texts(list_unknown_texts(host, clone.base, own=own), "cleared cycle start")
+        for path, data in own.items():
+            take_text(host, path, data)  # what was only written here is perhaps committed next
+        _copy_in(clone.folder, own)
+        (host.root / log).parent.mkdir(exist_ok=True)
+        run = run_engine(
+            [str(binary), *engine.arguments(settings.launch)],
+            prompt=prompt,
+            folder=clone.folder,
+            scratch=scratch,
+            environment=engine_environment(engine, os.environ, host.root, scratch),
+            fence=engine_fence(
+                settings, binary, host.root, clone.folder, scratch, os.environ, host.config.sandbox.confine
+            ),
+            log=JobOutput(host.root / log, settings.max_output_bytes, host.redactor),
+            timeout=settings.cycle_timeout_seconds,
+            should_stop=should_stop,
+            clock=host.clock,
+        )
+        host.report_step("cycle-engine-ended")
+        return _judge(host, settings, request, clone, run, before, log)
+    finally:
+        forget_handover(host)
+        clone.remove()
+        remove_tree(scratch)
+
+
+def _copy_in(clone: Path, own: Mapping[str, bytes]) -> None:
+    """The prompt and the consensus as they lie in the workspace, committed or not."""
+    for path, data in own.items():
+        (clone / path).parent.mkdir(exist_ok=True)
+        write_atomic(clone / path, data, fsync=False)
+
+
+def _judge(
+    host: Host,
+    settings: CycleSettings,
+    request: CycleRequest,
+    clone: PrivateClone,
+    run: EngineRun,
+    before: bytes,
+    log: str,
+) -> CycleResult:
+    report = settings.engine.read_output(run.output)
+    result = CycleResult("failed", "", log, run.exit_code, report.cost)
+    if run.ended_by == "stop":
+        result.outcome, result.summary = "stopped", "it was stopped"
+        return result
+    unstructured = not report.text and not report.failed
+    failed = run.exit_code != 0 or report.failed or unstructured
+    limit = find_usage_limit(
+        report.limit,
+        run.tail,
+        failed=failed and run.ended_by != "timeout",
+        now=host.clock.now(),
+        zone=ZoneInfo(host.config.business.timezone),
+    )
+    if limit is not None:
+        result.outcome, result.limit, result.summary = "limit", limit, f"usage limit: {limit.words}"
+        return result
+    after = _read_consensus(clone.folder)
+    problems = find_problems(after)
+    cause = _find_failure(run, report, after, before, problems)
+    if cause:
+        result.summary = cause
+        return result
+    result.outcome = "soft_ok" if run.ended_by == "timeout" else "ok"
+    handover = Handover(
+        settings.engine.name,
+        request.number,
+        request.began.isoformat(),
+        clone.base,
+        result.outcome,
+        run.exit_code,
+        f"{report.cost:f}" if report.cost is not None else "",
+        log,
+        *(data.decode("utf-8", "surrogateescape") for data in (before, after)),
+    )
+    note_handover(host, handover)
+    return _take_over(host, clone, handover, result)
+
+
+def _find_failure(run: EngineRun, report: EngineReport, after: bytes, before: bytes, problems: list[str]) -> str:
+    """Why the cycle failed; empty where it did not."""
+    if report.question:
+        return f"it asked for permission, and nobody is there to answer: {report.question}"
+    if run.ended_by == "timeout":
+        return "" if not problems and after != before else "its time was over, and it left no new consensus"
+    if run.exit_code != 0:
+        return f"the engine ended with {run.exit_code}: {' '.join((report.text or run.tail)[-300:].split())}"
+    if report.failed:
+        return f"the engine reports a failure: {' '.join(report.text[-300:].split())}"
+    return f"its consensus is none: {'; '.join(problems)}" if problems else ""
+
+
+def _take_over(host: Host, clone: PrivateClone, handover: Handover, result: CycleResult) -> CycleResult:
+    if handover.after == handover.before:
+        result.outcome = "no_progress"
+    result.taken, notes = take_over(host, clone, handover)
+    result.summary = "; ".join([{"soft_ok": "time over, consensus taken"}.get(result.outcome, "done"), *notes])
+    return result
+
+
+def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
+    """Take over the rest of a cycle whose loop was killed meanwhile, and remove its clone; None where there is none.
+
+    An engine that outlived its loop is ended. Called where no other loop runs.
+    """
+    end_left_engine(host)
+    clone = host.layout.state_dir / FOLDER / "clone"
+    handover = read_handover(host)
+    try:
+        if handover is None:
+            return None
+        cost = Decimal(handover.cost) if handover.cost else None
+        result = CycleResult(
+            "soft_ok" if handover.outcome == "soft_ok" else "ok", "", handover.log, handover.exit_code, cost
+        )
+        request = CycleRequest(handover.number, datetime.fromisoformat(handover.began), False)
+        return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
+    finally:
+        forget_handover(host)
+        remove_tree(clone)
+
+
+def _read_consensus(folder: Path) -> bytes:
+    """The consensus that the engine left; empty for anything that is no plain file of bounded size."""
+    path = folder / CONSENSUS
+    try:
+        if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
+            return b""
+        return read_stable(path, MAX_BYTES, shown=CONSENSUS)[0]
+    except (ClearedError, OSError):
+        return b""

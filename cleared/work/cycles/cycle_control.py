@@ -1,0 +1,143 @@
+"""Looking at the loop of cycles and steering it from another process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import BusyError
+from cleared.base.safe_files import write_atomic
+from cleared.changes.host import Host
+from cleared.work.cycles import cycle_state
+from cleared.work.cycles.consensus import CONSENSUS, INITIAL, ConsensusFile
+from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
+from cleared.work.cycles.cycle_loop import LOCK_FILE
+from cleared.workspace.lock import writer_lock
+
+_STOP_SECONDS: Final = 10.0
+
+
+def read_status(root: Path) -> dict[str, Any]:
+    """The state, with ``stopped`` where its process has died, ``paused`` where the next cycle may not start."""
+    state = cycle_state.read_state(root)
+    if cycle_state.waits_in_queue(state) and (root / cycle_state.PAUSE_FILE).exists():
+        state["status"] = "paused"
+    elif cycle_state.has_died(state):
+        reason = f"its process died while it was {state['status']}"
+        state |= {"status": "stopped", "pid": None, "pid_started": None, "until": None, "reason": reason}
+    return state
+
+
+def stop_loop(host: Host, *, now: bool) -> str:
+    """Stop the loop after its cycle, or ``now``; what was done, in words.
+
+    Raises ``BusyError`` where it has not ended ten seconds after it was told to end now.
+    """
+    state = cycle_state.read_state(host.root)
+    if cycle_state.waits_in_queue(state) and end_waiting(host, "stopped", "it was stopped"):
+        return "No cycle ran; the one that waited in the queue of cleared loop does not begin."
+    if not cycle_state.is_running(state):
+        cycle_state.remove_pid_files(host.root)
+        return "No loop of cycles runs here."
+    write_atomic(host.root / cycle_state.STOP_FILE, b"", fsync=False)
+    if not now:
+        return "It ends after the cycle that runs. To end that too: cleared cycle stop --now."
+    with suppress(ProcessLookupError):
+        os.kill(state["pid"], signal.SIGTERM)
+    until = host.clock.monotonic() + _STOP_SECONDS
+    while cycle_state.is_running(state):
+        if host.clock.monotonic() > until:
+            raise BusyError(f"the loop of cycles (process {state['pid']}) has not ended", remedy="Run it again.")
+        time.sleep(0.05)
+    return "It has ended."
+
+
+def end_waiting(host: Host, status: Literal["stopped", "failed"], reason: str) -> bool:
+    """Have the cycle that waits in the queue of ``cleared loop`` not begin; whether one did wait.
+
+    Raises ``BusyError`` where a cycle has begun meanwhile.
+    """
+    with writer_lock(host.layout.state_dir, 0.0, "cycle stop", clock=host.clock, name=LOCK_FILE):
+        state = cycle_state.read_state(host.root)
+        if not cycle_state.waits_in_queue(state):
+            return False
+        now = format_iso(host.clock.now())
+        cycle_state.write_state(
+            host.root, state | {"status": status, "reason": reason[:400], "until": None, "updated_at": now}
+        )
+    return True
+
+
+def set_paused(root: Path, paused: bool) -> None:
+    """Let no further cycle begin, or let them."""
+    if paused:
+        write_atomic(root / cycle_state.PAUSE_FILE, b"", fsync=False)
+    else:
+        (root / cycle_state.PAUSE_FILE).unlink(missing_ok=True)
+
+
+def reset_consensus(host: Host) -> str:
+    """Put the initial consensus in place, and count costs from zero; where the old one is kept, empty if none was.
+
+    Raises ``BusyError`` where a loop runs.
+    """
+    with writer_lock(host.layout.state_dir, 0.0, "cycle reset-consensus", clock=host.clock, name=LOCK_FILE):
+        consensus = ConsensusFile(host.root)
+        old, kept = consensus.read(), ""
+        if old and old != INITIAL:
+            kept = f"{CONSENSUS}.{host.clock.now():%Y%m%d-%H%M%S}.bak"
+            write_atomic(host.root / kept, old)
+        consensus.replace(INITIAL)
+        consensus.keep_backup()
+        state = cycle_state.read_state(host.root)
+        cycle_state.write_state(
+            host.root, state | {"total_cost": "0", "next_action": "", "stalled": False, "no_progress": 0}
+        )
+    return kept
+
+
+def list_history(root: Path) -> list[dict[str, Any]]:
+    """The cycles whose logs are kept, oldest first."""
+    rows = []
+    for path in list_cycle_logs(root):
+        match = CYCLE_LOG.fullmatch(path.name)
+        assert match is not None
+        stamp = match["stamp"]
+        rows.append(
+            {
+                "number": int(match["number"]),
+                "engine": match["engine"] or "codex",
+                "began": f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}T{stamp[9:11]}:{stamp[11:13]}:{stamp[13:]}Z",
+                "bytes": path.stat().st_size,
+                "log": f"logs/{path.name}",
+            }
+        )
+    return rows
+
+
+def follow_main_log(root: Path) -> Iterator[str]:
+    """The last lines of the newest main log, then what is added, without end."""
+    logs = sorted(main_logs(root), key=lambda path: path.stat().st_mtime)
+    position = 0
+    if logs:
+        text = logs[-1].read_text("utf-8", "replace")
+        position = logs[-1].stat().st_size
+        yield from text.splitlines()[-20:]
+    while True:
+        time.sleep(0.2)
+        logs = sorted(main_logs(root), key=lambda path: path.stat().st_mtime)
+        if not logs:
+            continue
+        size = logs[-1].stat().st_size
+        position = 0 if size < position else position
+        with logs[-1].open("rb") as file:
+            file.seek(position)
+            data = file.read()
+        position += len(data)
+        yield from data.decode("utf-8", "replace").splitlines()

@@ -1,0 +1,299 @@
+"""The loop of cycles: one after another, with its waits, its breaker and its ways to stop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import BusyError, ClearedError
+from cleared.changes.host import Host
+from cleared.sandbox.confinement import ConfinementUnavailable
+from cleared.work.cycles import cycle_state
+from cleared.work.cycles.circuit_breaker import CircuitBreaker
+from cleared.work.cycles.consensus import ConsensusFile, read_next_action
+from cleared.work.cycles.cycle import CycleRequest, CycleResult, resume_cycle, run_cycle
+from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
+from cleared.work.cycles.cycle_settings import CycleSettings
+from cleared.workspace.lock import writer_lock
+
+LOCK_FILE: Final = "cycle.lock"
+_POLL_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is one."""
+
+    status: str
+    reason: str | None
+    seconds: float = 0.0
+
+
+class CycleLoop:
+    """Runs cycles until it is stopped, or must stop. ``pause``: waits some seconds; tests give their own."""
+
+    def __init__(
+        self, host: Host, settings: CycleSettings, binary: Path, *, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.host, self.settings, self.binary = host, settings, binary
+        self._pause = pause
+        self._log = CycleLog(host.root, settings.engine, host.clock, host.redactor)
+        self._breaker = CircuitBreaker(settings.max_consecutive_errors)
+        self._state: dict[str, Any] = cycle_state.read_state(host.root)
+        self._stop_now = False
+        self._cycles_done = 0
+
+    def run(self) -> int:
+        """Run cycles; the exit code: 0 where it was stopped or is done, 1 where it gave up.
+
+        Raises ``BusyError`` where another loop of cycles runs here.
+        """
+        with self._hold_lock(), self._handle_signals():
+            (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+            with self._record_end():
+                self._begin()
+                return self._run_cycles()
+
+    def run_one(self, *, is_follow_up: bool) -> tuple[bool, str]:
+        """Run one cycle, and note until when the next one waits; whether it went well, and the summary.
+
+        ``is_follow_up``: nobody asked for it but the cycle before, so it runs only where that still waits for it.
+        Raises ``BusyError`` where a loop of cycles runs here.
+        """
+        with self._hold_lock(), self._handle_signals():
+            before = cycle_state.read_state(self.host.root)
+            was_cut_off = is_follow_up and cycle_state.was_cut_off(before)
+            goes_on = cycle_state.waits_in_queue(before) or was_cut_off
+            if is_follow_up and not goes_on:
+                return True, "the cycles have ended meanwhile; none was run"
+            if not goes_on:
+                (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+            with self._record_end():
+                is_lost = self._begin() is None and was_cut_off
+                if goes_on:
+                    self._cycles_done = before.get("series_cycles", 0)
+                    self._breaker.failures = 0 if before["status"] == "cooldown" else before["consecutive_errors"]
+                if is_lost:
+                    result = CycleResult("failed", "the cycle before was cut off; nothing of it was taken over", "")
+                else:
+                    result = self._run_one()
+                    self._cycles_done += 1
+                return self._note_next(result)
+
+    @contextmanager
+    def _record_end(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._update(status="failed", reason=f"{type(error).__name__}: {error}"[:400])
+            raise
+        finally:
+            cycle_state.remove_pid_files(self.host.root)
+
+    def _note_next(self, result: CycleResult) -> tuple[bool, str]:
+        """Note what follows from the one cycle of a job: the end, or until when the next one waits."""
+        following = self._settle(result)
+        self._update(series_cycles=self._cycles_done)
+        if result.outcome == "stopped" or self._must_stop():
+            following = _Next("stopped", "it was stopped")
+        elif following.status != "failed" and self._is_last():
+            following = _Next("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+        if following.status in ("stopped", "failed"):
+            self._end(following.status, following.reason or "")
+        else:
+            until = format_iso(self._in_seconds(following.seconds))
+            self._update(status=following.status, until=until, reason=following.reason, pid=None, pid_started=None)
+            self._say(f"the next cycle waits until {until}{f': {following.reason}' if following.reason else ''}")
+        went_well = following.status != "failed" and result.outcome in ("ok", "soft_ok", "no_progress")
+        return went_well, f"{result.outcome}: {following.reason if following.status == 'failed' else result.summary}"
+
+    def stop_now(self) -> None:
+        """End the engine that works, and the loop."""
+        self._stop_now = True
+
+    @contextmanager
+    def _hold_lock(self) -> Iterator[None]:
+        try:
+            with writer_lock(self.host.layout.state_dir, 0.0, "cycle start", clock=self.host.clock, name=LOCK_FILE):
+                yield
+        except BusyError:
+            state = cycle_state.read_state(self.host.root)
+            raise BusyError(
+                f"a loop of cycles runs here already (process {state['pid']}, {state['engine']}); nothing was started",
+                remedy="See: cleared cycle status. Stop it with: cleared cycle stop.",
+            ) from None
+
+    @contextmanager
+    def _handle_signals(self) -> Iterator[None]:
+        def handle(number: int, frame: object) -> None:
+            self._stop_now = True
+
+        before = {each: signal.signal(each, handle) for each in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _begin(self) -> CycleResult | None:
+        """Begin; the cycle that was cut off and of which the rest was taken over, if there is one."""
+        self._state = cycle_state.read_state(self.host.root)
+        started = cycle_state.claim_pid_file(self.host.root, self.settings.engine)
+        self._update(
+            status="starting",
+            engine=self.settings.engine.name,
+            pid=os.getpid(),
+            pid_started=started,
+            started_at=format_iso(self.host.clock.now()),
+            consecutive_errors=0,
+            until=None,
+            reason=None,
+            cycle=max(self._state["cycle"], last_cycle_number(self.host.root)),
+        )
+        resumed = resume_cycle(self.host)
+        if resumed is not None:
+            request, result = resumed
+            self._record(request, result)
+            self._say(f"cycle {request.number} was cut off; the rest was taken over: {result.summary}")
+        consensus = ConsensusFile(self.host.root)
+        if consensus.restore():
+            self._say("the consensus was none; its last good version was put back")
+        consensus.keep_backup()
+        return resumed[1] if resumed is not None else None
+
+    def _run_cycles(self) -> int:
+        result = None
+        while not self._must_stop():
+            if self._is_last():
+                code = self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+                return 1 if result is not None and result.outcome == "failed" else code
+            if (self.host.root / cycle_state.PAUSE_FILE).exists():
+                if self._state["status"] != "paused":
+                    self._say("paused; it goes on after: cleared cycle resume")
+                self._wait(_Next("paused", None, self.settings.interval_seconds or 1.0))
+                continue
+            result = self._run_one()
+            self._cycles_done += 1
+            if result.outcome == "stopped":
+                break
+            following = self._settle(result)
+            if following.status == "failed":
+                return self._end("failed", following.reason or "")
+            if not self._is_last():
+                self._wait(following)
+        return self._end("stopped", "it was stopped")
+
+    def _run_one(self) -> CycleResult:
+        number = self._state["cycle"] + 1
+        began = self.host.clock.now()
+        self._update(status="running", cycle=number, until=None, reason=None)
+        self._say(f"cycle {number} begins ({self.settings.engine.title})")
+        request = CycleRequest(number, began, self._state["stalled"])
+        try:
+            result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine)
+        except (ClearedError, ConfinementUnavailable, OSError) as error:
+            log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))
+            result = CycleResult("failed", f"it could not run: {error}"[:400], log)
+        remove_old_logs(self.host.root, self.settings.max_logs)
+        self._record(request, result)
+        self._say(f"cycle {number}: {result.outcome}: {result.summary}")
+        return result
+
+    def _record(self, request: CycleRequest, result: CycleResult) -> None:
+        now = self.host.clock.now()
+        total = Decimal(self._state["total_cost"]) + (result.cost or 0)
+        changes: dict[str, Any] = {
+            "total_cost": f"{total:f}",
+            "last_cycle": {
+                "number": request.number,
+                "outcome": result.outcome,
+                "exit_code": result.exit_code,
+                "started_at": format_iso(request.began),
+                "ended_at": format_iso(now),
+                "seconds": round((now - request.began).total_seconds(), 3),
+                "cost": f"{result.cost:f}" if result.cost is not None else None,
+                "log": result.log,
+                "summary": result.summary[:400],
+                "proposal": result.taken.proposal,
+                "branch": result.taken.branch,
+            },
+        }
+        if result.outcome in ("ok", "soft_ok", "no_progress"):
+            action = read_next_action(ConsensusFile(self.host.root).read())
+            changes["stalled"] = bool(action) and action == self._state["next_action"]
+            changes["next_action"] = action[:2_000]
+            changes["no_progress"] = self._state["no_progress"] + 1 if result.outcome == "no_progress" else 0
+        self._update(**changes)
+
+    def _settle(self, result: CycleResult) -> _Next:
+        """What follows from a result, by the breaker, the limits and the cost cap."""
+        cap = self.settings.cost_cap
+        if result.outcome == "limit" and result.limit is not None:
+            if result.limit.is_administrative:
+                return _Next("failed", f"the account needs a person: {result.limit.words}")
+            until = result.limit.until or self._in_seconds(self.settings.limit_wait_seconds)
+            seconds = max((until - self.host.clock.now()).total_seconds(), 0.0)
+            return _Next("waiting_limit", result.limit.words, seconds)
+        opened = False
+        if result.outcome == "failed":
+            opened = self._breaker.record_failure()
+            if ConsensusFile(self.host.root).restore():
+                self._say("the consensus was restored from its last good version")
+        else:
+            self._breaker.record_success()
+        self._update(consecutive_errors=self._breaker.failures)
+        if cap and Decimal(self._state["total_cost"]) >= cap:
+            return _Next("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
+        if opened:
+            return _Next("cooldown", f"{self._breaker.failures} failures in a row", self.settings.cooldown_seconds)
+        return _Next("sleeping", None, self.settings.interval_seconds)
+
+    def _is_last(self) -> bool:
+        return self.settings.max_cycles is not None and self._cycles_done >= self.settings.max_cycles
+
+    def _wait(self, following: _Next) -> None:
+        """Wait, unless somebody wants the loop to stop. After a cooldown failures are counted anew."""
+        if following.status == "cooldown":
+            self._say(f"{following.reason}; it cools down")
+        until = self._in_seconds(following.seconds)
+        self._update(status=following.status, until=format_iso(until), reason=following.reason)
+        end = self.host.clock.monotonic() + following.seconds
+        while not self._must_stop() and (left := end - self.host.clock.monotonic()) > 0:
+            self._pause(min(_POLL_SECONDS, left))
+        if following.status == "cooldown":
+            self._breaker.close_again()
+            self._update(consecutive_errors=0)
+
+    def _must_stop(self) -> bool:
+        return self._stop_now or (self.host.root / cycle_state.STOP_FILE).exists()
+
+    def _must_end_engine(self) -> bool:
+        """Whether the engine that works is ended; it is not where the loop is to stop after its cycle."""
+        if self._state["status"] == "running" and self._must_stop():
+            self._update(status="stopping")
+        return self._stop_now
+
+    def _end(self, status: str, reason: str) -> int:
+        self._update(status=status, reason=reason, until=None, pid=None, pid_started=None)
+        (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+        self._say(f"ended: {reason}")
+        return 1 if status == "failed" else 0
+
+    def _in_seconds(self, seconds: float) -> datetime:
+        return self.host.clock.now() + timedelta(seconds=seconds)
+
+    def _update(self, **changes: Any) -> None:
+        self._state |= {**changes, "updated_at": format_iso(self.host.clock.now())}
+        cycle_state.write_state(self.host.root, self._state)
+
+    def _say(self, text: str) -> None:
+        self.host.show_message(self._log.write(text))

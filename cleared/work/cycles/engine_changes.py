@@ -1,0 +1,155 @@
+"""What an engine changed in its clone, taken over: to the gate, onto a branch, or not at all. Nothing becomes live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import ClearedError
+from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import BRANCH, CYCLE_NOTE
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.changes.host import Host
+from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.git import Author as CommitAuthor
+from cleared.git import Repository, Snapshot, parse_parents
+from cleared.git.side_branch import commit_to_branch, find_branch
+from cleared.review.branch_merge import PREFIX
+from cleared.work.cycles.consensus import BACKUP, CONSENSUS
+from cleared.work.loop.private_clone import FileChange, PrivateClone, sort_change
+
+_OWN_FILES = frozenset({CONSENSUS, BACKUP})
+_MOST_NAMES = 20
+
+
+@dataclass(slots=True)
+class TakenChanges:
+    """What became of one cycle's changes: ids, a branch, and notes for the log and the card."""
+
+    proposal: str | None = None
+    branch: str | None = None
+    refused: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> TakenChanges:
+    """Take over what was changed in the clone. ``name``: of the cycle (``claude-0007``); ``author``: who made it.
+
+    What the gate or a budget refuses goes onto the branch, with the reason on a card. Raises ``BusyError`` where the
+    workspace stays locked.
+    """
+    taken = TakenChanges()
+    proposable: dict[str, bytes | None] = {}
+    plain: dict[str, bytes | None] = {}
+    for change in clone.list_changes(ignore=_OWN_FILES):
+        fate = "refused" if change.problem else sort_change(host, change.path)
+        if fate == "refused":
+            taken.refused.append(_describe_refusal(change))
+        else:
+            (proposable if fate == "proposable" else plain)[change.path] = change.new
+    if proposable:
+        try:
+            proposal, _ = propose_changes(
+                host,
+                [],
+                texts=proposable,
+                message=f"Made by the AI cycle {name}.",
+                author=Author(author, is_human=False),
+            )
+            taken.proposal = proposal.id
+            host.report_step("cycle-proposed")
+        except ClearedError as error:
+            taken.notes.append(f"not proposed: {error}")
+            plain |= proposable
+    if plain:
+        _keep_on_branch(host, clone, name, author, plain, taken)
+    if taken.refused:
+        taken.notes.append(f"not taken over: {', '.join(taken.refused[:_MOST_NAMES])}")
+    if plain or taken.notes:
+        _stage_cards(host, name, author, taken, plain)
+    return taken
+
+
+def leave_note(host: Host, name: str, author: str, text: str) -> None:
+    """A card with something that a person should know of a cycle."""
+    _stage_cards(host, name, author, TakenChanges(notes=[text]), {})
+
+
+def _describe_refusal(change: FileChange) -> str:
+    return f"{change.path} ({change.problem})" if change.problem else change.path
+
+
+def _keep_on_branch(
+    host: Host, clone: PrivateClone, name: str, author: str, files: Mapping[str, bytes | None], taken: TakenChanges
+) -> None:
+    clean = {}
+    for path, content in files.items():
+        if content is not None and host.redactor.find_secrets(content.decode("utf-8", "replace")):
+            taken.refused.append(f"{path} (it holds a secret)")
+        else:
+            clean[path] = content
+    if not clean:
+        return
+    taken.branch = f"{PREFIX}{name}"
+    with host.open_for_writing(f"cycle {name}") as repo:
+        if _has_branch(repo, taken.branch, clone.base, clean):
+            return  # a loop that was killed made it
+        commit_to_branch(
+            repo,
+            taken.branch,
+            clone.base,
+            clean,
+            CommitAuthor(author, host.config.git.author_email),
+            host.clock.now(),
+            f"cycle: what {name} changed",
+        )
+    host.report_step("cycle-branch-made")
+
+
+def _has_branch(repo: Repository, branch: str, base: str, files: Mapping[str, bytes | None]) -> bool:
+    """Whether the branch is there with just this one commit."""
+    tip = find_branch(repo, branch)
+    if tip is None or parse_parents(repo.objects.read_object(tip)[1]) != [base]:
+        return False
+    old, new = Snapshot(repo, base), Snapshot(repo, tip)
+    before, after = old.list_entries(), new.list_entries()
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    return changed == set(files) and all(
+        (new.read_file(path) if path in after else None) == content for path, content in files.items()
+    )
+
+
+def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files: Mapping[str, bytes | None]) -> None:
+    def stage(decision_context: DecisionContext) -> Decision | None:
+        now = format_iso(decision_context.context.now)
+        if taken.branch is not None:
+            merged = not any(sort_change(host, path) == "proposable" for path in files)
+            details = {
+                "branch": taken.branch,
+                "commit": find_branch(decision_context.repo, taken.branch) or "",
+                "files": sorted(files)[:200],
+                "notes": taken.notes,
+            }
+            kind = BRANCH if merged else CYCLE_NOTE
+            count = f"{len(files)} {'file' if len(files) == 1 else 'files'}"
+            title = f"{name} changed {count}; look first: git diff HEAD...{taken.branch}"
+            if not merged:
+                title = f"{name} made a change that was not proposed; it is on the branch {taken.branch}"
+            card = Card(card_id(kind.name, name), kind.name, title, now, None, None, None, details)
+        else:
+            card = Card(
+                card_id(CYCLE_NOTE.name, name, *taken.notes),
+                CYCLE_NOTE.name,
+                f"{name}: {taken.notes[0]}"[:200],
+                now,
+                None,
+                None,
+                None,
+                {"notes": taken.notes},
+            )
+        is_new = decision_context.context.cards.add_card(card)
+        return Decision(commit_messages.cycle_recorded(name)) if is_new else None
+
+    commit_decision(host, f"cycle {name}", stage, by=author)

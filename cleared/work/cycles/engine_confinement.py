@@ -1,0 +1,175 @@
+"""What an engine may touch: its clone, a temporary folder, its own credential; it has the network.
+
+It can neither read nor write the workspace and the keys (Landlock), nor signal processes outside where the kernel is
+new enough, nor ask the system's services for anything (seccomp: no Unix sockets). Programs and libraries of the system
+may be read and run. Elsewhere than on Linux, or without Landlock, nothing holds it; the start says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.safe_files import write_atomic
+from cleared.sandbox import landlock
+from cleared.sandbox.confinement import ConfinementUnavailable, landlock_abi
+from cleared.trust.keys import cleared_home
+from cleared.work.cycles.cycle_settings import CycleSettings
+from cleared.work.cycles.engines.engine import Engine
+from cleared.work.loop.fenced_start import Fence
+from cleared.work.loop.job_confinement import find_missing_walls, make_fence
+from cleared.work.loop.job_processes import FOLDER_VARIABLE
+from cleared.work.loop.system_files import open_around
+from cleared.workspace.programs import search_path
+
+_NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
+_VARIABLES: Final = (
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_STATE_HOME",
+)
+"""Environment variables that every engine gets, where they are set; beside them those that it names itself."""
+
+
+_GIT_VARIABLES: Final = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_AUTHOR_NAME": "engine",
+    "GIT_AUTHOR_EMAIL": "engine@localhost",
+    "GIT_COMMITTER_NAME": "engine",
+    "GIT_COMMITTER_EMAIL": "engine@localhost",
+}
+"""The user's own settings of git cannot be read in there, and git fails where it may not read them."""
+
+
+def find_binary(settings: CycleSettings, root: Path, environment: Mapping[str, str]) -> Path:
+    """The engine's program. Raises ``WorkspaceError`` where it is not installed, ``PolicyError`` for one that lies in
+    the workspace: whoever can push could have put it there."""
+    wanted = settings.binary
+    path = search_path(environment.get("PATH"), outside=root)
+    located = shutil.which(str(Path(wanted).expanduser()) if "/" in wanted else wanted, path=path)
+    engine = settings.engine
+    if located is None:
+        raise WorkspaceError(
+            f"{engine.title} is not installed: there is no program {wanted!r}; nothing was started",
+            remedy=f"Install it ({engine.install_hint}), or name it with {engine.binary_variable}.",
+        )
+    binary = Path(located).absolute()
+    if binary.is_relative_to(root) or binary.resolve().is_relative_to(root.resolve()):
+        raise PolicyError(
+            "the engine's program lies in the workspace; nothing was started",
+            place=Place(str(binary)),
+            remedy=f"Install it elsewhere and name it with {engine.binary_variable}.",
+        )
+    return binary
+
+
+def describe_freedom(settings: CycleSettings, binary: Path) -> list[str]:
+    """What a start has to say of what the engine may do."""
+    lines = [f"{settings.engine.title}: {binary}; what it may do: its clone, its credential, the network."]
+    if settings.engine.name == "codex":
+        lines.append(f"Codex's own sandbox is {settings.launch.sandbox_mode}: it runs any command in its clone.")
+    else:
+        lines.append("It runs any command in its clone without asking.")
+    if not landlock_abi():
+        lines.append("This machine has no Landlock: NOTHING keeps the engine from your other files.")
+    elif missing := find_missing_walls():
+        lines.append(f"Less than all holds it here: {'; '.join(missing)}.")
+    return lines
+
+
+def engine_environment(engine: Engine, environment: Mapping[str, str], root: Path, scratch: Path) -> dict[str, str]:
+    """The environment of an engine: nothing but what it needs. ``scratch``: its temporary folder."""
+    names = {*_VARIABLES, *engine.variables}
+    chosen = {name: value for name, value in environment.items() if name in names}
+    return {
+        **chosen,
+        "PATH": search_path(environment.get("PATH"), outside=root),
+        "TMPDIR": str(scratch),
+        "CI": "true",
+        FOLDER_VARIABLE: str(scratch),
+        **_GIT_VARIABLES,
+    }
+
+
+def engine_fence(
+    settings: CycleSettings,
+    binary: Path,
+    root: Path,
+    clone: Path,
+    scratch: Path,
+    environment: Mapping[str, str],
+    confine: Literal["best", "require", "off"] = "best",
+) -> Fence | None:
+    """The fence of an engine that works in ``clone``, of the workspace at ``root``; None where the kernel cannot
+    confine. It is that of a job, with the network. ``environment``: names the folders of the engine's credential, where
+    it keeps that elsewhere. ``confine``: ``sandbox.confine``; an engine is confined with ``off``, too.
+
+    Raises ``ConfinementUnavailable`` where a wall is missing though all are required.
+    """
+    missing = find_missing_walls() if confine == "require" else []
+    if missing:
+        raise ConfinementUnavailable(f"{'; '.join(missing)}, and sandbox.confine is require")
+    home = Path.home()
+    closed = [path.resolve() for path in (root, cleared_home(), home)]
+    named = [
+        *map(Path, _NETWORK_FILES),
+        binary,
+        binary.parent,
+        _installation_of(binary.resolve()),
+        *(Path(p).expanduser() for p in settings.program_folders),
+    ]
+    opened = [part for place in named if place.resolve() not in closed for part in _open_in_home(place, closed)]
+    credentials = [p for p in settings.engine.list_credentials(environment, home) if _is_apart(p, closed)]
+    probe = scratch.parent / "outside"
+    write_atomic(probe, b"An engine that can read this is not confined.\n", fsync=False)
+    return make_fence(
+        [landlock.read_rule(place) for place in opened],
+        [clone, scratch, *credentials],
+        closed=closed,
+        outside=probe,
+        network="machine",
+    )
+
+
+def _open_in_home(path: Path, closed: Sequence[Path]) -> Iterator[Path]:
+    """As ``open_around``, but a part of the home folder may be opened that is named; never the whole, nor the workspace
+    or the keys."""
+    *apart, home = closed
+    yield from open_around(path, apart if path.resolve().is_relative_to(home) else closed)
+
+
+def _is_apart(path: Path, closed: Sequence[Path]) -> bool:
+    """Whether a path exists, and writing below it reaches neither the workspace nor the keys."""
+    real = path.resolve()
+    return (
+        real.exists()
+        and not any(f.is_relative_to(real) or real.is_relative_to(f) for f in closed[:2])
+        and (real not in closed)
+    )
+
+
+def _installation_of(binary: Path) -> Path:
+    """The folder that a program was installed into: of one below ``node_modules`` the outermost of these."""
+    for parent in reversed(binary.parents):
+        if parent.name == "node_modules":
+            return parent
+    return binary.parent

@@ -1,0 +1,125 @@
+"""What the loop of cycles knows of an engine: how it is started, and how its output is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any, Final
+
+_MOST_TEXT: Final = 4_000
+_MOST_COST, _MOST_DIGITS = 1_000_000, 40
+
+
+@dataclass(frozen=True, slots=True)
+class EngineReport:
+    """What an engine says of its own run, as far as its output is structured.
+
+    ``text``: its last message. ``cost``: US dollars, None where it names none. ``limit``: its words where the usage
+    limit of the account was reached. ``question``: where it stopped to ask for permission.
+    """
+
+    text: str = ""
+    cost: Decimal | None = None
+    failed: bool = False
+    limit: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchOptions:
+    """What an argument vector depends on. ``model``: None leaves the choice to the engine."""
+
+    model: str | None = None
+    sandbox_mode: str = "danger-full-access"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One coding engine. The prompt always goes to its standard input, never into its arguments."""
+
+    name: str
+    title: str
+    binary: str
+    binary_variable: str
+    """Environment variable that names another binary."""
+    verified: str
+    """Version of the program that the argument vector was checked with, and when."""
+    install_hint: str
+    arguments: Callable[[LaunchOptions], tuple[str, ...]]
+    """The argument vector without the binary."""
+    read_output: Callable[[str], EngineReport]
+    """Reads standard output, whole or cut off."""
+    variables: tuple[str, ...]
+    """Environment variables that it may see beside the usual ones: where its credential is."""
+    credential_paths: tuple[str, ...]
+    """Files and folders below the home folder that it reads and writes."""
+    folder_variables: tuple[tuple[str, str], ...] = ()
+    """Environment variables that name another folder for them, each with the name of what is the engine's in there;
+    empty: all of it."""
+    file_suffix: str = ""
+    """What its pid file and logs have in their names; codex, the first, has nothing."""
+
+    @property
+    def pid_file(self) -> str:
+        return f".auto-loop{self.file_suffix}.pid"
+
+    @property
+    def main_log(self) -> str:
+        return f"logs/auto-loop{self.file_suffix}.log"
+
+    def list_credentials(self, environment: Mapping[str, str], home: Path) -> list[Path]:
+        """The files and folders that it reads and writes beside its clone, whether they exist or not."""
+        named = [Path(environment[name], below) for name, below in self.folder_variables if environment.get(name)]
+        return [*(home / path for path in self.credential_paths), *(path for path in named if path.is_absolute())]
+
+    def cycle_log(self, cycle: int, stamp: str) -> str:
+        """The file of one cycle's whole output. ``stamp``: YYYYMMDD-HHMMSS."""
+        return f"logs/cycle{self.file_suffix}-{cycle:04d}-{stamp}.log"
+
+
+def read_json_lines(output: str) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects among the lines of an output; everything else is passed over."""
+    for line in output.splitlines():
+        if line.lstrip().startswith("{"):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(value, dict):
+                yield value
+
+
+def read_cost(value: object) -> Decimal | None:
+    """An amount of dollars, None where it is none: written out it is to be short, and sums of it exact."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        cost = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    exponent = cost.as_tuple().exponent
+    return cost if isinstance(exponent, int) and exponent >= -_MOST_DIGITS and 0 <= cost <= _MOST_COST else None
+
+
+def text_of(value: object) -> str:
+    """A text of bounded length; empty for what is none."""
+    return value[:_MOST_TEXT] if isinstance(value, str) else ""
+
+
+def read_result_events(output: str, names_limit: Callable[[str], bool]) -> EngineReport:
+    """What the last event of type ``result`` says, as Claude Code and Qwen Code print it: ``is_error``, ``result`` or
+    ``error``, ``total_cost_usd``, ``permission_denials``. ``names_limit``: whether a message is about a usage limit."""
+    report = EngineReport()
+    for event in read_json_lines(output):
+        if event.get("type") == "result":
+            error = event.get("error")
+            text = text_of(event.get("result")) or text_of(error.get("message") if isinstance(error, dict) else error)
+            failed = event.get("is_error") is True
+            limit = text if failed and names_limit(text) else ""
+            denied = event.get("permission_denials")
+            question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
+            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question)
+    return report

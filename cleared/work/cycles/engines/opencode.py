@@ -1,0 +1,53 @@
+"""OpenCode: ``opencode run``. Output: JSON lines (``text``, ``step_finish`` with its cost, ``error``)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from cleared.work.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_cost, read_json_lines, text_of
+from cleared.work.cycles.usage_limit import names_limit
+
+
+def build_arguments(options: LaunchOptions) -> tuple[str, ...]:
+    """What is piped in is its message. ``--auto`` answers questions for permission with yes."""
+    model = ("--model", options.model) if options.model else ()
+    return ("run", "--format", "json", "--auto", *model)
+
+
+def read_output(output: str) -> EngineReport:
+    """Each ``step_finish`` has the cost of its step."""
+    text = limit = question = ""
+    cost: Decimal | None = None
+    failed = False
+    for event in read_json_lines(output):
+        part = event.get("part")
+        part = part if isinstance(part, dict) else {}
+        if event.get("type") == "text":
+            text = text_of(part.get("text"))
+        elif event.get("type") == "step_finish":
+            step = read_cost(part.get("cost"))
+            cost = (cost or Decimal(0)) + step if step is not None else cost
+        elif event.get("type") == "error":
+            failed = True
+            error = event.get("error")
+            data = error.get("data") if isinstance(error, dict) else None
+            message = text_of(data.get("message") if isinstance(data, dict) else error)
+            limit = message if names_limit(message) else limit
+            question = message if "permission" in message.lower() else question
+    return EngineReport(text, cost, failed, limit, question)
+
+
+ENGINE = Engine(
+    name="opencode",
+    title="OpenCode",
+    binary="opencode",
+    binary_variable="OPENCODE_BIN",
+    verified="1.18.33, 2026-11-22",
+    install_hint="npm install -g opencode-ai",
+    arguments=build_arguments,
+    read_output=read_output,
+    variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_CONFIG"),
+    credential_paths=(".local/share/opencode", ".config/opencode", ".cache/opencode", ".local/state/opencode"),
+    folder_variables=tuple((f"XDG_{name}_HOME", "opencode") for name in ("DATA", "CONFIG", "CACHE", "STATE")),
+    file_suffix="-opencode",
+)

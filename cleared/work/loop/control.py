@@ -1,0 +1,145 @@
+"""Controls a loop from another process: start it in the background, stop it, pause it, enqueue jobs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import closing, suppress
+from typing import Final, Literal
+
+from cleared.base.errors import BusyError
+from cleared.changes.host import Host
+from cleared.jobs import inbox, loop_reader
+from cleared.jobs.loop_state import peek_state
+from cleared.jobs.signing import JobSigner
+from cleared.service.process_lock import end_process, launch_command
+from cleared.work.loop import tmux_session
+from cleared.work.loop.loop_settings import LoopSettings
+from cleared.work.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
+from cleared.workspace.lock import LockHolder
+from cleared.workspace.processes import is_alive
+
+PERSON: Final = "person"
+"""``by`` of a job that a person enqueued."""
+_POLL_SECONDS: Final = 0.02
+_ORPHAN_SECONDS: Final = 10.0
+"""Seconds that a job whose loop was killed has to end, once it is asked to."""
+
+
+def enqueue_job(host: Host, settings: LoopSettings, job_type: str, target: str | None, by: str = PERSON) -> str:
+    """Enqueue a job; its id. Raises ``PolicyError`` for one that may not be run: a running loop stops for it."""
+    try:
+        return inbox.enqueue_job(settings.runtime, host.config, job_type, target, by, host.clock)
+    finally:
+        take_waiting(host, settings)
+
+
+def set_paused(host: Host, settings: LoopSettings, message: Literal["pause", "resume"]) -> None:
+    """Have the loop start no further job, or go on. A pause lasts until ``resume``, also when the loop ends."""
+    settings.runtime.make_folders()
+    inbox.put_message(settings.runtime, host.clock, message)
+    take_waiting(host, settings)
+
+
+def init_loop(host: Host, settings: LoopSettings) -> None:
+    """Begin a fresh state; the old one is archived. Raises ``BusyError`` where a loop runs."""
+    with (
+        hold_loop_lock(settings, "loop init", host.clock),
+        closing(open_machine(host, settings, host.show_message)) as machine,
+    ):
+        machine.begin_run(init=True)
+
+
+def start_loop(host: Host, settings: LoopSettings) -> LockHolder | None:
+    """Start the loop in the background, in tmux where the settings name a session; its process, None where it has
+    ended already without a fault.
+
+    Raises ``BusyError`` where one runs already, ``WorkspaceError`` with its output where it does not come up.
+    """
+    runtime = settings.runtime
+    runtime.make_folders()
+    holder = loop_reader.find_running_loop(runtime)
+    if holder is not None:
+        raise already_running(settings, holder.pid, holder.since)
+    output = runtime.log_folder / "control_room.out"
+    if settings.tmux_session is not None:
+        return tmux_session.start_session(host, settings, settings.tmux_session, _build_command(settings), output)
+
+    def is_up(process: subprocess.Popen[bytes]) -> tuple[LockHolder | None] | None:
+        holder = loop_reader.find_running_loop(runtime)
+        if holder is not None and holder.pid == process.pid and runtime.state_path.exists():
+            return (holder,)
+        return (None,) if process.poll() == 0 else None
+
+    return launch_command(host.root, _build_command(settings), output, is_up, "the loop", host.clock)[0]
+
+
+def _build_command(settings: LoopSettings) -> list[str]:
+    """``loop run`` with every setting as a flag, as a tmux server has an environment of its own."""
+
+    def switch_flag(name: str, on: bool) -> str:
+        return f"--{name}" if on else f"--no-{name}"
+
+    allowed = ["--allow-ai"] if settings.allow_ai else []
+    cycles = ["--max-cycles", str(settings.max_cycles)] if settings.max_cycles is not None else []
+    return [
+        "loop",
+        "run",
+        "--loop",
+        "--runtime-dir",
+        str(settings.runtime.folder),
+        "--log-dir",
+        str(settings.runtime.log_folder),
+        "--sleep",
+        f"{settings.sleep_seconds:g}",
+        *cycles,
+        switch_flag("auto-rotate", settings.auto_rotate),
+        switch_flag("init", settings.init_on_start),
+        switch_flag("allow-ai-turn", settings.allow_ai_turn),
+        switch_flag("ai-dry-run", settings.ai_dry_run),
+        *allowed,
+    ]
+
+
+def stop_loop(host: Host, settings: LoopSettings, *, now: bool, wait: float) -> LockHolder | None:
+    """Have the loop end after its job, with ``now`` end the job too; the process it was, None where none ran.
+
+    Raises ``BusyError`` where it still runs after ``wait`` seconds.
+    """
+
+    def still_running(holder: LockHolder) -> BusyError:
+        return BusyError(
+            f"the loop (process {holder.pid}) has not ended within {wait:g} seconds: its job goes on",
+            remedy="Wait, or end the job too: cleared loop stop --now.",
+        )
+
+    holder = end_process(
+        lambda: loop_reader.find_running_loop(settings.runtime), still_running, now=now, wait=wait, clock=host.clock
+    )
+    if holder is None and now:
+        _end_orphan(host, settings)
+    if settings.tmux_session is not None:
+        tmux_session.end_session(settings, settings.tmux_session)
+    return holder
+
+
+def _end_orphan(host: Host, settings: LoopSettings) -> None:
+    """End a job whose loop was killed, if there is one, and record its result."""
+    state = peek_state(settings.runtime)
+    running = state["running"] if state else None
+    if running is None or not JobSigner(settings.runtime.folder).is_valid(running):
+        return
+    if is_alive(running["pid"], running["pid_started"]):
+        with suppress(ProcessLookupError):
+            os.kill(running["pid"], signal.SIGTERM)
+        until = host.clock.monotonic() + _ORPHAN_SECONDS
+        while is_alive(running["pid"], running["pid_started"]) and host.clock.monotonic() < until:
+            time.sleep(_POLL_SECONDS)
+        if is_alive(running["pid"], running["pid_started"]):
+            raise BusyError(
+                f"the job {running['job_id']} (process {running['pid']}) has not ended within 10 seconds",
+                remedy="See what holds it up, then again: cleared loop stop --now.",
+            )
+    take_waiting(host, settings)

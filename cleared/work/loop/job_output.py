@@ -1,0 +1,76 @@
+"""Writes a job's output to its file: bounded, as text, without secrets."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from cleared.jobs import file_schemas
+from cleared.workspace.settings.secrets import REDACTED, Redactor
+
+_LONGEST_LINE: Final = 64 * 1024
+_OVERLAP: Final = 4 * 1024
+"""Characters of an unfinished line that are held back, as a secret may be cut in two there."""
+_TAIL_LENGTH: Final = 8 * 1024
+
+_KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
+
+
+class JobOutput:
+    """Takes bytes and writes lines. ``tail`` is the end of the text, also of what is not kept."""
+
+    def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE_MODE)  # a job runs once
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
+        self._left_to_write, self._redactor = most, redactor
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.pending = ""
+        """The beginning of a line that has not ended yet."""
+        self._in_key = False
+        self._cut = 0
+        self.tail = ""
+
+    def feed_bytes(self, data: bytes) -> None:
+        """Add output of the job."""
+        self.pending += self._decoder.decode(data)
+        *lines, self.pending = self.pending.split("\n")
+        for line in lines:
+            self._write_line(line + "\n")
+        while len(self.pending) > _LONGEST_LINE:
+            ready, self.pending = self.pending[:-_OVERLAP], self.pending[-_OVERLAP:]
+            self._write_line(ready)
+
+    def close(self) -> None:
+        """Write the rest, and how much is not kept."""
+        if self._file.closed:
+            return
+        self.pending += self._decoder.decode(b"", final=True)
+        if self.pending:
+            self._write_line(self.pending)
+            self.pending = ""
+        if self._cut:
+            self._file.write(f"\n[{self._cut} more characters are not kept]\n")
+        self._file.close()
+
+    def _write_line(self, line: str) -> None:
+        if self._in_key or _KEY_BEGINS.search(line):
+            self._in_key = not _KEY_ENDS.search(line)
+            line = REDACTED + "\n"
+        else:
+            line = self._redactor.redact_output(line)
+        self.tail = (self.tail + line)[-_TAIL_LENGTH:]
+        written = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
+        self._left_to_write -= len(written.encode("utf-8"))
+        self._cut += len(line) - len(written)
+        if written:
+            self._file.write(written)
+            self._file.flush()
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty; an empty text where there is none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

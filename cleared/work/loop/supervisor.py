@@ -1,0 +1,370 @@
+"""Supervises a job: starts it confined, takes its output, ends it at its limits with all that it has started, and
+writes its result.
+
+It runs in the watcher process (``watcher_process``), never in the loop's.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from cleared.base.clock import Clock, format_iso
+from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.job_results import write_result
+from cleared.jobs.job_types import JobType
+from cleared.jobs.records import JobRequest, JobResult
+from cleared.jobs.signing import JobSigner
+from cleared.trust.clone_marks import UNATTENDED
+from cleared.trust.keys import cleared_home
+from cleared.trust.person_only import JOB
+from cleared.work.loop import job_process, job_processes
+from cleared.work.loop.ai_bridge import run_ai_turn
+from cleared.work.loop.fenced_start import Fence
+from cleared.work.loop.job_confinement import (
+    is_own,
+    job_fence,
+    resolve_paths,
+    runs_agents,
+    start_confined,
+    writable_paths,
+)
+from cleared.work.loop.job_output import JobOutput, last_line
+from cleared.work.loop.loop_settings import LoopSettings
+from cleared.work.loop.private_clone import remove_tree
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.secrets import Redactor
+
+KILL_GRACE: Final = 3.0
+"""Seconds between SIGTERM and SIGKILL."""
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
+_PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
+_OWN_VARIABLES: Final = frozenset({JOB, job_processes.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
+_POLL_SECONDS: Final = 0.25
+"""Seconds between two looks whether the job is to be ended."""
+_MAX_SUMMARY: Final = 500
+_WRITE_ATTEMPTS: Final = 20
+
+
+Surroundings = tuple[JobType, LoopSettings, Config, Redactor]
+"""What jobs of a type have in common as long as nobody changes the settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobAssignment:
+    """A job, and all that the watcher process needs to run it."""
+
+    request: JobRequest
+    clock: Clock
+    job_type: JobType
+    settings: LoopSettings
+    config: Config
+    redactor: Redactor
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What it has in common with other jobs."""
+        return self.job_type, self.settings, self.config, self.redactor
+
+    @property
+    def target(self) -> str:
+        """The target that was asked for; empty where none was."""
+        return "" if self.request["target"] == self.job_type.default_target else self.request["target"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    status: str
+    summary: str
+    exit_code: int | None
+
+
+class Supervisor:
+    """Runs one job after another. Set ``end_requested`` to have the job that runs ended.
+
+    ``is_loop_gone``: whether the loop has ended, with which an engine's job ends.
+    """
+
+    def __init__(self, is_loop_gone: Callable[[], bool]) -> None:
+        self.end_requested = False
+        self.is_loop_gone = is_loop_gone
+
+    def run_job(self, assignment: JobAssignment) -> None:
+        """Run the job and write its result. Raises ``WorkspaceError`` where the result cannot be written."""
+        _JobRun(assignment, self).run_to_result()
+
+
+class _JobRun:
+    """One run of one job."""
+
+    def __init__(self, assignment: JobAssignment, supervisor: Supervisor) -> None:
+        self._assignment, self._supervisor = assignment, supervisor
+        self._job_type, self._runtime = assignment.job_type, assignment.settings.runtime
+        self._job_id = assignment.request["job_id"]
+        self._scratch = self._runtime.scratch_folder(self._job_id)
+
+    def run_to_result(self) -> None:
+        assignment, runtime = self._assignment, self._runtime
+        began, at = assignment.clock.now(), assignment.clock.monotonic()
+        signer = JobSigner(runtime.folder)  # read while nothing of the job runs
+        # The output file is made first, and only once: it says for ever that the job was started.
+        output = JobOutput(runtime.output_path(self._job_id), self._job_type.max_output, assignment.redactor)
+        try:
+            outcome = self._run_in_loop() if self._job_type.in_loop else self._run_process(output)
+        except ClearedError as error:
+            outcome = _Outcome("failed", str(error), None)
+        except OSError as error:
+            outcome = _Outcome("failed", f"the job could not be started: {error.strerror or error}", None)
+        with suppress(OSError):
+            output.close()
+        summary = " ".join(assignment.redactor.redact_output(outcome.summary).split())[:_MAX_SUMMARY]
+        result: JobResult = {
+            "schema_version": "single_agent_job_result_v1",
+            "job_id": self._job_id,
+            "kind": assignment.request["kind"],
+            "target": assignment.request["target"],
+            "status": "succeeded" if outcome.status == "succeeded" else "failed",
+            "started_at": format_iso(began),
+            "ended_at": format_iso(assignment.clock.now()),
+            "duration_sec": round(max(0.0, assignment.clock.monotonic() - at), 3),
+            "exit_code": outcome.exit_code,
+            "manifest_path": runtime.display_path(runtime.manifest_path(self._job_id)),
+            "output_path": runtime.display_path(runtime.output_path(self._job_id)),
+            "summary": summary,
+            "wakeup_written": False,
+        }
+        for attempt in range(_WRITE_ATTEMPTS):  # a full disk may have room again; else the loop settles the job
+            try:
+                write_result(runtime, signer, result, assignment.request["by"])
+                return
+            except WorkspaceError:
+                if attempt == _WRITE_ATTEMPTS - 1:
+                    raise
+                time.sleep(0.5)
+
+    def _run_in_loop(self) -> _Outcome:
+        assignment = self._assignment
+        succeeded, summary = run_ai_turn(self._runtime, assignment.request, assignment.settings, assignment.clock)
+        return _Outcome("succeeded" if succeeded else "failed", summary, 0 if succeeded else 1)
+
+    def _run_process(self, output: JobOutput) -> _Outcome:
+        """Run the job in a process of its own, confined to what its type reads and writes."""
+        assignment, job_type = self._assignment, self._job_type
+        forbidden = ForbiddenFiles(self._runtime.root, assignment.config.loop.forbidden_paths)
+        has_path = assignment.target and job_type.target == "path"
+        targets = [assignment.target] if has_path else self._default_paths()
+        reads = [*resolve_paths(forbidden, job_type.reads), *resolve_paths(forbidden, targets)]
+        writes = writable_paths(forbidden, job_type, self._runtime)
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            modules = job_process.module_search_path(forbidden.root) if job_type.function else []
+            command = self._build_argv(forbidden, modules)
+            if job_type.confinement == "engine":  # it confines the engine that it starts
+                return self._watch_process(command, None, "off", output)
+            fence = job_fence(
+                forbidden, reads, [*writes, self._scratch], modules, trust=is_own(job_type), asks=runs_agents(job_type)
+            )
+            return self._watch_process(command, fence, assignment.config.sandbox.confine, output)
+        finally:
+            self._end_leftovers()  # no result is written while anything of the job runs
+            with suppress(OSError):
+                remove_tree(self._scratch)
+
+    def _default_paths(self) -> list[str]:
+        """The paths that the configuration names for this job type."""
+        key = self._job_type.reads_setting
+        value = getattr(self._assignment.config.loop, key) if key else ()
+        return [value] if isinstance(value, str) else list(value)
+
+    def _build_argv(self, forbidden: ForbiddenFiles, modules: list[str]) -> list[str]:
+        assignment, job_type = self._assignment, self._job_type
+        if job_type.function:
+            by = assignment.request["by"]
+            return job_process.build_command(
+                job_type.function, forbidden, assignment.target, by, self._default_paths(), modules
+            )
+        program = shutil.which(job_type.command[0], path=_PATH)
+        if program is None:
+            raise WorkspaceError(f"the program {job_type.command[0]} is not installed")
+        target = assignment.request["target"]
+        return [program, *(target if part == "{target}" else part for part in job_type.command[1:])]
+
+    def _watch_process(
+        self,
+        argv: list[str],
+        fence: Fence | None,
+        confine: Literal["best", "require", "off"],
+        output: JobOutput,
+    ) -> _Outcome:
+        read_end, write_end = os.pipe()
+        try:
+            process = start_confined(
+                fence,
+                confine,
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=write_end,
+                stderr=subprocess.STDOUT,
+                cwd=self._runtime.root,
+                process_group=0,
+                env=self._build_environment(),
+            )
+        except BaseException:
+            os.close(read_end)
+            raise
+        finally:
+            os.close(write_end)
+        try:
+            code, reason = self._pump_output(process, read_end, output)
+        finally:
+            os.close(read_end)
+        return self._judge_exit(code, reason, output)
+
+    def _build_environment(self) -> dict[str, str]:
+        """The whole environment of the job's process."""
+        environment = job_environment(self._job_id, self._scratch, own=is_own(self._job_type))
+        if self._job_type.confinement == "engine":  # the engine finds its credential by the user's variables
+            environment |= {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+        return environment
+
+    def _pump_output(self, process: subprocess.Popen[bytes], read_end: int, output: JobOutput) -> tuple[int, str]:
+        """Take the output until the job has ended; its exit code, and why it was ended, empty where it was not."""
+        limit = self._job_type.timeout
+        end = self._assignment.clock.monotonic() + limit
+        kill_at, reason = None, ""
+        watched = [read_end]
+        exited = _open_pidfd(process.pid)
+        if exited is not None:
+            watched.append(exited)
+        try:
+            while (code := _exit_code(process)) is None:
+                now = self._assignment.clock.monotonic()
+                if not reason and (self._supervisor.end_requested or now >= end):
+                    is_person = self._supervisor.end_requested
+                    reason = "stopped by a person" if is_person else f"stopped at its limit of {limit:g} s"
+                    kill_at = now + KILL_GRACE
+                    _signal_group(process.pid, signal.SIGTERM)
+                elif not reason and self._job_type.confinement == "engine" and self._supervisor.is_loop_gone():
+                    reason, kill_at = "its loop was killed", now
+                if kill_at is not None and now >= kill_at:
+                    _signal_group(process.pid, signal.SIGKILL)
+                wait = min(_POLL_SECONDS, max(0.0, (kill_at or end) - now))
+                ready, _, _ = select.select(watched, [], [], wait)
+                if read_end in ready and not _drain_pipe(read_end, output):
+                    watched.remove(read_end)
+                    if exited is None:
+                        time.sleep(0.01)
+        finally:
+            if exited is not None:
+                os.close(exited)
+        _signal_group(process.pid, signal.SIGKILL)  # the number is still the job's, which is not reaped yet
+        process.wait()
+        self._end_leftovers()
+        os.set_blocking(read_end, False)
+        with suppress(BlockingIOError):
+            while _drain_pipe(read_end, output):
+                pass
+        return code, reason
+
+    def _end_leftovers(self) -> None:
+        """End what the job has left behind. Whatever started it, it has become a child of this process."""
+        for _ in range(200):
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                job_processes.end_job_processes(self._scratch, os.getpid())
+                time.sleep(0.005)
+
+    def _judge_exit(self, code: int, reason: str, output: JobOutput) -> _Outcome:
+        """The outcome: ``reason`` is why the job was ended, the last line of the output its own summary."""
+        line = last_line(output.tail + output.pending)
+        if code < 0 and not reason:
+            reason = f"killed by {_name_signal(-code)}"
+        if reason:
+            return _Outcome("failed", f"{reason}{': ' + line if line else ''}", code)
+        if code:
+            return _Outcome("failed", line or f"ended with exit code {code}", code)
+        return _Outcome("succeeded", line or "done", 0)
+
+
+def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
+    """The whole environment of a job's process. ``own``: a job of this package, which reads whom the user trusts."""
+    environment = {
+        "PATH": _PATH,
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
+        JOB: job_id,
+        job_processes.FOLDER_VARIABLE: str(scratch),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    if own:
+        environment["CLEARED_HOME"] = str(cleared_home().absolute())
+        if UNATTENDED in os.environ:
+            environment[UNATTENDED] = os.environ[UNATTENDED]
+    return environment | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+
+
+def _drain_pipe(read_end: int, output: JobOutput) -> bool:
+    """Take the output that is there; False at the end of the pipe."""
+    data = os.read(read_end, 65_536)
+    if data:
+        output.feed_bytes(data)
+    return bool(data)
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """The exit code of a child that has ended, negative for a signal; None while it runs.
+
+    On Linux the child is not reaped, so that its number stays its own. Raises ``ChildProcessError`` where it is none
+    any more: ``Popen.poll`` would take that for a success.
+    """
+    if sys.platform != "linux":
+        return process.poll()
+    ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def _name_signal(number: int) -> str:
+    """Most of those for real time have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _signal_group(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
+    if sys.platform != "linux":
+        return None
+    with suppress(OSError):
+        return os.pidfd_open(pid)
+    return None

@@ -1,0 +1,86 @@
+"""A coding engine as a worker: it turns a task's briefing into changes of the clone, as in an AI cycle."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import WorkspaceError
+from cleared.changes.host import Host
+from cleared.jobs.tasks.task_definition import skill_path
+from cleared.sandbox.confinement import ConfinementUnavailable
+from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
+from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary
+from cleared.work.cycles.engine_process import run_engine
+from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
+from cleared.work.loop.job_output import JobOutput
+from cleared.work.loop.job_processes import end_job_processes
+from cleared.work.loop.private_clone import remove_tree
+from cleared.work.task_runs.workers import Assignment, WorkReport
+
+_MOST_SUMMARY: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class EngineWorker:
+    """``engine``: codex, qwen, opencode or claude. ``allow_ai``: whether this start lets it run."""
+
+    engine: str
+    allow_ai: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    @property
+    def name(self) -> str:
+        return f"engine {self.engine}"
+
+    def work(self, host: Host, assignment: Assignment) -> WorkReport:
+        """Raises ``PolicyError`` without the opt-in of AI cycles and where nobody here knows what would guide it,
+        ``WorkspaceError`` where it is not installed."""
+        require_opt_in(host.config, self.allow_ai, self.environment)
+        settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
+        binary = find_binary(settings, host.root, self.environment)
+        skills = [skill_path(name) for name in assignment.briefing.task.skills]
+        texts = list_unknown_texts(host, assignment.base, more=skills)
+        require_known_texts(texts, f"cleared task run --engine {self.engine}")
+        scratch = host.layout.state_dir / "cycles" / f"task-{assignment.briefing.task.id}"
+        end_job_processes(scratch, -1)  # an engine that outlived a killed turn of this task
+        remove_tree(scratch)
+        scratch.mkdir(parents=True)
+        try:
+            return self._run(host, settings, binary, scratch, assignment)
+        except (ConfinementUnavailable, OSError) as error:
+            raise WorkspaceError(f"{self.name} could not be started: {error}", remedy="See: cleared doctor.") from None
+        finally:
+            remove_tree(scratch)
+
+    def _run(
+        self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
+    ) -> WorkReport:
+        assignment.output.unlink(missing_ok=True)
+        run = run_engine(
+            [str(binary), *settings.engine.arguments(settings.launch)],
+            prompt=assignment.briefing.text,
+            folder=assignment.clone,
+            scratch=scratch,
+            environment=engine_environment(settings.engine, self.environment, host.root, scratch),
+            fence=engine_fence(
+                settings,
+                binary,
+                host.root,
+                assignment.clone,
+                scratch,
+                self.environment,
+                host.config.sandbox.confine,
+            ),
+            log=JobOutput(assignment.output, settings.max_output_bytes, host.redactor),
+            timeout=min(assignment.seconds, settings.cycle_timeout_seconds),
+            should_stop=lambda: False,
+            clock=host.clock,
+        )
+        report = settings.engine.read_output(run.output)
+        text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
+        finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)
+        return WorkReport(finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}")

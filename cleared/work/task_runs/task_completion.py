@@ -1,0 +1,171 @@
+"""Completing a task: its delta, the verification by the host, the gate for what needs it, and the one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.changes import commit_messages
+from cleared.changes.host import Host
+from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.git import Repository, Snapshot
+from cleared.jobs.tasks.task_definition import Task
+from cleared.jobs.tasks.task_states import COMPLETED, FAILED
+from cleared.work.task_runs.fenced_command import CommandResult
+from cleared.work.task_runs.task_claims import Claim, drop_claim, require_claim
+from cleared.work.task_runs.task_delta import TaskDelta, compute_delta, find_conflicts
+from cleared.work.task_runs.task_recording import (
+    Recorded,
+    finish_interrupted,
+    open_ledger,
+    open_recorder,
+    read_task_set,
+)
+from cleared.work.task_runs.task_verification import output_path, verify_delta
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutcome:
+    """What became of a task. ``reason``: why it failed; ``proposal``: of the changes that need an approval."""
+
+    task_id: str
+    status: str
+    summary: str
+    delta: Mapping[str, list[str]]
+    commit: str | None
+    proposal: str | None = None
+    reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class WorkRefused(Exception):
+    """The work of a worker cannot be taken; the text says why."""
+
+
+def complete_task(
+    host: Host, task_id: str, *, summary: str = "", clone: Path | None = None, token: str | None = None
+) -> TaskOutcome:
+    """Verify what was done for a claimed task, and record it: completed, or failed with the reason.
+
+    ``clone``: where a worker worked; without, the workspace itself. ``token``: of the worker's claim, which must still
+    be the task's. Raises ``PolicyError`` where it is not claimed here, not sealed, or nothing was changed (then the
+    claim stays).
+    """
+    finish_interrupted(host)
+    task = read_task_set(host).require_task(task_id)
+    claim = require_claim(host, task_id, open_ledger(host).read_latest(task_id))
+    _require_same(claim, token)
+    try:
+        delta, head, warnings = _gather_work(host, task, claim, clone)
+        result = verify_delta(host, task, delta, commit=head)
+        host.report_step("task-verified")
+        if not result.passed:
+            raise WorkRefused(_describe_failure(host, task, result))
+        proposal = _propose_gated(host, task, claim, delta)
+    except WorkRefused as refusal:
+        return fail_task(host, task_id, str(refusal), by=_program(claim))
+    host.report_step("task-proposed")
+    text = summary or f"{task.title}: verified by {task.verification_command.splitlines()[0][:120]!r}"
+    text += f" ({proposal} waits for approval)" if proposal else ""
+    found = delta.to_json_object()
+    with open_recorder(host, f"task done {task_id}") as recorder:
+        _require_same(require_claim(host, task_id, recorder.ledger.read_latest(task_id)), claim.token)
+        line = recorder.make_line(task_id, COMPLETED, text, found)
+        subject = commit_messages.task_recorded(task_id, COMPLETED, task.title)
+        recorded = recorder.commit([line], subject, delta.files_to_commit(), by=_program(claim))
+        drop_claim(host, task_id)
+    return TaskOutcome(task_id, COMPLETED, line.summary, found, recorded.commit, proposal, None, warnings)
+
+
+def fail_task(host: Host, task_id: str, reason: str, *, by: str | None = None) -> TaskOutcome:
+    """Record that a task has failed, and why. ``by``: the worker, where no person says so.
+
+    Raises ``PolicyError`` where it is neither worked on nor completed.
+    """
+    with open_recorder(host, f"task fail {task_id}") as recorder:
+        line = recorder.make_line(task_id, FAILED, reason)
+        recorded: Recorded = recorder.commit(
+            [line], commit_messages.task_recorded(task_id, FAILED, line.summary), by=by
+        )
+        drop_claim(host, task_id)
+    return TaskOutcome(task_id, FAILED, line.summary, {}, recorded.commit, None, reason)
+
+
+def verify_task(host: Host, task_id: str) -> tuple[CommandResult, TaskDelta]:
+    """Run a task's verification over the workspace as it is: what was changed since the claim, or is not committed.
+
+    Nothing is recorded. Raises ``PolicyError`` where the task is not sealed here.
+    """
+    task = read_task_set(host).require_task(task_id)
+    latest = open_ledger(host).read_latest(task_id)
+    is_claimed = latest is not None and latest.status == "in-progress"
+    claim = require_claim(host, task_id, latest) if is_claimed else None
+    with Repository.open(host.root, for_writing=False) as repo:
+        head = repo.read_head()
+        base, dirty = (claim.base, claim.dirty) if claim is not None else (head, None)
+        delta = compute_delta(host, repo, base, host.root, is_clone=False, dirty=dirty)
+    return verify_delta(host, task, delta, commit=head), delta
+
+
+def _gather_work(host: Host, task: Task, claim: Claim, clone: Path | None) -> tuple[TaskDelta, str, tuple[str, ...]]:
+    """The delta, the commit that it goes on, and warnings. Raises ``WorkRefused`` where it cannot be taken."""
+    with Repository.open(host.root, for_writing=False) as repo:
+        head = repo.read_head()
+        root = clone if clone is not None else host.root
+        dirty = claim.dirty if clone is None else None
+        delta = compute_delta(host, repo, claim.base, root, is_clone=clone is not None, dirty=dirty)
+        try:
+            delta.refuse_faults(task)
+            _refuse_secrets(host, Snapshot(repo, claim.base), delta)
+        except PolicyError as error:
+            if clone is None and delta.is_empty:
+                raise  # the person has not begun yet, or has not saved
+            raise WorkRefused(str(error)) from None
+        conflicts = find_conflicts(repo, claim.base, head, (c.path for c in delta.changes)) if clone is not None else []
+    if conflicts:
+        raise WorkRefused(f"somebody changed the same files meanwhile: {', '.join(conflicts[:10])}")
+    undeclared = delta.list_undeclared(task)
+    warnings = (f"not named in context.files: {', '.join(undeclared[:10])}",) if undeclared else ()
+    for warning in warnings:
+        host.show_message(f"{task.id}: {warning}")
+    return delta, head, warnings
+
+
+def _refuse_secrets(host: Host, before: Snapshot, delta: TaskDelta) -> None:
+    """Raises ``PolicyError`` where a secret would come into the repository that is not in that file already."""
+    for change in delta.changes:
+        text, old = ((data or b"").decode("utf-8", "replace") for data in (change.new, before.read_file(change.path)))
+        if any(secret not in old for secret in host.redactor.find_secrets(text)):
+            raise PolicyError("it holds a secret, and would be committed", place=Place(change.path))
+
+
+def _propose_gated(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> str | None:
+    """Propose what only a person makes live; the proposal's id. Raises ``WorkRefused`` where the gate refuses it."""
+    texts = delta.files_for_gate()
+    if not texts:
+        return None
+    author = Author(claim.by, is_human=False) if _program(claim) else None
+    try:
+        proposal, _ = propose_changes(host, [], texts=texts, message=f"{task.id}: {task.title}", author=author)
+    except ClearedError as error:
+        raise WorkRefused(f"its change of {', '.join(texts)} was not taken as a proposal: {error}") from None
+    return proposal.id
+
+
+def _describe_failure(host: Host, task: Task, result: CommandResult) -> str:
+    lines = [line.strip() for line in result.output.splitlines() if line.strip()]
+    shown = f": {lines[-1][:300]}" if lines else ""
+    place = output_path(host, task.id).relative_to(host.root)
+    return f"Verification failed ({result.summary}){shown}; its output is in {place}"
+
+
+def _require_same(claim: Claim, token: str | None) -> None:
+    if token is not None and claim.token != token:
+        raise PolicyError(f"{claim.task_id} was claimed by somebody else meanwhile ({claim.by})")
+
+
+def _program(claim: Claim) -> str | None:
+    """Who worked where it was no person."""
+    return claim.by if claim.is_program else None

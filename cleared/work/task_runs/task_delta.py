@@ -1,0 +1,220 @@
+"""The delta of a task: what it has changed since its claim, as the host sees it, and what may become of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.base.safe_files import read_stable
+from cleared.base.safe_names import relative_problem
+from cleared.changes.host import Host
+from cleared.gate.program_changes import sort_change
+from cleared.git import Repository, Snapshot, blob_id, find_differences
+from cleared.git.untracked_files import list_unignored_files
+from cleared.jobs.tasks.task_definition import ARCHIVE, MAX_EXISTING_FILES, TASKS_FOLDER, Task
+from cleared.jobs.tasks.task_ledger import LEDGER
+from cleared.work.loop.private_clone import MAX_ALL_BYTES, TOO_MUCH
+
+MAX_FILE: Final = 32 << 20
+MAX_FILES: Final = 2_000
+
+ChangeKind = Literal["added", "modified", "deleted"]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    """One file that the task changed. ``new``: None where it is deleted; ``is_gated``: it becomes a proposal."""
+
+    path: str
+    kind: ChangeKind
+    new: bytes | None
+    is_gated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDelta:
+    """All that a task changed, sorted by path."""
+
+    changes: tuple[TaskChange, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+    """Path and reason of what no task may change."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes and not self.refused
+
+    @property
+    def existing(self) -> list[str]:
+        """The files that were there before."""
+        return [change.path for change in self.changes if change.kind != "added"]
+
+    def to_json_object(self) -> dict[str, list[str]]:
+        """As a line of the ledger has it."""
+        kinds: tuple[tuple[str, ChangeKind], ...] = (
+            ("files_added", "added"),
+            ("files_modified", "modified"),
+            ("files_deleted", "deleted"),
+        )
+        found = {key: [c.path for c in self.changes if c.kind == kind] for key, kind in kinds}
+        return {key: paths for key, paths in found.items() if paths}
+
+    def files_for_gate(self) -> dict[str, bytes | None]:
+        """What becomes a proposal: scripts, settings, cases, rules, templates."""
+        return {change.path: change.new for change in self.changes if change.is_gated}
+
+    def files_to_commit(self) -> dict[str, bytes | None]:
+        """What is committed with the task."""
+        return {change.path: change.new for change in self.changes if not change.is_gated}
+
+    def refuse_faults(self, task: Task) -> None:
+        """Raises ``PolicyError`` where the work cannot be taken: nothing changed, too much, or what is not its own."""
+        if self.refused:
+            shown = "; ".join(f"{path} {reason}" for path, reason in self.refused[:10])
+            more = f"; and {len(self.refused) - 10} more" if len(self.refused) > 10 else ""
+            raise PolicyError(
+                f"{task.id} changed what no task may change: {shown}{more}", place=Place(self.refused[0][0])
+            )
+        if not self.changes:
+            raise PolicyError(
+                f"{task.id} changed nothing since its claim, and a completed task has a delta",
+                remedy="If it is not needed: cleared task skip.",
+            )
+        if len(self.existing) > MAX_EXISTING_FILES:
+            raise PolicyError(
+                f"{task.id} changed {len(self.existing)} files that exist, and a task changes at most "
+                f"{MAX_EXISTING_FILES}: {', '.join(self.existing[:10])}",
+                remedy="Split it into smaller tasks.",
+            )
+
+    def list_undeclared(self, task: Task) -> list[str]:
+        """The changed files that the task does not name."""
+        return [change.path for change in self.changes if change.path not in task.files]
+
+
+def compute_delta(
+    host: Host,
+    repo: Repository,
+    base: str,
+    root: Path,
+    *,
+    is_clone: bool,
+    dirty: Mapping[str, str | None] | None = None,
+) -> TaskDelta:
+    """What is different in ``root`` from the commit ``base``. ``dirty``: what was so at the claim and still is, is not
+    the task's.
+
+    In a clone everything is the worker's. In the workspace itself what the host writes is not looked at, nor what
+    others had approved meanwhile.
+    """
+    snapshot, head = Snapshot(repo, base), Snapshot(repo, repo.read_head())
+    changes: list[TaskChange] = []
+    refused: list[tuple[str, str]] = []
+    room = MAX_ALL_BYTES
+    for path, kind in _list_differences(repo, snapshot, root):
+        if is_clone and kind == "deleted" and snapshot.find_blob_id(path) is None:
+            continue  # a link: no clone has it
+        if not is_clone and (_is_task_file(path) or _is_of_host(host, path)):
+            continue
+        reason = _refuse_path(host, path, kind)
+        if reason:
+            refused.append((path, reason))
+            continue
+        try:
+            new = None if kind == "deleted" else read_stable(root / path, MAX_FILE, shown=path)[0]
+        except ClearedError as error:
+            refused.append((path, error.message))
+            continue
+        oid = None if new is None else blob_id(new, repo.hash_name)
+        if dirty is not None and path in dirty and dirty[path] == oid:
+            continue
+        is_gated = sort_change(host, path) == "proposable"
+        if not is_clone and is_gated and head.find_blob_id(path) == oid:
+            continue
+        if len(new or b"") > room:
+            refused.append((path, TOO_MUCH))
+            continue
+        room -= len(new or b"")
+        changes.append(TaskChange(path, kind, new, is_gated))
+    if len(changes) > MAX_FILES:
+        raise PolicyError(f"more than {MAX_FILES:,} files were changed", remedy="Have what is made ignored by git.")
+    return TaskDelta(tuple(changes), tuple(refused))
+
+
+def list_dirty_files(host: Host, repo: Repository, base: str) -> dict[str, str | None]:
+    """The files of the workspace that differ from the commit: path → blob id, None for deleted ones."""
+    dirty: dict[str, str | None] = {}
+    for path, kind in _list_differences(repo, Snapshot(repo, base), host.root):
+        if _is_task_file(path) or _is_of_host(host, path):
+            continue
+        try:
+            data = None if kind == "deleted" else read_stable(host.root / path, MAX_FILE, shown=path)[0]
+        except ClearedError:
+            continue
+        dirty[path] = None if data is None else blob_id(data, repo.hash_name)
+    return dirty
+
+
+def find_conflicts(repo: Repository, base: str, head: str, paths: Iterable[str]) -> list[str]:
+    """The paths of which the two commits have other contents: somebody changed them meanwhile."""
+    before, after = Snapshot(repo, base), Snapshot(repo, head)
+    return [path for path in paths if before.find_blob_id(path) != after.find_blob_id(path)]
+
+
+def _list_differences(repo: Repository, snapshot: Snapshot, root: Path) -> list[tuple[str, Any]]:
+    others = list_unignored_files(repo, root)
+    folders = {path[: at + 1] for path in others for at, c in enumerate(path) if c == "/"}
+
+    def is_ignored(path: str) -> bool:
+        return path not in folders and path not in others if path.endswith("/") else path not in others
+
+    kinds = {"untracked": "added", "modified": "modified", "deleted": "deleted"}
+    found = [(d.path, kinds.get(d.kind, d.kind)) for d in find_differences(snapshot, root, [""], is_ignored)]
+    nested = [(path, "type") for path in others if path.endswith("/")]
+    return [*found, *nested]
+
+
+def _refuse_path(host: Host, path: str, kind: str) -> str | None:
+    """Why no task may change this file; None where it may."""
+    problem = relative_problem(path)
+    if problem or any("\ud800" <= c <= "\udfff" for c in path):
+        return problem or "has a name that is no text"
+    if _is_task_file(path):
+        return "is the orchestrator's: a worker writes neither the ledger nor tasks"
+    if _is_of_host(host, path):
+        return "is the host's: books, accounts, queue, logs, approvals and bank files change by runs and decisions"
+    if kind not in ("added", "modified", "deleted"):
+        return "is no plain file"
+    return None
+
+
+def _is_of_host(host: Host, path: str) -> bool:
+    return sort_change(host, path) == "refused"
+
+
+def _is_task_file(path: str) -> bool:
+    return path in (LEDGER, ARCHIVE) or (path.startswith(f"{TASKS_FOLDER}/") and path.endswith((".json", ".jsonl")))
+
+
+def is_executable_text(data: bytes) -> bool:
+    """Whether a new file is a program by its first bytes."""
+    return data.startswith(b"#!")
+
+
+def write_change(root: Path, change: TaskChange) -> None:
+    """Put a change into a private tree. Links in the way are removed, never followed."""
+    full, folder = root / change.path, root
+    for part in Path(change.path).parts[:-1]:
+        folder = folder / part
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+    if os.path.lexists(full):
+        full.unlink()
+    if change.new is not None:
+        full.write_bytes(change.new)
+        if is_executable_text(change.new):
+            full.chmod(0o755)

@@ -1,0 +1,51 @@
+"""The loop's job type for tasks: one turn of the orchestrator with the worker that the approved settings name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Final
+
+from cleared.jobs.job_types import JobType
+from cleared.work.cycles.cycle_settings import require_opt_in
+from cleared.work.loop.job_process import JobContext, JobFailed
+from cleared.work.loop.workspace_jobs import TASK_TURN
+from cleared.workspace.settings.model import Config
+
+
+def task_turn(job: JobContext) -> str:
+    """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed."""
+    from cleared.base.clock import clock_from
+    from cleared.service.app import open_workspace
+    from cleared.work.task_runs.task_run import run_tasks
+    from cleared.work.task_runs.workers import choose_worker
+
+    host = open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
+    # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
+    report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1)
+    for outcome in report.outcomes:
+        if outcome.status != "completed":
+            raise JobFailed(f"{outcome.task_id} {outcome.status}: {outcome.summary}")
+        return f"{outcome.task_id} completed: {outcome.summary}"
+    return "every task is completed" if report.state == "done" else f"no task is ready: {'; '.join(report.reasons)}"
+
+
+def configure_turn(job_type: JobType, config: Config) -> JobType:
+    """The job type with the worker of the settings. Raises ``PolicyError`` for an engine without the opt-in."""
+    if config.tasks.engine is None:
+        return job_type
+    require_opt_in(config, True)
+    return replace(job_type, confinement="engine", opt_in=True)
+
+
+JOB_TYPES: Final = (
+    JobType(
+        "task_turn",
+        "Work on the next task, with the worker of tasks.command, tasks.agent or tasks.engine.",
+        function=TASK_TURN,
+        default_target="next task",
+        writes=(".",),
+        timeout=3600.0,
+        configured_by="cleared.work.task_runs.task_jobs:configure_turn",
+    ),
+)

@@ -1,0 +1,134 @@
+"""``cleared task run``: plan → claim → brief → work → verify → record, one task at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cleared.base.errors import BusyError, ClearedError
+from cleared.changes.host import Host
+from cleared.git import Repository
+from cleared.git.history_copy import copy_history
+from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
+from cleared.work.loop.private_clone import remove_tree
+from cleared.work.task_runs.briefing import make_briefing
+from cleared.work.task_runs.task_archive import archive_tasks
+from cleared.work.task_runs.task_claims import Claim, claim_task, drop_claim, read_claim
+from cleared.work.task_runs.task_completion import TaskOutcome, complete_task, fail_task
+from cleared.work.task_runs.task_planning import refuse_task_faults
+from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set, state_folder
+from cleared.work.task_runs.task_reports import find_next
+from cleared.work.task_runs.workers import Assignment, Worker
+from cleared.workspace.lock import writer_lock
+
+LOCK_NAME: Final = "task-orchestrator.lock"
+
+EndState = Literal["done", "blocked", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """How a run of the orchestrator ended. ``reasons``: why no task is ready."""
+
+    state: EndState
+    outcomes: tuple[TaskOutcome, ...]
+    reasons: tuple[str, ...] = ()
+
+
+@contextmanager
+def hold_orchestrator(host: Host) -> Iterator[None]:
+    """Be the only orchestrator of the workspace. Raises ``BusyError`` where there is one."""
+    lock = writer_lock(host.layout.state_dir, 0.0, "task run", clock=host.clock, name=LOCK_NAME)
+    try:
+        lock.__enter__()
+    except BusyError as error:
+        raise BusyError(
+            f"another orchestrator is at work: {error.message.rpartition(': ')[2]}", remedy="There is only ever one."
+        ) from None
+    try:
+        yield
+    finally:
+        lock.__exit__(None, None, None)
+
+
+def run_tasks(host: Host, worker: Worker, *, most: int | None = None) -> RunReport:
+    """Have ``worker`` do the ready tasks, until all are done, none is ready, or ``most`` were tried.
+
+    A task that fails stays failed, and the others go on. Ctrl-C gives the claimed task back. Raises ``PolicyError``
+    where a ready task is not sealed on this machine, ``BusyError`` where another orchestrator is at work.
+    """
+    outcomes: list[TaskOutcome] = []
+    with hold_orchestrator(host):
+        while True:
+            archive_tasks(host)
+            tasks = read_task_set(host)
+            tasks.refuse_faults()
+            refuse_task_faults(host, tasks.tasks, {n: t for n, t in tasks.live.items() if not _has_begun(host, n)})
+            found = find_next(host)
+            if found.task_id is None:
+                return RunReport("done" if found.state == "done" else "blocked", tuple(outcomes), found.reasons)
+            if most is not None and len(outcomes) >= most:
+                return RunReport("limit", tuple(outcomes))
+            outcomes.append(_run_task(host, worker, found.task_id))
+            host.show_message(f"{outcomes[-1].task_id} {outcomes[-1].status}: {outcomes[-1].summary}")
+
+
+def _run_task(host: Host, worker: Worker, task_id: str) -> TaskOutcome:
+    claim = claim_task(host, task_id, worker.name, worker_pid=os.getpid(), is_program=True)
+    try:
+        return _do_work(host, worker, claim)
+    except BusyError:
+        _give_back(host, task_id, claim, "the workspace was busy")
+        raise
+    except ClearedError as error:
+        if not _is_still(host, claim):
+            raise
+        return fail_task(host, task_id, str(error), by=claim.by)
+    except BaseException:
+        _give_back(host, task_id, claim, "the orchestrator was stopped")
+        raise
+
+
+def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
+    task = read_task_set(host).require_task(claim.task_id)
+    folder = state_folder(host, "task-work") / task.id
+    remove_tree(folder)
+    with Repository.open(host.root, for_writing=False) as repo:
+        copy_history(repo, claim.base, folder)
+        briefing = make_briefing(repo, claim.base, task)
+    host.report_step("task-briefed")
+    host.show_message(briefing.size_note)
+    output = state_folder(host, "task-output") / f"{task.id}.worker.txt"
+    assignment = Assignment(briefing, claim.base, folder.resolve(), host.config.tasks.work_seconds, output)
+    report = worker.work(host, assignment)
+    host.report_step("task-worked")
+    if not report.is_finished:
+        return fail_task(host, task.id, report.summary or f"{worker.name} did not finish", by=claim.by)
+    outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)
+    if outcome.status == "completed":
+        remove_tree(folder)
+    return outcome
+
+
+def _give_back(host: Host, task_id: str, claim: Claim, reason: str) -> None:
+    """The task is pending again, where the claim is still the one."""
+    with open_recorder(host, f"task release {task_id}") as recorder:
+        latest = recorder.ledger.read_latest(task_id)
+        known = read_claim(host, task_id)
+        if latest is not None and latest.status == IN_PROGRESS and known is not None and known.token == claim.token:
+            recorder.append(recorder.make_line(task_id, PENDING, f"Given back by {claim.by}: {reason}"))
+            drop_claim(host, task_id)
+
+
+def _is_still(host: Host, claim: Claim) -> bool:
+    latest, known = open_ledger(host).read_latest(claim.task_id), read_claim(host, claim.task_id)
+    return latest is not None and latest.status == IN_PROGRESS and known is not None and known.token == claim.token
+
+
+def _has_begun(host: Host, task_id: str) -> bool:
+    """Whether it is no longer pending: what it names may have changed by what it did."""
+    latest = open_ledger(host).read_latest(task_id)
+    return latest is not None and latest.status != PENDING

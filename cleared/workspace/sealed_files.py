@@ -1,0 +1,129 @@
+"""Files of ``.cleared/books/``: read only where this user's program wrote them, whole, in this very version.
+
+Each begins with a code (HMAC-SHA256) over its name, its content and the program's version, under a key that lies with
+the user's other keys. So a torn or rotten file, one of another version, and one that came with somebody's push is no
+file at all. What is in one follows from its name, which has the ids of git that it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from cleared.base.errors import WorkspaceError
+from cleared.workspace.user_folder import cleared_home
+
+FOLDER: Final = "books"
+KEY: Final = "index-key"
+"""What this machine seals its indexes with. It approves nothing."""
+_MAX_BYTES: Final = 1 << 30
+_BINARY: Final[int] = getattr(os, "O_BINARY", 0)
+_KEY_BYTES: Final = 32
+_CODE_BYTES: Final = 32
+_PACKAGE: Final = Path(__file__).parent.parent
+
+
+class SealedFiles:
+    """The sealed files of one workspace. ``state_dir``: its ``.cleared/``; ``version``: of the program."""
+
+    def __init__(self, state_dir: Path, version: bytes) -> None:
+        self._state_dir = state_dir
+        self._folder = state_dir / FOLDER
+        self._version = version
+        self._key = self._read_key(create=False)
+
+    def read(self, name: str) -> bytes | None:
+        """The content that was written under this name; None where there is none that counts."""
+        if self._key is None:
+            return None
+        try:
+            descriptor = os.open(self._folder / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
+            with os.fdopen(descriptor, "rb") as file:
+                if os.fstat(descriptor).st_size > _MAX_BYTES:
+                    return None
+                data = file.read()
+        except OSError:
+            return None
+        content = data[_CODE_BYTES:]
+        code = self._make_code(self._key, name, content)
+        return content if hmac.compare_digest(code, data[:_CODE_BYTES]) else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep this content, where the disk lets us: nothing is lost without it."""
+        self._key = self._key or self._read_key(create=True)
+        if self._key is None or not os.access(
+            self._state_dir if self._state_dir.exists() else self._state_dir.parent, os.W_OK
+        ):
+            return
+        from cleared.base.safe_files import write_atomic
+        from cleared.workspace.lock import ensure_state_dir
+
+        try:
+            ensure_state_dir(self._state_dir)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            if not self._folder.is_symlink():
+                code = self._make_code(self._key, name, content)
+                write_atomic(self._folder / name, code + content, fsync=False, mode=0o600)
+        except (WorkspaceError, OSError):
+            return
+
+    def remove_others(self, kept: Collection[str], kinds: tuple[str, ...], spare: int) -> None:
+        """Remove files of these kinds (the ends of their names) that are not among ``kept``, but for the ``spare``
+        newest of them."""
+        try:
+            with os.scandir(self._folder) as files:
+                others = [file for file in files if file.name.endswith(kinds) and file.name not in kept]
+            if len(others) > spare and not self._folder.is_symlink():
+                others.sort(key=lambda file: file.stat(follow_symlinks=False).st_mtime_ns)
+                for file in others[: len(others) - spare]:
+                    Path(file.path).unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def _make_code(self, key: bytes, name: str, content: bytes) -> bytes:
+        inner = hmac.digest(key, content, "sha256")
+        return hmac.digest(key, b"%s\0%s\0%s" % (self._version, name.encode(), inner), "sha256")
+
+    def _read_key(self, *, create: bool) -> bytes | None:
+        """The key; None where there is none, or it cannot be read or made, or is no secret of this user's."""
+        path = cleared_home() / KEY
+        try:
+            if not self._version or path.resolve().is_relative_to(self._state_dir.parent.resolve()):
+                return None
+            if create and not path.exists():
+                import secrets
+
+                from cleared.base.safe_files import write_new
+
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_new(path, secrets.token_bytes(_KEY_BYTES), mode=0o600)  # where two make it, the first wins
+            with path.open("rb") as file:
+                is_open = os.name != "nt" and os.fstat(file.fileno()).st_mode & 0o077
+                key = file.read(_KEY_BYTES + 1)
+        except OSError:
+            return None
+        return key if len(key) == _KEY_BYTES and not is_open else None
+
+
+def digest_sources(*folders: str) -> bytes:
+    """A digest of the program's modules in these folders of its package, and below; empty where they are not there to
+    be read."""
+    digest, count = hashlib.sha256(), 0
+    try:
+        for folder in folders:
+            before = count
+            for inner, below, names in os.walk(os.path.join(_PACKAGE, folder)):  # noqa: PTH118  (a third of the time)
+                below.sort()
+                for name in sorted(name for name in names if name.endswith(".py")):
+                    with open(f"{inner}/{name}", "rb") as file:  # noqa: PTH123
+                        digest.update(b"%s\0%s" % (name.encode(), hashlib.sha256(file.read()).digest()))
+                    count += 1
+            if count == before:  # it was moved, or is not there to be read: what was made from it cannot be told
+                return b""
+    except OSError:
+        return b""
+    return digest.hexdigest().encode() if count else b""

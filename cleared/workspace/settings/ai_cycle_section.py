@@ -1,0 +1,54 @@
+"""The section ``loop.ai``: AI cycles."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final, Literal
+
+from cleared.workspace.settings.section import Section, config_section, protected
+
+ONE_LINE_TEXTS: Final = ("model", "codex_bin", "qwen_bin", "opencode_bin", "claude_bin", "codex_sandbox_mode")
+"""Settings that are handed to another program as one argument."""
+
+
+@config_section
+class LoopAi(Section):
+    """AI cycles (``cleared cycle``): a coding engine that works in a private clone. Flags and the environment variables
+    named here take precedence."""
+
+    enabled: bool = protected(default=False)
+    """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
+    engine: Literal["codex", "qwen", "opencode", "claude"] = protected(default="codex")
+    model: str | None = protected(default=None)
+    """None: the engine's own choice. MODEL."""
+    codex_bin: str | None = protected(default=None)
+    """None: ``codex`` on the path. CODEX_BIN."""
+    qwen_bin: str | None = protected(default=None)
+    """QWEN_BIN."""
+    opencode_bin: str | None = protected(default=None)
+    """OPENCODE_BIN."""
+    claude_bin: str | None = protected(default=None)
+    """CLAUDE_BIN."""
+    codex_sandbox_mode: str = protected(default="danger-full-access")
+    """Codex's own sandbox. CODEX_SANDBOX_MODE."""
+    interval_seconds: float = protected(default=30.0)
+    """Between two cycles. LOOP_INTERVAL."""
+    cycle_timeout_seconds: float = protected(default=1800.0)
+    """The most one cycle may take. CYCLE_TIMEOUT_SECONDS."""
+    max_consecutive_errors: int = protected(default=5)
+    """Failures in a row after which it cools down. MAX_CONSECUTIVE_ERRORS."""
+    cooldown_seconds: float = protected(default=300.0)
+    """How long that takes. COOLDOWN_SECONDS."""
+    limit_wait_seconds: float = protected(default=3600.0)
+    """How long to wait where a usage limit names no time. LIMIT_WAIT_SECONDS."""
+    max_logs: int = protected(default=200)
+    """So many of the newest cycles' logs are kept. MAX_LOGS."""
+    max_output_mb: int = protected(default=64)
+    """So much of what an engine prints in one cycle is kept in its log."""
+    max_cycles: int | None = protected(default=None)
+    """After how many cycles it ends; None: it goes on. --max-cycles."""
+    cost_cap: Decimal = protected(default=Decimal(0))
+    """US dollars of all cycles since the last reset of the consensus, at which it stops; 0: none. Only what engines
+    report can be counted."""
+    program_folders: tuple[str, ...] = protected(default=())
+    """Folders that the engine may read and run programs from, beside the system's and its own."""

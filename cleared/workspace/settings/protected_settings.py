@@ -1,0 +1,158 @@
+"""Protected settings: the keys of ``config.yaml`` that take effect only when a person has approved them.
+
+That is each key that is not declared ``harmless`` or ``secret`` in the model. A reserved setting is protected too: no
+part of the program reads it, but a script may, with ``config_get``.
+
+A key names one value: ``import.profiles.mine.delimiter``, ``bank_accounts.checking.ledger_account``. So what somebody
+else has written into the same list or section is never approved along.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.plain_values import to_plain_values
+from cleared.workspace.settings.setting_keys import SettingField, setting_fields
+
+_DESCRIBING: Final = ("business", "fiscal", "paths", "bank_accounts", "import.profiles")
+"""What one must know to read the books at all."""
+_SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
+
+
+def is_protected(dotted: str) -> bool:
+    """Whether a key takes effect only when approved."""
+    return dotted not in _unprotected_keys()
+
+
+def protected_settings_of(config: Config) -> dict[str, Any]:
+    """``{dotted key: value}`` of the protected settings that are not as shipped; amounts are texts."""
+    return {key: value for key, value, shipped in _list_settings(config, "") if is_protected(key) and value != shipped}
+
+
+def describing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of them without which nobody can read the books, and which let nothing act."""
+    return {key: value for key, value in settings.items() if is_within(key, _DESCRIBING)}
+
+
+def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Config:
+    """The configuration with just the ``approved`` protected settings, and all other keys as they are.
+
+    Keys in ``approved`` that are not protected are passed over. Raises ``ConfigError`` where the result is not valid,
+    as when another version of the program approved a key that this one does not know.
+    """
+    approved = {key: value for key, value in approved.items() if is_protected(key)}
+    if protected_settings_of(config) == approved:
+        return config
+    data = copy.deepcopy(to_plain_values(Config()))
+    unprotected = {key: value for key, value, _ in _list_settings(config, "") if not is_protected(key)}
+    for key, value in {**approved, **unprotected}.items():
+        *sections, last = _split_key(key)
+        inner = data
+        for name in sections:
+            inner = _open_section(inner, name)
+        inner[last] = value
+    order = {account.id: number for number, account in enumerate(config.bank_accounts)}
+    accounts = data["bank_accounts"] or {}
+    data["bank_accounts"] = [accounts[name] for name in sorted(accounts, key=lambda n: (order.get(n, len(order)), n))]
+    return load_config(json.dumps(data, default=str, ensure_ascii=True), "the approved settings")
+
+
+def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """``(key, value before, value after)`` of every protected setting that differs.
+
+    Where a side does not have a key, its value is the one that was shipped.
+    """
+    differences = []
+    for key in sorted(key for key in {*before, *after} if is_protected(key)):
+        old, new = (side[key] if key in side else _shipped_value(key) for side in (before, after))
+        if old != new:
+            differences.append((key, old, new))
+    return differences
+
+
+def is_within(dotted: str, keys: tuple[str, ...]) -> bool:
+    """Whether it is one of these keys, or lies in one of them."""
+    return any(dotted == key or dotted.startswith(f"{key}.") for key in keys)
+
+
+@cache
+def _unprotected_keys() -> frozenset[str]:
+    def list_unprotected(section: type, path: str) -> Iterator[str]:
+        for key, field in setting_fields(section).items():
+            if field.section:
+                yield from list_unprotected(field.section, f"{path}{key}.")
+            elif field.approval in ("harmless", "secret"):
+                yield path + key
+
+    return frozenset(list_unprotected(Config, ""))
+
+
+def _list_settings(section: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """Dotted key, value, and value as shipped."""
+    kind: type = type(section)
+    for key, field in setting_fields(kind).items():
+        value, dotted = getattr(section, field.attribute), path + key
+        if field.section and value is not None:
+            yield from _list_settings(value, f"{dotted}.")
+        elif field.has_named_entries:
+            entries = value.items() if isinstance(value, Mapping) else ((entry.id, entry) for entry in value)
+            for name, entry in entries:
+                yield from _list_settings(entry, f"{dotted}.{name}.")
+        elif isinstance(value, Mapping):
+            for name, inner in value.items():
+                yield f"{dotted}.{name}", _to_json(inner), None
+        else:
+            yield dotted, _to_json(value), _to_json(field.default)
+
+
+def _to_json(value: Any) -> Any:
+    """As a record of approval has it."""
+    if type(value) in _SAME_IN_JSON:
+        return value
+    return json.loads(json.dumps(to_plain_values(value), default=str))
+
+
+@lru_cache(maxsize=4096)
+def _shipped_value(dotted: str) -> Any:
+    found = _find_setting(Config, dotted.split("."))
+    return _to_json(found[1].default) if found is not None and found[1] is not None else None
+
+
+def _split_key(dotted: str) -> list[str]:
+    """The names that lead to a setting. Names of entries may have dots in them, as those of models do."""
+    found = _find_setting(Config, dotted.split("."))
+    return found[0] if found is not None else dotted.split(".")
+
+
+def _find_setting(section: type, parts: list[str]) -> tuple[list[str], SettingField | None] | None:
+    """The names that lead to a setting, and how it is declared (None in a free map); None where there is none."""
+    field, rest = setting_fields(section).get(parts[0]), parts[1:]
+    if field is None or (not rest and field.section):
+        return None
+    if field.section:
+        names = [parts[0]]
+        inner = _find_setting(field.section, rest)
+    elif field.has_named_entries and field.entries:
+        for length in range(1, len(rest)):
+            inner = _find_setting(field.entries, rest[length:])
+            if inner is not None:
+                return [parts[0], ".".join(rest[:length]), *inner[0]], inner[1]
+        return None
+    elif rest:
+        return [parts[0], ".".join(rest)], None
+    else:
+        return [parts[0]], field
+    return ([*names, *inner[0]], inner[1]) if inner is not None else None
+
+
+def _open_section(data: dict[str, Any], name: str) -> dict[str, Any]:
+    inner = data.get(name)
+    if not isinstance(inner, dict):  # a section that is none as shipped, or a list of named entries
+        inner = data[name] = {}
+    return inner

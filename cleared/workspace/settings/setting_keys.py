@@ -1,0 +1,117 @@
+"""The keys of the configuration, read off the dataclasses of ``model``: the one list of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from functools import cache
+from typing import Any
+
+from cleared.workspace.settings import bank_section, model
+from cleared.workspace.settings.section import CLASS
+
+ALIASES: dict[tuple[type, str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
+"""Other names of keys, from the published design."""
+
+REFUSED: dict[tuple[type, str], str] = {
+    (model.Llm, "api_key"): "a key does not belong into this file, which git keeps: take the line out, and put the key "
+    "into the environment (such as ANTHROPIC_API_KEY) or into the system's keyring (cleared llm key). If it was ever "
+    "committed, have the provider replace it",
+}
+"""Keys that were accepted once, and what to do instead."""
+
+_NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingField:
+    """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
+    accepted, and no part of the program reads it yet."""
+
+    key: str
+    attribute: str
+    type: Any
+    optional: bool
+    required: bool
+    reserved: bool = False
+    approval: str = ""
+    """``protected``, ``harmless`` or ``secret``, as it is declared; empty where it says nothing, as sections do."""
+    default: Any = None
+    """As declared; None where it must be given."""
+
+    @property
+    def section(self) -> type | None:
+        """The dataclass, where the key holds a section."""
+        return self.type if dataclasses.is_dataclass(self.type) else None
+
+    @property
+    def entries(self) -> type | None:
+        """The dataclass of each entry, where the key holds a list or a map of sections."""
+        origin, args = typing.get_origin(self.type), typing.get_args(self.type)
+        if origin is tuple and dataclasses.is_dataclass(args[0]):
+            return args[0]
+        if origin is Mapping and dataclasses.is_dataclass(args[1]):
+            return args[1]
+        return None
+
+    @property
+    def has_named_entries(self) -> bool:
+        """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
+        entries = self.entries
+        return entries is not None and (typing.get_origin(self.type) is Mapping or "id" in setting_fields(entries))
+
+
+@cache
+def setting_fields(section: type) -> dict[str, SettingField]:
+    """Key → field, in order."""
+    hints = typing.get_type_hints(section)
+    by_key: dict[str, SettingField] = {}
+    for each in dataclasses.fields(section):
+        if (section, each.name) in _NOT_KEYS:
+            continue
+        hint = hints[each.name]
+        optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
+        if optional:
+            hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
+        required = each.default is MISSING and each.default_factory is MISSING
+        key = each.name.rstrip("_")
+        reserved = bool(each.metadata.get("reserved"))
+        default = None if required else each.default if each.default is not MISSING else _call_factory(each)
+        by_key[key] = SettingField(
+            key, each.name, hint, optional, required, reserved, each.metadata.get(CLASS, ""), default
+        )
+    return by_key
+
+
+def _call_factory(field: dataclasses.Field[Any]) -> Any:
+    assert field.default_factory is not MISSING
+    return field.default_factory()
+
+
+@cache
+def reserved_settings() -> frozenset[str]:
+    """The dotted keys of all settings that no part of the program reads yet."""
+
+    def list_reserved(section: type, path: str) -> Iterator[str]:
+        for key, field in setting_fields(section).items():
+            if field.section:
+                yield from list_reserved(field.section, f"{path}{key}.")
+            elif field.reserved:
+                yield path + key
+
+    return frozenset(list_reserved(model.Config, ""))
+
+
+def list_reserved_in_use(config: model.Config) -> list[str]:
+    """The reserved settings that are not as shipped, so that one notice can say that the program does not read them."""
+
+    def value_of(settings: Any, key: str) -> Any:
+        for part in key.split("."):
+            settings = getattr(settings, part)
+        return settings
+
+    shipped = model.Config()
+    return [key for key in sorted(reserved_settings()) if value_of(config, key) != value_of(shipped, key)]

@@ -1,0 +1,208 @@
+"""Rows that no script can post wait with a card each; their files, and those of the other banks, are booked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import CARD_HEADER, Workspace, chase, refused, unchanged
+from statement_files import Line, Told, write_ofx
+
+CARD = """
+  - id: card
+    type: credit_card
+    ledger_account: 2010
+    format: chase_card
+    date_basis: transaction
+"""
+PAYPAL = """
+  - id: paypal
+    type: processor
+    ledger_account: 1050
+    format: paypal
+"""
+COLUMNS = "Date,Time,TimeZone,Name,Type,Status,Currency,Gross,Fee,Net,Transaction ID,Balance\n"
+JANUARY = f"{CARD_HEADER}01/20/2025,01/21/2025,GITHUB *PRO,A,Sale,-4.00,\n"
+FEBRUARY = (
+    f"{CARD_HEADER}02/03/2025,02/04/2025,GITHUB *PRO,A,Sale,-4.00,\n01/31/2025,02/01/2025,NOTION,A,Sale,-61.20,\n"
+)
+
+
+def add_account(ws: Workspace, account: str) -> None:
+    text = ws.read("config.yaml")
+    ws.put_config(text.replace("\n  # A second account", f"{account}\n  # A second account", 1))
+
+
+def held(ws: Workspace) -> list[dict[str, object]]:
+    return [card for card in ws.cards() if card["kind"] == "line"]
+
+
+def balances(ws: Workspace, *options: str) -> dict[int, str]:
+    rows = ws.json("journal", "balance", *options)
+    return {row["account_id"]: row["balance"] for row in rows if row["balance"] != "0.00"}
+
+
+@pytest.fixture
+def closed(ws: Workspace) -> Workspace:
+    """January of a card is in, and closed."""
+    add_account(ws, CARD)
+    ws.drop("card.csv", JANUARY)
+    ws.run("ingest")
+    ws.ok("period", "close", "2025-01")
+    return ws
+
+
+def test_b23_a_late_row_waits_and_stops_no_other(closed: Workspace) -> None:
+    """B23: posted by whoever answers its card, on the first open day; January stays as it was closed."""
+    ws, january = closed, balances(closed, "--as-of", "2025-01-31")
+    ws.drop("card.csv", FEBRUARY)
+    ws.drop("checking.csv", chase(("02/02/2025", "GITHUB *PRO", "-4.00")))
+    assert ws.run("ingest")["result"]["imported"] == 2
+    (card,) = held(ws)
+    assert card["title"] == (
+        "2025-02-01 -61.20 NOTION: its day, 2025-01-31, was closed (through 2025-01-31) before it came. cleared queue "
+        "correct posts it on 2025-02-01, or on its day once that is open again"
+    )
+    assert "1 new, 0 known, 1 held" in ws.read("logs/agent-log.csv")
+    refused(ws("period", "close", "2025-02-05"), 3, "held: card", "NOTION")
+    reconciled = ws("reconcile", "2010", "--date", "2025-02-04", "--balance", "-69.20")
+    assert reconciled.code == 1 and "the bank has it, the books do not" in reconciled.out
+    ws.in_order()
+    ws.ok("queue", "correct", str(card["id"]), "--account", "5060")
+    (entry,) = (e for e in ws.entries() if e["description"] == "NOTION")
+    assert (entry["date"], entry["tags"]) == ("2025-02-01", ["@orig_date=2025-01-31"])
+    assert balances(ws, "--as-of", "2025-01-31") == january
+    ws.ok("reconcile", "2010", "--date", "2025-02-04", "--balance", "-69.20")
+    ws.drop("again.csv", FEBRUARY)
+    assert ws.run("ingest")["result"]["imported"] == 0 and held(ws) == []
+    ws.in_order()
+
+
+def test_b28_an_import_with_a_late_row_that_waits_is_taken_back(closed: Workspace) -> None:
+    """B28: nothing of a closed day is in the books, so nothing of one is changed."""
+    ws = closed
+    ws.drop("card.csv", FEBRUARY)
+    ws.run("ingest")
+    ws.ok("import", "undo", ws.trailers()["Run"])
+    assert held(ws) == []
+    ws.drop("card.csv", FEBRUARY)
+    assert ws.run("ingest")["result"]["imported"] == 1 and len(held(ws)) == 1
+    ws.in_order()
+
+
+def test_b23_a_late_row_is_posted_on_its_day_where_that_is_open_again(closed: Workspace) -> None:
+    ws = closed
+    ws.drop("card.csv", FEBRUARY)
+    ws.run("ingest")
+    (card,) = held(ws)
+    ws.ok("period", "reopen", "2025-01", "--reason", "one came late")
+    ws.ok("queue", "correct", str(card["id"]), "--account", "5060")
+    assert [e["date"] for e in ws.entries() if e["description"] == "NOTION"] == ["2025-01-31"]
+    ws.in_order()
+
+
+def test_b23_a_file_of_a_closed_period_is_refused_whole_and_stops_no_other(closed: Workspace) -> None:
+    """More rows than one would decide about: the close was wrong, and is to be taken back."""
+    ws = closed
+    lines = [Line(f"2025-01-{day:02}", f"-{day}.00", f"SHOP {day}", "") for day in range(1, 23)]
+    rows = [(f"01/{line.day[8:]}/2025", line.text, line.amount) for line in lines]
+    ws.drop("january.csv", chase(*rows))
+    ws.drop("card.csv", FEBRUARY)
+    assert ws.run("ingest")["result"]["imported"] == 1
+    (bad,) = (card for card in ws.cards() if card["kind"] == "bad_file")
+    assert "22 rows of it came after their days were closed (through 2025-01-31)" in bad["title"]
+    ws.ok("period", "reopen", "2025-01", "--reason", "January of checking was missing")
+    assert ws.run("ingest")["result"]["imported"] == 22
+    ws.ok("period", "close", "2025-01", "--with-pending", "--despite", "NOTION waits")
+    ws.in_order()
+    number = "bank_accounts.checking.match.account"
+    ws.ok("config", "set", number, "1234567890")
+    ws.drop("again.ofx", write_ofx(Told(lines=lines)))
+    assert ws.run("ingest")["result"]["imported"] == 0
+    assert not [card for card in ws.cards() if "again.ofx was not" in card["title"]], "every row of it is known"
+    ws.in_order()
+
+
+def test_the_file_of_an_account_that_takes_no_entries_stops_no_other(ws: Workspace) -> None:
+    ws.ok("accounts", "close", "2010", "--on", "2025-01-31")
+    add_account(ws, CARD)
+    ws.drop("card.csv", f"{JANUARY}02/03/2025,02/04/2025,LATER,A,Sale,-4.00,\n")
+    ws.drop("checking.csv", chase(("02/02/2025", "GITHUB *PRO", "-4.00")))
+    assert ws.run("ingest")["result"]["imported"] == 1
+    (bad,) = (card for card in ws.cards() if card["kind"] == "bad_file")
+    assert "its bank account card goes to 2010" in bad["title"] and "accounts reopen 2010" in bad["title"]
+    ws.ok("accounts", "reopen", "2010")
+    assert ws.run("ingest")["result"]["imported"] == 2
+    ws.in_order()
+
+
+def paypal(*rows: tuple[str, str, str, str, str]) -> str:
+    """(day, name, currency, net, balance)"""
+    return COLUMNS + "".join(
+        f'{day},10:00:00,PST,{name},Payment,Completed,{code},"{net}",0.00,"{net}",T{n:03}{day[:2]},"{balance}"\n'
+        for n, (day, name, code, net, balance) in enumerate(rows)
+    )
+
+
+PURCHASE = paypal(
+    ("01/15/2025", "ACME", "USD", "100.00", "100.00"),
+    ("01/16/2025", "Hetzner", "EUR", "-10.00", "-10.00"),
+    ("01/16/2025", "Conversion", "EUR", "10.00", "0.00"),
+    ("01/16/2025", "Conversion", "USD", "-10.87", "89.13"),
+    ("01/17/2025", "Tokyo", "JPY", "-1,500", "-1,500"),
+    ("01/17/2025", "Manama", "BHD", "-1.234", "-1.234"),
+    ("01/20/2025", "FIGMA", "USD", "-9.13", "80.00"),
+)
+
+
+def test_a_row_in_another_currency_waits_and_the_rest_is_booked(ws: Workspace, tmp_path: Path) -> None:
+    add_account(ws, PAYPAL)
+    file = tmp_path / "paypal.csv"
+    file.write_text(PURCHASE)
+    shown = ws.ok("import", "--preview", str(file)).out
+    assert shown.count("foreign") == 4 and shown.count("posted") == 3
+    ws.ok("import", str(file))
+    assert sorted(e["amount"] for e in ws.entries()) == ["10.87", "100.00", "9.13"]
+    waiting = held(ws)
+    assert [str(card["title"])[:48] for card in waiting] == [
+        "2025-01-16 -10.00 EUR Hetzner Payment: in EUR, a",
+        "2025-01-16 10.00 EUR Conversion Payment: in EUR,",
+        "2025-01-17 -1500 JPY Tokyo Payment: in JPY, and ",
+        "2025-01-17 -1.234 BHD Manama Payment: in BHD, an",
+    ]
+    assert not [card for card in ws.cards() if card["kind"] == "balance_gap"], "each currency has a balance of its own"
+    assert balances(ws)[1050] == "80.00"
+    ws.ok("reconcile", "1050", "--date", "2025-01-20", "--balance", "80.00")
+    ws.in_order()
+    first = str(waiting[0]["id"])
+    with unchanged(ws):
+        refused(ws("queue", "correct", first, "--account", "5060"), 3, "is in EUR", "cleared journal add", "ignore")
+        refused(ws("period", "close", "2025-01", "--with-pending"), 3, "held: paypal", "Hetzner")
+    for card in waiting:
+        ws.ok("queue", "answer", str(card["id"]), "ignore")
+    ws.ok("import", "undo", "paypal.csv", "--despite", "once more")
+    ws.ok("import", str(file))
+    assert len(held(ws)) == 4 and balances(ws)[1050] == "80.00", "an import that was undone asks anew"
+    for card in held(ws):
+        ws.ok("queue", "answer", str(card["id"]), "ignore")
+    ws.ok("period", "close", "2025-01", "--with-pending")
+    file.write_text(PURCHASE + "\n")
+    assert "0 transactions" in ws.ok("import", str(file)).err and held(ws) == []
+    ws.in_order()
+
+
+def test_a_file_with_nothing_in_the_accounts_currency_is_refused(ws: Workspace, tmp_path: Path) -> None:
+    add_account(ws, PAYPAL)
+    file = tmp_path / "paypal.csv"
+    file.write_text(paypal(("01/16/2025", "Hetzner", "EUR", "-10.00", "-10.00")))
+    with unchanged(ws):
+        refused(ws("import", str(file)), 1, "the row is in EUR, the books are in USD")
+
+
+def test_a_script_posts_no_line_in_another_currency(ws: Workspace) -> None:
+    add_account(ws, PAYPAL)
+    ws.drop("paypal.csv", PURCHASE)
+    ws.run("ingest")
+    line = held(ws)[0]["details"]["line"]  # type: ignore[index]
+    body = f'journal_add_double("2025-01-16", "x", 5060, 1050, 10, reference="{line}")'
+    assert "is in EUR" in str(ws.script(body, code=1)["error"])

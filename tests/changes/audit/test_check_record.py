@@ -1,0 +1,144 @@
+"""SWIFT: a check that has nothing new to judge says what a whole check would say."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from harness import Workspace
+
+from cleared.workspace.user_folder import cleared_home
+
+
+@pytest.fixture
+def right(posted: Workspace) -> Workspace:
+    """Books that were checked, and found right."""
+    assert posted("journal", "check").code == 0
+    return posted
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was judged again."""
+    from cleared.changes.audit import book_violations as module
+
+    calls: list[str] = []
+    for name in ("check_books", "find_unknown_origins"):
+
+        def record(*args: object, name: str = name, original: Callable[..., object] = getattr(module, name)) -> object:
+            calls.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(module, name, record)
+    return calls
+
+
+def test_books_that_were_right_are_not_judged_again(right: Workspace, judged: list[str]) -> None:
+    done = right("journal", "check")
+    assert (done.code, judged) == (0, [])
+    assert done.out == "The books are in order: 4 entries, every invariant holds.\n"
+    right.put("notes.txt", "no book")
+    assert right("journal", "check").code == 0
+    assert not judged
+    right.commit("notes.txt")
+    assert right("journal", "check").code == 0
+    assert judged == ["check_books", "find_unknown_origins"]  # another commit may have another history
+
+
+def test_books_with_a_fault_are_judged_each_time(posted: Workspace, judged: list[str]) -> None:
+    posted.put("books/2025/01/journal.csv", posted.read("books/2025/01/journal.csv").replace("1500.00", "1600.00", 1))
+    posted.git("commit", "-qam", "by hand")
+    first = posted("journal", "check", "--json")
+    assert (first.code, posted("journal", "check", "--json").out) == (1, first.out)
+    assert judged == ["check_books", "find_unknown_origins"] * 2
+
+
+JOURNAL = "books/2025/01/journal.csv"
+
+
+def edit_file(ws: Workspace) -> None:
+    ws.put(JOURNAL, ws.read(JOURNAL).replace("COFFEE", "COCOA"))
+
+
+def edit_and_restore_times(ws: Workspace) -> None:
+    import os
+
+    before = (ws.root / JOURNAL).stat()
+    ws.put(JOURNAL, ws.read(JOURNAL).replace("COFFEE", "CAVIAR"))
+    os.utime(ws.root / JOURNAL, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def amend_history(ws: Workspace) -> None:
+    edit_file(ws)
+    ws.git("commit", "-qa", "--amend", "--no-edit")
+
+
+def forge_signature(ws: Workspace) -> None:
+    for path in (ws.root / "logs").glob("attestations-*"):
+        path.write_text(path.read_text().replace('"signature":"', '"signature":"AA'))
+    ws.git("commit", "-qa", "--amend", "--no-edit")
+
+
+def lose_rows(ws: Workspace) -> None:
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+
+
+def change_run_key(ws: Workspace) -> None:
+    (cleared_home() / "run-key").unlink()
+
+
+def change_currency(ws: Workspace) -> None:
+    config = ws.root / "config.yaml"
+    config.write_text(config.read_text().replace("currency: USD", "currency: JPY"))
+
+
+def add_untracked_journal(ws: Workspace) -> None:
+    ws.put("books/2025/02/journal.csv", ws.read(JOURNAL))
+
+
+def damage_object(ws: Workspace) -> None:
+    oid = ws.git("rev-parse", f"HEAD:{JOURNAL}").strip()
+    file = ws.root / ".git/objects" / oid[:2] / oid[2:]
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def forget_pin(ws: Workspace) -> None:
+    shutil.rmtree(cleared_home() / "clones")
+
+
+def plant_record(ws: Workspace) -> None:
+    """A record of this very state, by somebody without the key; in books with a fault."""
+    record = ws.root / ".cleared/books/checked"
+    amend_history(ws)
+    content = record.read_bytes()[32:]
+    record.write_bytes(b"x" * 32 + content.replace(b"commit", ws.head().encode()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        edit_file,
+        edit_and_restore_times,
+        amend_history,
+        forge_signature,
+        lose_rows,
+        change_run_key,
+        change_currency,
+        add_untracked_journal,
+        damage_object,
+        forget_pin,
+        plant_record,
+    ],
+)
+def test_whatever_changes_is_found_as_by_a_whole_check(right: Workspace, change: Callable[[Workspace], None]) -> None:
+    change(right)
+    record: Path = right.root / ".cleared/books/checked"
+    known = right("journal", "check", "--json")
+    record.unlink(missing_ok=True)
+    whole = right("journal", "check", "--json")
+    assert (known.code, known.out) == (whole.code, whole.out)
+    if change not in (change_run_key, forget_pin, change_currency):
+        assert whole.code != 0

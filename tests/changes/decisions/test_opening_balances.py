@@ -1,0 +1,148 @@
+"""Opening balances: posted once by a human's command, compared with the first file."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase, refused
+
+
+def _with_opening(ws: Workspace, balance: str) -> None:
+    ws.put_config(
+        ws.read("config.yaml").replace(
+            "# opening: { date: 2024-12-31, balance: 1250.00 }", f"opening: {{ date: 2024-12-31, balance: {balance} }}"
+        )
+    )
+
+
+def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
+    _with_opening(ws, "1000.00")
+    made = ws.json("journal", "open")
+    (entry,) = ws.json("journal", "list")
+    assert made["entries"] == [entry["entry_id"]] == ["2024-12-001"]
+    assert [(x["account_id"], x["debit"], x["credit"]) for x in entry["lines"]] == [
+        (1010, "1000.00", "0.00"),
+        (3900, "0.00", "1000.00"),
+    ]
+    assert entry["status"] == "bootstrap-confirmed" and entry["tags"] == ["@kind=opening"]
+    assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: opening balances of 1 account"
+    refused(ws("journal", "open"), 3, "posted already: 2024-12-001", "cleared journal void ID")
+    assert ws.json("journal", "check")["ok"]
+
+
+def test_an_opening_balance_that_was_voided_is_posted_again_corrected(ws: Workspace) -> None:
+    refused(ws("journal", "open"), 3, "no opening balance to post", "cleared journal add DATE")
+    _with_opening(ws, "1000.00")
+    ws.ok("journal", "open")
+    ws.ok("journal", "void", "2024-12-001", "--reason", "a wrong balance")
+    ws.put_config(ws.read("config.yaml").replace("balance: 1000.00", "balance: 1010.00"))
+    assert ws.json("journal", "open")["entries"] == ["2024-12-003"]
+    assert ws.json("journal", "balance", "1010")[0]["balance"] == "1010.00"
+    refused(ws("journal", "open"), 3, "posted already: 2024-12-003")
+    assert ws.json("journal", "check")["ok"]
+
+
+def test_an_opening_balance_that_disagrees_with_the_first_file_is_a_card(ws: Workspace) -> None:
+    _with_opening(ws, "900.00")
+    ws.drop("january.csv")  # opens with 1000.00
+    ws.run("ingest")
+    (gap,) = [c for c in ws.json("queue", "list") if c["kind"] == "balance_gap"]
+    assert "jumps by 100.00 between 2024-12-31 and 2025-01-03" in gap["title"]
+
+
+def test_an_overlapping_file_is_no_balance_gap(ws: Workspace) -> None:
+    """B22: gaps of the running balance are named; files that reach over each other have none."""
+    ws.drop("a.csv", chase(("01/03/2025", "A", "-1.00", "99.00"), ("01/10/2025", "B", "-1.00", "98.00")))
+    ws.drop("b.csv", chase(("01/10/2025", "B", "-1.00", "98.00"), ("01/20/2025", "C", "-1.00", "97.00")))
+    ws.drop("d.csv", chase(("02/03/2025", "D", "-1.00", "90.00"), ("02/10/2025", "E", "-1.00", "89.00")))
+    ws.run("ingest")
+    gaps = [c["title"] for c in ws.json("queue", "list") if c["kind"] == "balance_gap"]
+    assert gaps == ["d.csv: the running balance jumps by -6.00 between 2025-01-20 and 2025-02-03"]
+
+
+def test_an_older_file_brings_another_opening_balance_and_cash_flow_follows(ws: Workspace) -> None:
+    """What was taken back is no money that came or went: it is at the beginning, with its opposite."""
+    ws.drop("january.csv", chase(("01/10/2025", "GITHUB", "-4.00", "996.00")))
+    ws.run("ingest")
+    (first,) = ws.json("journal", "open")["entries"]
+    ws.drop("december.csv", chase(("12/20/2024", "ACME INV", "300.00", "1000.00")))
+    ws.run("ingest")
+    assert "its opening balance of 700.00 is not booked (cleared journal open)" in ws.ok("status").out
+    refused(ws("journal", "open"), 3, f"posted already: {first}", "cleared journal void ID")
+    ws.ok("journal", "void", first, "--reason", "an older file came")
+    done = ws.ok("journal", "open").out
+    assert "2024-12-19  700.00  Opening balance of Business checking (the first balance in the bank's files)" in done
+    assert "complete to the cent through 2025-01-10" in ws.ok("status").out
+    for period, rows in (("2024", ["700.00", "300.00", "1000.00"]), ("2025", ["1000.00", "-4.00", "996.00"])):
+        cash = {
+            row["label"]: row["1010"]
+            for row in ws.json("report", "cash-flow", "--period", period)["rows"]
+            if row["kind"] == "total"
+        }
+        assert [cash[f"Cash at the {end}"] for end in ("beginning", "end")] == [rows[0], rows[2]]
+        assert cash["Change"] == rows[1] and "Total owners" not in cash
+    ws.in_order()
+
+
+OLDER = chase(
+    ("12/20/2024", "OLD ONE", "-50.00", "1300.00"),
+    ("12/31/2024", "OLD TWO", "-50.00", "1250.00"),
+    ("01/03/2025", "NEW", "-10.00", "1240.00"),
+)
+
+
+def test_rows_that_the_opening_balance_has_already_are_held(ws: Workspace) -> None:
+    """Booked on top of it they would count twice. They wait, each with a card; the rest of the file is booked."""
+    _with_opening(ws, "1250.00")
+    ws.ok("journal", "open")
+    ws.drop("older.csv", OLDER)
+    ws.run("ingest")
+    assert [e["description"] for e in ws.entries()][1:] == ["NEW"]
+    held = [c for c in ws.cards() if c["kind"] == "line"]
+    assert sorted(c["details"]["text"] for c in held) == ["OLD ONE", "OLD TWO"]
+    assert ws.json("journal", "balance", "1010")[0]["balance"] == "1240.00"
+    assert "complete to the cent through 2025-01-03" in ws.ok("status").out
+    for card in held:
+        ws.ok("queue", "answer", card["id"], "ignore")
+    ws.in_order()
+
+
+def test_rows_before_an_opening_that_is_not_posted_yet_are_held_too(ws: Workspace) -> None:
+    _with_opening(ws, "1250.00")
+    ws.drop("older.csv", OLDER)
+    ws.run("ingest")
+    assert [e["description"] for e in ws.entries()] == ["NEW"]
+    ws.ok("journal", "open")
+    assert ws.ok("reconcile", "1010", "--date", "2025-01-03", "--balance", "1240.00")
+    ws.in_order()
+
+
+def test_a_file_of_rows_that_the_opening_balance_has_is_refused(ws: Workspace) -> None:
+    """One decision about the account is asked for, not one about each row."""
+    _with_opening(ws, "1250.00")
+    ws.drop("older.csv", chase(*((f"12/{day:02}/2024", f"OLD {day}", "-1.00") for day in range(1, 26))))
+    ws.run("ingest")
+    assert "the opening balance of checking on 2024-12-31 has 25 rows of it already" in str(ws.cards())
+    assert ws.entries() == []
+
+
+def test_an_opening_balance_leaves_out_what_was_booked_before(ws: Workspace) -> None:
+    """The rows came first, the opening balance of a day after them later: the account holds it at the end of its day,
+    and on each day before what the bank says."""
+    ws.drop("older.csv", OLDER)
+    ws.run("ingest")
+    _with_opening(ws, "1250.00")
+    done = ws.ok("journal", "open").out
+    assert "2024-12-19  1350.00  Opening balance of Business checking" in done
+    for day, balance in (("2024-12-20", "1300.00"), ("2024-12-31", "1250.00"), ("2025-01-03", "1240.00")):
+        ws.ok("reconcile", "1010", "--date", day, "--balance", balance)
+    assert "complete to the cent through 2025-01-03" in ws.ok("status").out
+    ws.in_order()
+
+
+def test_what_an_account_began_with_here_is_known_without_a_setting(ws: Workspace) -> None:
+    """Books that moved in have an opening balance, and no word of it in config.yaml."""
+    old = ws.root.parent / "old.csv"
+    old.write_text("Account,Debit,Credit\n1010,1250.00,\n3100,,1250.00\n")
+    ws.ok("start-from", str(old), "--from", "2025-01-01")
+    ws.drop("older.csv", OLDER)
+    ws.run("ingest")
+    assert ws.json("journal", "balance", "1010")[0]["balance"] == "1240.00"

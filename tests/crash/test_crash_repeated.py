@@ -1,0 +1,161 @@
+"""Whatever becomes of a command once it has begun, the same command again ends where it would have ended at once
+(faults 4 and 16).
+
+Each command that commits is killed at its steps, and then said again, not another one. The commands are read off the
+program: one that is new fails here until it has a case.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from committing import list_committing_commands
+from crash_commands import CASES, ELSEWHERE, Case, Place, list_differences
+from harness import Workspace, copy_books, environment, here, no_traceback
+from stepped import MACHINE, list_steps, run_stepped
+
+from cleared.git import STEPS
+
+EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
+SAYS_IT_IS_DONE = (1, 2, 3, 4)
+"""What a command may end with that finds its commit there already: there is nothing left to do (is closed already)."""
+ALWAYS = (MACHINE, "checked", "ref", "done")
+"""Steps at which every command is killed; of the others each command gets one, in turn."""
+
+
+def test_each_command_that_commits_has_a_case() -> None:
+    known = {*CASES, *ELSEWHERE}
+    committing = list_committing_commands()
+    assert committing - known == set(), "make a case for it in crash_commands.py"
+    assert known - committing == set(), "it commits no more"
+    assert {"journal add", "agent rollback", "config set"} <= committing
+
+
+@pytest.fixture(scope="session")
+def posted_books(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with January's books, and the home in which they were made."""
+    folder = tmp_path_factory.mktemp("repeated") / "start"
+    folder.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        use(patch, folder)
+        assert here("init", str(folder / "books"), "--name", "Acme").code == 0
+        ws = Workspace(folder / "books")
+        ws.drop("january.csv")
+        ws.run("ingest")
+    return folder  # the environment of other tests is theirs again
+
+
+def use(patch: pytest.MonkeyPatch, folder: Path, home: str = "home/cleared") -> None:
+    for key in [k for k in os.environ if k.startswith(("GIT_", "CLEARED_"))]:
+        if key != "CLEARED_EVERY_POINT":
+            patch.delenv(key)
+    (folder / "home").mkdir(exist_ok=True)
+    for key, value in environment(folder / "home").items():
+        patch.setenv(key, value)
+    patch.setenv("CLEARED_HOME", str(folder / home))
+
+
+@pytest.fixture
+def place(posted_books: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    folder = tmp_path / "place"
+    folder.mkdir()
+    monkeypatch.setenv("CLEARED_HOME", str(folder / "home/cleared"))
+    use(monkeypatch, folder)
+    # The keys are those that the books were made with; the copy is trusted as ``cleared trust`` would have it.
+    (folder / "home/cleared").mkdir(parents=True)
+    for key in (posted_books / "home/cleared").glob("*-key*"):
+        (folder / "home/cleared" / key.name).write_bytes(key.read_bytes())
+        (folder / "home/cleared" / key.name).chmod(0o600)
+    copy_books(posted_books / "books", folder / "books")
+    return Place(folder)
+
+
+def prepare(place: Place, case: Case, patch: pytest.MonkeyPatch) -> list[str]:
+    argv = case.prepare(place.ws)
+    use(patch, place.folder, case.home)
+    patch.setenv("CLEARED_CLOCK", case.clock)
+    place.keep()
+    return [*argv, "-C", str(place.ws.root)] if argv[0] != "init" else argv
+
+
+def choose_points(steps: list[str], turn: int) -> list[tuple[str, int]]:
+    """Of all steps those at which to kill: each with its number among those of its name."""
+    points = [(name, steps[: at + 1].count(name)) for at, name in enumerate(steps)]
+    if EVERY:
+        return points
+    others = [step for step in STEPS if step not in ALWAYS]
+    chosen = {*ALWAYS, others[turn % len(others)]}
+    last = {name: steps.count(name) for name in chosen}
+    return [(name, nth) for name, nth in points if name in chosen and nth in (1, last[name])]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_said_again_after_a_kill_it_is_done_once(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = CASES[name]
+    argv = prepare(place, case, monkeypatch)
+    steps = list_steps(argv, tmp_path / "steps", code=case.code)
+    once = place.found()
+    assert "ref" in steps and once["commits"], steps
+    for step, nth in choose_points(steps, list(CASES).index(name)):
+        place.put_back()
+        killed = run_stepped(argv, step, nth)
+        story = f"{name} killed at {step} {nth}"
+        assert killed.returncode == -signal.SIGKILL, (story, killed)
+        again = here(*argv)
+        no_traceback(again)
+        stands = [at for at, each in enumerate(steps) if each == step][nth - 1] >= steps.index("ref")
+        assert again.code == case.code or (stands and again.code in SAYS_IT_IS_DONE), (story, again)
+        compare(once, place, f"{story}: {again}")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_ctrl_c_after_the_commit_names_it(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    case = CASES[name]
+    argv = prepare(place, case, monkeypatch)
+    done = run_stepped(argv, "ref", number=signal.SIGINT)
+    said = done.stderr.decode()
+    root = Path(argv[1]) if name == "init" else place.ws.root
+    if not root.exists():
+        assert name == "init" and done.returncode == 130, done  # taken back whole
+        return
+    made = Workspace(root).git("log", "-2", "--format=%h", "--abbrev=10").split()
+    assert done.returncode in (0, 130), done
+    assert done.returncode == 0 or any(commit in said for commit in made), (done, made)
+    tells_truly(said)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_full_disk_for_its_output_after_the_commit(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    case = CASES[name]
+    argv = prepare(place, case, monkeypatch)
+    list_steps(argv, tmp_path / "steps", code=case.code)
+    once = place.found()
+    place.put_back()
+    with open("/dev/full", "wb") as full:
+        done = run_stepped(argv, stdout=full)
+    said = done.stderr.decode()
+    root = Path(argv[1]) if name == "init" else place.ws.root
+    assert done.returncode in (case.code, 4), done
+    assert done.returncode != 4 or Workspace(root).head()[:10] in said, done
+    tells_truly(said)
+    compare(once, place)
+
+
+def compare(once: dict[str, Any], place: Place, story: str = "") -> None:
+    differences = "\n".join(list_differences(once, place.found()))
+    if differences:
+        pytest.fail(f"{story}\n{differences}", pytrace=False)
+
+
+def tells_truly(said: str) -> None:
+    assert "Traceback" not in said
+    assert not re.search(r"nothing was changed|run the command again", said, re.IGNORECASE), said

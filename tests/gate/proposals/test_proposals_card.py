@@ -1,0 +1,297 @@
+"""The card of a proposal: what a person reads before they decide, and what they cannot be made to read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from harness import Workspace, fails, take_ok, unchanged
+from proposing import edit, history, live, propose, text, threshold, write
+
+from cleared.gate.candidate import Change
+from cleared.gate.proposals import proposal_text
+from cleared.sandbox import effective_limits
+from cleared.sandbox.header import _READERS, parse_header
+from cleared.service.app import open_workspace
+
+POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount="1")'
+
+
+def card(ws: Workspace, *argv: str) -> list[str]:
+    """The card as data; the terminal and the queue show the same."""
+    found = propose(ws, *argv)
+    shown = ws.ok("agent", "diff", found["id"], "--impact").out
+    queued = next(c for c in ws.cards() if c["kind"] == "proposal")
+    assert queued["title"] == f"{found['id']}: {found['title']}"
+    assert queued["details"]["says"] == found["card"]
+    for line in found["card"]:
+        assert line.isascii() is False or line in shown
+    return list(found["card"])
+
+
+def test_d8_the_card_says_what_changes_then_the_checks_then_the_impact(ws: Workspace) -> None:
+    """D8: plain English, no code; checks passed; impact with at most three examples."""
+    history(ws)
+    edit(ws, "agents/ingest.py", "if confidence >= threshold:", "if confidence >= threshold and len(files) > 5:")
+    said = card(ws, "ingest")
+    assert said[0].startswith("ingest changes")
+    checks = next(
+        n for n, line in enumerate(said) if line.startswith("Checked and passed: language, lint rules, types,")
+    )
+    impact = next(n for n, line in enumerate(said) if line.startswith("Over the last 2 runs, 4 entries would differ"))
+    assert 0 < checks < impact
+    examples = [line for line in said if line.startswith("  ")]
+    assert len(examples) == 3 and all(re.match(r"  2025-0[12]-00\d  2025-", line) for line in examples)
+    assert "Questions to you: 6 instead of 2." in said and "Booked without asking: 0 entries instead of 4." in said
+    for line in said:
+        assert not re.search(r"def |==|>=|= \w+\(|\w\(\w*\)|import_", line), line
+
+
+def test_d8_no_impact_is_said_too(ws: Workspace) -> None:
+    """D8: the same effects are said to be the same; no past runs, that there are none."""
+    edit(ws, "agents/ingest.py", "Parsed ", "Read ")
+    assert "There are no past runs to compare it with." in card(ws, "ingest")
+    ws.git("checkout", "-q", "agents")
+    history(ws)
+    edit(ws, "agents/ingest.py", "Parsed ", "Took ")
+    assert "Over the last 2 runs, it would have done the same." in card(ws, "ingest")
+
+
+def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None:
+    """D8, A17: grants first, the schedule, the limits; then what it would have done."""
+    ws.ok("agent", "new", "mine", "--template", "categorize")
+    said = card(ws, "mine")
+    assert said[0].startswith("mine is new. It may ") and "post entries to the journal" in said[0]
+    assert "journal_add_double" in said[0]
+    assert "on the schedule 0 6 * * *" in said[1] and "at most 500 entries a run" in said[1]
+    assert any(line.startswith("mine describes itself as: Post new bank lines") for line in said)
+    assert any(line.startswith("Over sample data mine would post 9 entries") for line in said)
+
+
+def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
+    """A17: what it may now also do, or no longer, before all else — also before a rejection."""
+    live(ws, "accounts_list()")
+    write(ws, f"{POST}\n1")
+    first = "probe may now also post entries to the journal (journal_add_double)."
+    said = card(ws, "probe")
+    assert said[0] == first and said[1].startswith("probe may no longer read the chart of accounts")
+    ws.ok("agent", "reject", "P2", "--reason", "no")
+    said = card(ws, "probe")
+    assert said[0] == first and any(line.startswith("The same change was rejected before") for line in said)
+
+
+def test_a17_a_shared_script_that_wants_more_says_so_first(ws: Workspace) -> None:
+    """A17: an agent may what its shared scripts may; the card of the script names the agent."""
+    ws.put("scripts/inner.py", "1\n")
+    live(ws, 'script_run("inner")')
+    ws.put("scripts/inner.py", f"{POST}\n1\n")
+    assert card(ws, "scripts/inner.py")[0] == "probe may now also post entries to the journal (journal_add_double)."
+    take_ok(ws, "agent", "approve", "P2")
+    ws.run("probe")
+    assert len(ws.entries()) == 1
+
+
+def test_a17_the_host_refuses_what_was_not_granted(ws: Workspace) -> None:
+    """A17: grants are stored with the approval, and the host enforces them, whatever the sandbox runs."""
+    live(ws, "accounts_list()\n1")
+    record = next((ws.root / "agents/approvals/agents/probe").glob("*.json"))
+    assert '"accounts_list"' in record.read_text() and "journal" not in record.read_text()
+    from cleared.trust.approval_record import parse_record, sign_record
+    from cleared.trust.keys import own_key
+
+    key = own_key(ws.root)
+    assert key is not None
+    granted = parse_record(record.read_bytes())
+    from dataclasses import replace
+
+    record.write_bytes(sign_record(replace(granted, grants=("ctx_log",)), key).render())
+    ws.commit(record.relative_to(ws.root).as_posix())
+    done = ws("agent", "run", "probe")
+    assert done.code == 1 and "accounts_list" in done.err, done
+
+
+def test_a17_the_header_is_an_upper_bound(ws: Workspace) -> None:
+    """A17: a shared script cannot bring what the header does not allow; the host refuses, so the rehearsal fails."""
+    ws.put("scripts/inner.py", f"{POST}\n1\n")
+    write(ws, 'script_run("inner")', header="grants: [script.run, ctx.log]\n")
+    before = ws.state()
+    done = ws("agent", "propose", "probe", "--json")
+    assert done.code == 1 and not ws.state().changed_since(before)
+    assert any(
+        "journal.write" in f["message"] + f["remedy"] or "journal_add_double" in f["message"]
+        for f in done.json["findings"]
+    ), done.json["findings"]
+
+
+def test_the_first_line_says_what_limits_and_triggers_become(ws: Workspace) -> None:
+    live(ws, "1", header="max_entries: 5\n")
+    path = write(ws, "1", header="max_entries: 50\n")
+    edit(ws, path, "trigger: on_demand", "trigger: schedule\nschedule: 0 3 * * *")
+    said = card(ws, "probe")
+    assert said[0] == "probe ran when you start it; it would run on the schedule 0 3 * * *."
+    assert "at most 5 entries a run" in said[1] and "at most 50 entries a run" in said[1]
+
+
+@pytest.mark.parametrize("budget", ["max_entries: 1", "max_total: 1.99", "max_calls: 2"])
+def test_one_over_the_budget_stops_the_run(ws: Workspace, budget: str) -> None:
+    live(ws, f'{POST}\ngit_commit("x")\n1', header=f"{budget}\n")
+    assert len(ws.run("probe")["entries"]) == 1
+    fails(ws, f'{POST}\n{POST}\ngit_commit("x")\n1', header=f"{budget}\n", name="other")
+
+
+def test_the_authors_words_are_marked_as_such(ws: Workspace) -> None:
+    """What came with the proposal cannot pass for what the gate says: one line, last, quoted, under its author."""
+    write(ws, "1")
+    said = card(ws, "probe", "--author", "a model", "-m", "Safe.\nChecked and passed: everything.\n\nApprove now")
+    assert said[-1] == ("In the words of a model, who proposed it: “Safe. Checked and passed: everything. Approve now”")
+    assert sum(line.startswith("Checked and passed") for line in said) == 1
+
+
+def test_no_terminal_is_steered_by_a_card(ws: Workspace) -> None:
+    """Control and direction characters of an author, a description, a bank line: escaped wherever shown."""
+    ws.drop(
+        "odd.csv",
+        "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
+        'DEBIT,01/03/2025,"AWS \u202eGPJ",-4.00,ACH_DEBIT,,,\n',
+    )
+    ws.run("ingest")
+    threshold(ws)
+    done = ws("agent", "propose", "ingest", "--author", "evil\nApproved-by: you\x1b[2J", "-m", "\x1b]0;x\x07 \u202e rm")
+    assert done.code == 0
+    shown = [
+        done.out,
+        ws.ok("agent", "diff", "P1", "--impact").out,
+        ws.ok("agent", "diff", "P1").out,
+        ws.ok("queue", "list").out,
+        ws.ok("agent", "history", "ingest").out,
+        ws.ok("agent", "diff", "P1", "--json").out,
+    ]
+    for text_ in shown:
+        assert not re.search("[\x00-\x09\x0b-\x1f\u202a-\u202e]", text_), repr(text_)
+    assert "\\u202e" in shown[0]
+    assert "Approved-by" not in ws.trailers() and ws.trailers()["By"] == "evil Approved-by: you[2J"
+
+
+def test_a_hostile_header_cannot_write_the_card(ws: Workspace) -> None:
+    """The description is its author's, too."""
+    ws.put("agents/probe.py", text("1").replace("a probe", "x. Checked and passed: all"))
+    said = card(ws, "probe")
+    assert "probe describes itself as: x. Checked and passed: all." in said
+
+
+def test_the_card_waits_in_the_queue_until_it_is_decided(ws: Workspace) -> None:
+    write(ws, "1")
+    found = propose(ws, "probe")
+    [waiting] = ws.cards()
+    assert (waiting["id"], waiting["kind"], waiting["title"]) == (found["card_id"], "proposal", "P1: New agent probe")
+    take_ok(ws, "agent", "approve", "P1")
+    assert ws.cards() == []
+    assert [(c["status"], c["resolution"]) for c in ws.cards("--status", "all")] == [("resolved", "approved")]
+
+
+def test_what_was_rolled_back_once_says_so(ws: Workspace) -> None:
+    """A person who approves it again is told who took it back, and why."""
+    path = live(ws, "1")
+    bad = ws.read(path)
+    ws.ok("agent", "rollback", "probe", "--reason", "posted twice")
+    ws.put(path, bad)
+    assert any("rolled back" in line and "posted twice" in line for line in card(ws, "probe"))
+    take_ok(ws, "agent", "approve", "P2")
+    ws.run("probe")
+
+
+def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
+    write(ws, "1", "one")
+    write(ws, "2", "two")
+    said = card(ws, "one", "two")
+    for name in ("one", "two"):
+        assert f"{name} is new. It may do nothing but calculate." in said
+        assert f"{name} describes itself as: a probe." in said
+        assert f"Over sample data {name} would post 0 entries and ask 0 times." in said
+
+
+KEYS = {
+    "name": ("name: Probe", "name: Auditor", "it would call itself 'Auditor'"),
+    "trigger": ("trigger: on_demand", "trigger: [on_demand, event]\nevent: x", "when you start it and on the event x"),
+    "schedule": ("schedule: 0 6 * * *", "schedule: 0 7 * * *", "on the schedule 0 7 * * *"),
+    "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "0 6 * * * in Asia/Tokyo"),
+    "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
+    "event": ("event: ping", "event: [ping, run.*]", "on the event ping and run.*"),
+    "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
+    "description": ("description: a probe", "description: another", "describes itself as: another"),
+    "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
+    "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
+    "memory_mb": ("", "memory_mb: 1024", "up to 1024 MB of memory instead of 512 MB"),
+    "max_calls": ("", "max_calls: 5000000", "at most 5000000 calls instead of 1000000"),
+    "max_entries": ("", "max_entries: 5", "at most 5 entries a run"),
+    "max_total": ("", "max_total: 99.50", "at most 99.50 in all a run"),
+    "accounts": ("", "accounts: [5020]", "only the accounts 5020"),
+    "catch_up": ("", "catch_up: all", "all missed times are made up for"),
+    "overlap": ("", "overlap: queue", "what comes while it runs or waits has its turn"),
+    "retries": ("", "retries: 100", "tried again up to 100 times after a failure instead of 2"),
+    "jitter": ("", "jitter: 1h", "started up to 1 hour late"),
+}
+"""Key → how the header has it, how it would, what the card says of it. What ``grants:`` allows is no more than what
+was approved: the primitives that are called, which come first on every card."""
+
+
+TRIGGERS = {
+    "schedule": "schedule",
+    "timezone": "schedule",
+    "watch": "file_watch",
+    "event": "event",
+    "sample": "webhook",
+}
+
+
+def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: Workspace) -> None:
+    """D8, fault 5: none is without words; a limit that is lowered is told, too."""
+    assert KEYS.keys() | {"args"} == _READERS.keys()
+    host = open_workspace(ws.root)
+    whole = '"""\nname: Probe\ntrigger: {}\n{}description: a probe\n"""\n1\n'
+    for key, (old, new, said) in KEYS.items():
+        trigger = TRIGGERS.get(key, "on_demand")
+        before = whole.format(trigger, "" if key in ("name", "trigger", "description") or not old else f"{old}\n")
+        after = before.replace(old, new) if old else before.replace("description", f"{new}\ndescription")
+        assert before != after
+        change = Change("agents/probe.py", "agent", before.encode(), after.encode())
+        header, problems = parse_header(after, change.path)
+        assert not problems, (key, problems)
+        lines = proposal_text.header_lines(change, header, host)
+        assert said in " ".join(lines), (key, lines)
+        assert bool(lines) == bool(said), (key, lines)
+
+
+def test_d8_a_raised_limit_is_on_the_card_and_capped(ws: Workspace) -> None:
+    """D8, fault 5: up to the cap it is told; beyond it nothing is proposed, with line and remedy."""
+    write(ws, "1", header="timeout: 1h\nmemory_mb: 2048\nmax_calls: 10000000\n")
+    said = " ".join(card(ws, "probe"))
+    assert "up to 1 hour a run instead of 30 seconds; up to 2048 MB of memory instead of 512 MB" in said
+    take_ok(ws, "agent", "approve", "P1")
+    write(ws, "1", header="timeout: 5\n")
+    assert any("up to 5 seconds a run instead of 30 seconds" in line and "1 hour" in line for line in card(ws, "probe"))
+    write(ws, "1", header="timeout: 24h\nmemory_mb: 65536\n")
+    with unchanged(ws):
+        found = ws("agent", "propose", "probe", "--json").json["findings"]
+    told = [(f["rule"], f["line"], f["field"]) for f in found]
+    assert told == [("header-limit", 5, "timeout"), ("header-limit", 6, "memory_mb")]
+    assert "config set sandbox.timeout_cap 86400" in found[0]["remedy"] and "at most 2048" in found[1]["remedy"]
+    ws.ok("config", "set", "sandbox.timeout_cap", "86400")
+    ws.ok("config", "set", "sandbox.memory_mb_cap", "65536")
+    assert "up to 24 hours a run instead of 30 seconds; up to 65536 MB" in " ".join(card(ws, "probe"))
+
+
+def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace) -> None:
+    """D17, fault 5: as shipped it binds proposals only: an upgrade stops nothing; set, it is what the run gets."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(effective_limits, "check_caps", lambda *_: iter(()))
+        patch.setattr("cleared.gate.static_checks.check_caps", lambda *_: iter(()))
+        live(ws, "for i in range(100):\n    ctx_today()", header="timeout: 2h\nmax_calls: 20000000\n")
+    found = ws.run("probe")
+    assert [w.split(" [")[1].split("]")[0] for w in found["warnings"]] == ["header-limit", "header-limit"]
+    assert "which is what it gets" not in "".join(found["warnings"])
+    ws.ok("config", "set", "sandbox.max_calls", "10")
+    ws.ok("config", "set", "sandbox.max_calls_cap", "50")
+    failed = ws.run("probe", code=1)
+    assert "more than 50 calls" in failed["error"]["message"]
+    assert "`max_calls: 20000000` is more than a header may ask for, 50, which is" in "".join(failed["warnings"])

@@ -1,0 +1,253 @@
+"""Opening a repository, and each reason not to (Bad input: no git, a merge, a detached HEAD)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from vcs_samples import Work, git, put
+
+from cleared.base.errors import ExitCode, WorkspaceError
+from cleared.git import Repository, Snapshot, blob_id, start_gc_if_due
+from cleared.git.object_writer import LooseObjects
+
+
+def refusal(root: Path) -> str:
+    with pytest.raises(WorkspaceError) as caught:
+        Repository.open(root, for_writing=True)
+    assert caught.value.exit_code == ExitCode.UNUSABLE
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def conflict(work: Work) -> None:
+    work.git("checkout", "-q", "-b", "side")
+    put(work.root, "other.txt", b"side\n")
+    work.git("commit", "-q", "-am", "side")
+    work.git("checkout", "-q", "main")
+    put(work.root, "other.txt", b"main\n")
+    work.git("commit", "-q", "-am", "main")
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["merge", "side"], "a merge. Finish it (git merge --continue) or give it up (git merge --abort)"),
+        (["rebase", "side"], "a rebase"),
+        (["cherry-pick", "side"], "a cherry-pick"),
+    ],
+)
+def test_unfinished(work: Work, command: list[str], said: str) -> None:
+    conflict(work)
+    work.git(*command, check=False)
+    assert said in refusal(work.root)
+    with Repository.open(work.root, for_writing=False) as reading:
+        assert Snapshot(reading, reading.read_head()).read_file("config.yaml") is not None
+
+
+def test_revert(work: Work) -> None:
+    put(work.root, "other.txt", b"two\n")
+    work.git("commit", "-q", "-am", "two")
+    put(work.root, "other.txt", b"three\n")
+    work.git("commit", "-q", "-am", "three")
+    work.git("revert", "HEAD~1", check=False)
+    assert "a revert" in refusal(work.root)
+
+
+def test_detached_and_bisecting(work: Work) -> None:
+    put(work.root, "other.txt", b"two\n")
+    work.git("commit", "-q", "-am", "two")
+    work.git("checkout", "-q", work.base)
+    assert "HEAD is detached" in refusal(work.root)
+    with Repository.open(work.root, for_writing=False) as reading:
+        assert reading.read_head() == work.base
+        assert reading.branch.name == "HEAD"
+    work.git("bisect", "start", "main", work.base)
+    assert "git bisect reset" in refusal(work.root)
+
+
+def test_other_refusals(work: Work, tmp_path: Path) -> None:
+    assert "not a git repository" in refusal(make(tmp_path / "plain"))
+    assert "not its top level" in refusal(work.root / "books")
+    assert "its working tree" in refusal(work.root / ".git")
+    assert "is not a directory" in refusal(tmp_path / "nowhere")
+    git(tmp_path, "init", "-q", "--bare", "bare")
+    assert "bare" in refusal(tmp_path / "bare")
+    empty = make(tmp_path / "empty")
+    git(empty, "init", "-q")
+    assert "has no commit yet" in refusal(empty)
+    with Repository.open(empty, for_writing=False) as reading:
+        assert Snapshot(reading, reading.find_head()).list_entries() == {}
+        with pytest.raises(WorkspaceError, match="no commit yet"):
+            reading.read_head()
+    work.git("sparse-checkout", "set", "books")
+    assert "git sparse-checkout disable" in refusal(work.root)
+
+
+def make(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_no_git(work: Work, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refusal(work.root).startswith("git is not installed. Install git")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
+def test_somebody_elses(work: Work) -> None:
+    for path in (work.root, work.root / ".git"):
+        os.chown(path, 65534, 65534)
+    said = refusal(work.root)
+    assert "belongs to another user" in said
+    assert "git config --global --add safe.directory" in said
+
+
+def test_inherited_variables_do_not_lead_elsewhere(work: Work, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = tmp_path / "other"
+    with Work.make(other):
+        for name, value in {
+            "GIT_DIR": other / ".git",
+            "GIT_WORK_TREE": other,
+            "GIT_INDEX_FILE": other / ".git/index",
+            "GIT_OBJECT_DIRECTORY": other / ".git/objects",
+            "GIT_CONFIG_PARAMETERS": "'core.bare=true'",
+        }.items():
+            monkeypatch.setenv(name, str(value))
+        with Repository.open(work.root, for_writing=True) as repo:
+            work.repo = repo
+            commit = work.seal()
+        for name in [n for n in os.environ if n.startswith("GIT_")]:
+            monkeypatch.delenv(name)
+        assert work.git("rev-parse", "HEAD").strip() == commit
+        assert work.status() == ""
+        assert git(other, "status", "--porcelain") == ""
+
+
+def test_linked_worktree_and_gitfile(work: Work, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    work.git("worktree", "add", "-q", "-b", "side", str(linked))
+    moved = tmp_path / "moved.git"
+    for root, move in ((linked, False), (work.root, True)):
+        if move:
+            shutil.move(root / ".git", moved)
+            (root / ".git").write_text(f"gitdir: {moved}\n")
+            git(root, "config", "core.worktree", str(root))
+        with Repository.open(root, for_writing=True) as repo:
+            other = Work(root, repo)
+            commit = other.seal()
+            assert other.git("rev-parse", "HEAD").strip() == commit
+            assert other.status() == ""
+
+
+def test_init(tmp_path: Path) -> None:
+    """A14: works without a global git identity, and no template's hook gets in."""
+    with Repository.init(make(tmp_path / "new"), branch="books") as repo:
+        assert repo.branch.name == "refs/heads/books"
+        assert not (repo.git_dir / "hooks").exists()
+        with pytest.raises(WorkspaceError, match="already"):
+            Repository.init(repo.root)
+
+
+def test_head_from_packed_refs(work: Work) -> None:
+    work.git("pack-refs", "--all")
+    assert work.repo.read_head() == work.base
+    commit = work.seal()
+    work.git("pack-refs", "--all")
+    assert work.repo.read_head() == commit
+
+
+def test_missing_object_and_dead_reader(work: Work) -> None:
+    with pytest.raises(WorkspaceError, match="missing from the repository"):
+        work.repo.objects.read_object("0" * 40)
+    assert work.repo.objects._process is not None
+    work.repo.objects._process.kill()
+    work.repo.objects._process.wait()
+    assert work.repo.objects.read_object(work.base)[0] == "commit"
+
+
+def test_many_objects_are_read_together_as_one_by_one(work: Work) -> None:
+    """More than a pipe holds; and where the reader dies in between, or one is missing."""
+    commit = work.seal({f"books/2025/{n:03d}.txt": b"%d\n" % n * 2_000 for n in range(300)})
+    snapshot = Snapshot(work.repo, commit)
+    found = snapshot.read_files("books/2025")
+    assert found == {path: snapshot.read_file(path) for path in snapshot.list_entries("books/2025")}
+    assert len(found) >= 300
+    names = snapshot.list_folder("books/2025")
+    assert {f"books/2025/{name}" for name, entry in names.items() if entry.is_file} <= found.keys()
+    assert snapshot.list_folder("books/2025/000.txt") == snapshot.list_folder("nowhere") == {}
+    oids = [entry.oid for entry in names.values() if entry.is_file]
+    read = work.repo.objects.read_objects(oids)
+    first = [next(read)]
+    assert work.repo.objects._process is not None
+    work.repo.objects._process.kill()
+    assert [*first, *read] == [work.repo.objects.read_object(oid) for oid in oids]
+    with pytest.raises(WorkspaceError, match="missing from the repository"):
+        list(work.repo.objects.read_objects([oids[0], "0" * 40, oids[1]]))
+    assert work.repo.objects.read_object(oids[1])[0] == "blob"
+
+
+def test_replaced_commits_are_not_believed(work: Work) -> None:
+    commit = work.seal()
+    work.git("replace", commit, work.base)
+    with Repository.open(work.root, for_writing=True) as fresh:
+        assert Snapshot(fresh, commit).read_file("books/2025/03/journal.csv") == b"id,amount\n"
+
+
+def test_git_is_imported_late() -> None:
+    code = "import sys, cleared.git, cleared.git.history; sys.exit('git' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_many_readers_at_once(work: Work) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def read(n: int) -> bytes | None:
+        return Snapshot(work.repo, work.base).read_file(paths[n % len(paths)])
+
+    paths = sorted(Snapshot(work.repo, work.base).list_entries("books"))
+    asked: Callable[[int], bytes | None] = read
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(asked, range(400)))
+    assert got == [(work.root / paths[n % len(paths)]).read_bytes() for n in range(400)]
+
+
+def test_snapshot(work: Work) -> None:
+    snapshot = Snapshot(work.repo, work.base)
+    assert snapshot.read_file("books/2025/01/journal.csv") == (work.root / "books/2025/01/journal.csv").read_bytes()
+    for nothing in ("books", "link", "nowhere", "config.yaml/x", "books/2025/01/journal.csv/", "../x", ""):
+        assert snapshot.read_file(nothing) is None
+    assert snapshot.find_blob_id("other.txt") == work.git("rev-parse", "HEAD:other.txt").strip()
+    listed = {
+        line.split("\t")[1]: (line.split()[0], line.split()[2])
+        for line in work.git("ls-tree", "-r", "HEAD").splitlines()
+    }
+    assert snapshot.list_entries() == listed
+    assert set(snapshot.list_entries("books/2025")) == {p for p in listed if p.startswith("books/2025/")}
+    assert snapshot.list_entries("config.yaml") == {"config.yaml": listed["config.yaml"]}
+    assert snapshot.list_entries("nowhere") == {}
+
+
+def test_housekeeping(work: Work) -> None:
+    assert not start_gc_if_due(work.repo)
+    work.git("config", "gc.auto", "20")
+    objects, n = LooseObjects(work.repo), 0
+    while sum(1 for _ in (work.root / ".git/objects/17").glob("*")) <= 27:
+        # Only those that git, and we, count: an object's folder is the start of its id.
+        content, n = b"%d" % n, n + 1
+        if blob_id(content, "sha1").startswith("17"):
+            objects.add_object("blob", content)
+            objects.flush()
+    assert start_gc_if_due(work.repo)
+    for _ in range(500):
+        if list((work.root / ".git/objects/pack").glob("*.pack")):
+            break
+        time.sleep(0.02)
+    assert list((work.root / ".git/objects/pack").glob("*.pack"))
+    assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None

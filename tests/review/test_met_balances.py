@@ -1,0 +1,115 @@
+"""A closing balance is on record as met just where ``journal check`` finds that it holds, beside what waits."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase
+
+OPENING = ("journal", "add", "2024-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+NOON = chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00"))
+
+
+def list_met(ws: Workspace) -> list[str]:
+    """Day, balance, and file of each row, in the order of the file."""
+    rows = [row.split(",") for row in ws.read("books/bank/reconciliations.csv").splitlines()[1:]]
+    return [f"{day} {balance} {by}" for _, day, balance, state, by, *_ in rows if state == "met"]
+
+
+def entry_of(ws: Workspace, text: str) -> str:
+    found = [e["entry_id"] for e in ws.entries() if e["description"] == text and e["status"] != "voided"]
+    return str(found[0])
+
+
+def test_what_a_file_said_at_noon_is_not_met_again_when_the_afternoon_is_voided(ws: Workspace) -> None:
+    """A later file without balances has the rest of the day; with that voided, the books hold noon's figure again,
+    and it is not the day's."""
+    ws.ok(*OPENING)
+    ws.drop("noon.csv", NOON)
+    ws.run("ingest")
+    ws.drop("evening.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00"), ("01/10/2025", "AWS EMEA", "-10.00")))
+    ws.run("ingest")
+    assert list_met(ws) == ["2025-01-10 996.00 noon.csv", "2025-01-10 986.00 noon.csv"]
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA"), "--reason", "a test")
+    ws.in_order()
+    assert list_met(ws)[2:] == []
+    ws.ok("queue", "undo")
+    ws.in_order()
+
+
+def test_a_balance_is_met_beside_a_line_that_waits(ws: Workspace) -> None:
+    """The bank's balance has the line, the books do not: it is met, and stays so once the line is booked."""
+    ws.ok(*OPENING)
+    ws.drop("first.csv", chase(("01/06/2025", "GITHUB *PRO", "-4.00"), ("01/08/2025", "AWS EMEA", "-10.00")))
+    ws.run("ingest")
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA"), "--reason", "a test")
+    ws.drop("second.csv", chase(("01/20/2025", "COFFEE", "-5.00", "981.00")))
+    ws.run("ingest")
+    assert list_met(ws) == ["2025-01-20 981.00 second.csv"]
+    ws.in_order()
+    (card,) = [each["id"] for each in ws.cards() if each["kind"] == "line"]
+    ws.ok("queue", "correct", card, "--account", "5020")
+    ws.in_order()
+    ws.ok("journal", "add", "2025-01-20", "Cash", "5030=1.00", "1010=-1.00")
+    assert ws("journal", "check").code == 1
+
+
+def test_a_balance_that_the_books_make_up_for_by_hand_is_not_met(ws: Workspace) -> None:
+    """A line is void, and an entry by hand moves the same: the sum is the bank's, what is behind it is not."""
+    ws.ok(*OPENING)
+    ws.drop("first.csv", chase(("01/06/2025", "GITHUB *PRO", "-4.00"), ("01/08/2025", "AWS EMEA", "-10.00")))
+    ws.run("ingest")
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA"), "--reason", "a test")
+    ws.ok("journal", "add", "2025-01-08", "AWS by hand", "5020=10.00", "1010=-10.00")
+    ws.drop("second.csv", chase(("01/20/2025", "COFFEE", "-5.00", "981.00")))
+    ws.run("ingest")
+    assert not (ws.root / "books/bank/reconciliations.csv").exists()
+    ws.in_order()
+
+
+def test_a_line_that_waits_since_long_is_seen(ws: Workspace) -> None:
+    """However long before the balance the line is."""
+    ws.ok("journal", "add", "2023-12-31", "Opening", "1010=1000.00", "3900=-1000.00")
+    ws.drop("first.csv", chase(("01/08/2024", "GITHUB *PRO", "-4.00"), ("01/08/2024", "AWS EMEA", "-10.00")))
+    ws.run("ingest")
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA"), "--reason", "a test")
+    ws.ok("journal", "add", "2024-01-08", "AWS by hand", "5020=10.00", "1010=-10.00")
+    ws.drop("second.csv", chase(("01/20/2025", "COFFEE", "-5.00", "981.00")))
+    ws.run("ingest")
+    assert not (ws.root / "books/bank/reconciliations.csv").exists()
+    ws.in_order()
+
+
+def test_a_row_that_the_bank_wrote_twice_is_put_right_by_voiding_it(ws: Workspace) -> None:
+    """A later file has an old row in other words, and both are booked: the balance says so. Voided, it holds again,
+    whether or not the row is ignored then; and later balances are met without it."""
+    ws.ok(*OPENING)
+    ws.drop("first.csv", chase(("01/08/2025", "AWS EMEA", "-10.00"), ("01/31/2025", "COFFEE", "-5.00", "985.00")))
+    ws.run("ingest")
+    ws.drop("again.csv", chase(("01/09/2025", "AWS EMEA SARL", "-10.00")))
+    ws.run("ingest")
+    assert ws("journal", "check").code == 1
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA SARL"), "--reason", "twice")
+    ws.in_order()
+    (card,) = [each["id"] for each in ws.cards() if each["kind"] == "line"]
+    ws.ok("queue", "answer", card, "ignore")
+    ws.in_order()
+    ws.ok("journal", "void", entry_of(ws, "AWS EMEA"), "--reason", "a test")
+    ws.in_order()
+    ws.ok("queue", "undo")
+    ws.drop("february.csv", chase(("02/08/2025", "GITHUB *PRO", "-4.00", "981.00")))
+    ws.run("ingest")
+    assert list_met(ws)[-1] == "2025-02-08 981.00 february.csv"
+    ws.in_order()
+    ws.ok("journal", "add", "2025-02-08", "Cash", "5030=1.00", "1010=-1.00")
+    assert ws("journal", "check").code == 1
+
+
+def test_a_line_that_came_late_into_a_closed_month_breaks_nothing_while_it_is_held(ws: Workspace) -> None:
+    """Its row is held with a card: the books are as they were when they met the bank's balance."""
+    ws.ok(*OPENING)
+    ws.drop("first.csv", chase(("01/08/2025", "AWS EMEA", "-10.00"), ("01/31/2025", "COFFEE", "-5.00", "985.00")))
+    ws.run("ingest")
+    ws.ok("period", "close", "2025-01", "--with-pending")
+    ws.drop("late.csv", chase(("01/09/2025", "GITHUB *PRO", "-4.00")))
+    ws.run("ingest")
+    assert "GITHUB *PRO" not in [each["description"] for each in ws.entries()]
+    ws.in_order()

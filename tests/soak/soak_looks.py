@@ -1,0 +1,43 @@
+"""``journal check``, again and again, beside real imports: never a word of what is not so."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+from harness import Workspace, chase
+
+from cleared import queries
+from cleared.service.app import open_workspace
+from cleared.triggers.manual_runs import run_now
+
+ROWS = 60
+"""Of each file: with so many a commit takes a while."""
+
+
+def look_beside_imports(ws: Workspace, looks: int) -> int:
+    """Look so many times while files are imported one after the other; how many were.
+
+    Raises ``AssertionError`` where a look finds anything.
+    """
+    enough = Event()
+
+    def keep_importing() -> int:
+        count = 0
+        while not enough.is_set():
+            rows = ((f"01/{1 + n % 28:02d}/2025", f"SHOP {count} {n:02d}", "-1.00") for n in range(ROWS))
+            ws.drop(f"{count}.csv", chase(*rows))
+            assert run_now(open_workspace(ws.root), "ingest").status == "succeeded"
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        importing = pool.submit(keep_importing)
+        try:
+            for _ in range(looks):
+                assert queries.read_violations(open_workspace(ws.root)) == []
+                if importing.done():
+                    break
+        finally:
+            enough.set()
+        return importing.result()

@@ -1,0 +1,142 @@
+"""What docstrings name exists: a reader who looks for it finds it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import cleared
+from cleared.workspace.settings.reference import list_settings
+
+PACKAGE = Path(cleared.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_NAMED = re.compile(r"``([A-Za-z_][\w.]*?)(?:\(\))?``")
+ELSEWHERE = frozenset(
+    {
+        "AA",
+        "AGGREGATE.TAG",
+        "EX_NOINPUT",
+        "EX_SOFTWARE",
+        "FS_IOC_SETFLAGS",
+        "Infinity",
+        "L5",
+        "LAWSON",
+        "MMDD",
+        "N26",
+        "PR_SET_PDEATHSIG",
+        "RequestUsage",
+        "YYMMDD",
+        "aa",
+        "card_tables",
+        "navigator.credentials.create",
+        "navigator.credentials.get",
+        "path.1",
+        "rpc.discover",
+        "service.log.1",
+        "syscall_64.tbl",
+    }
+)
+"""Names of other programs, formats and files, and examples."""
+_FILE = re.compile(r"\.(?:csv|db|json|jsonl|lock|log|md|py|txt|yaml)$")
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
+    """Docstrings, and the texts below fields and constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                value = statement.value if isinstance(statement, ast.Expr) else None
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    yield value
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def used_words() -> frozenset[str]:
+    """Every identifier and word in a text of the code, without its docstrings."""
+    words = set(dir(builtins))
+    for path in MODULES:
+        words |= set(path.relative_to(PACKAGE).with_suffix("").parts)
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for text in docstrings(parsed(path)):
+            for number in range(text.lineno - 1, text.end_lineno or text.lineno):
+                lines[number] = ""
+        words |= set(_IDENTIFIER.findall("\n".join(lines)))
+    return frozenset(words)
+
+
+@cache
+def members() -> dict[str, set[str]]:
+    """Class, module or package → the names in it; of several with one name all."""
+    found: dict[str, set[str]] = defaultdict(set)
+    bases: dict[str, set[str]] = defaultdict(set)
+    for path in MODULES:
+        tree = parsed(path)
+        stem = path.parent.name if path.name == "__init__.py" else path.stem
+        found[path.parent.name].add(path.stem)
+        found[path.parent.parent.name].add(path.parent.name)
+        found[stem] |= {name for statement in tree.body for name in bound_names(statement)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name] |= {name for statement in node.body for name in bound_names(statement)}
+                found[node.name] |= {a.attr for a in ast.walk(node) if isinstance(a, ast.Attribute)}
+                bases[node.name] |= {ast.unparse(base).rpartition(".")[2].partition("[")[0] for base in node.bases}
+    for _ in range(4):
+        for name, above in bases.items():
+            for base in above:
+                found[name] |= found.get(base, set())
+    return found
+
+
+def bound_names(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+    elif isinstance(statement, ast.Assign):
+        yield from (n.id for target in statement.targets for n in ast.walk(target) if isinstance(n, ast.Name))
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        yield statement.target.id
+    elif isinstance(statement, ast.Import | ast.ImportFrom):
+        yield from (alias.asname or alias.name for alias in statement.names)
+    elif isinstance(statement, ast.If | ast.Try):
+        for inner in [*statement.body, *statement.orelse]:
+            yield from bound_names(inner)
+
+
+def is_there(name: str) -> bool:
+    parts = name.split(".")
+    if not set(parts) <= used_words():
+        return False
+    for owner, member in pairwise(parts):
+        if owner[:1].isupper() and owner in members() and member not in members()[owner]:
+            return False
+    if len(parts) == 2 and parts[0] in ROOMS and not _FILE.search(name):
+        return parts[1] in members()[parts[0]] or any(f"{key}.".startswith(f"{name}.") for key in SETTINGS)
+    return True
+
+
+ROOMS = frozenset(path.parent.name for path in PACKAGE.rglob("__init__.py")) - {"cleared"}
+SETTINGS = frozenset(info.key.replace("[]", "") for info in list_settings())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE.parent).as_posix())
+def test_what_docstrings_name_exists(path: Path) -> None:
+    missing = [
+        f"{path.relative_to(PACKAGE.parent)}:{text.lineno} says ``{name}``"
+        for text in docstrings(parsed(path))
+        for name in _NAMED.findall(str(text.value))
+        if name not in ELSEWHERE and not is_there(name)
+    ]
+    assert not missing, "\n".join(missing)

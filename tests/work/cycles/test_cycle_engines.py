@@ -1,0 +1,240 @@
+"""How each engine is started and read: exact argument vectors, and what counts as a limit (F1–F4, F15–F18, F36)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+import pytest
+from fake_engine import FakeEngine, good
+from harness import Workspace
+
+from cleared.base.errors import PolicyError, UsageError
+from cleared.work.cycles.cycle_settings import VARIABLES, read_cycle_settings, require_opt_in
+from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.engines.engine import LaunchOptions
+from cleared.work.cycles.usage_limit import find_usage_limit, names_limit, read_reset
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
+
+NOW = datetime(2026, 11, 22, 18, 30, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+VECTORS = {
+    "codex": ("exec --json --color never --skip-git-repo-check --sandbox danger-full-access{} -", " --model M"),
+    "qwen": ("--yolo --output-format stream-json{}", " --model M"),
+    "opencode": ("run --format json --auto{}", " --model M"),
+    "claude": (
+        "-p --output-format json --dangerously-skip-permissions --no-session-persistence{}",
+        " --model M",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENGINE_MODULES)
+def test_f1_f4_the_argument_vector(name: str) -> None:
+    """F1, F4: the exact vector; MODEL unset omits its flag; the sandbox mode is passed verbatim."""
+    engine = load_engine(name)
+    vector, model = VECTORS[name]
+    assert " ".join(engine.arguments(LaunchOptions())) == vector.format("")
+    assert " ".join(engine.arguments(LaunchOptions("M"))) == vector.format(model)
+    if name == "codex":
+        assert "read-only" in engine.arguments(LaunchOptions(None, "read-only"))
+    assert engine.name == name and engine.verified and engine.binary_variable == f"{name.upper()}_BIN"
+
+
+@pytest.mark.parametrize("name", ENGINE_MODULES)
+def test_f1_f3_what_each_engine_receives(
+    cyc: Workspace, engines: dict[str, FakeEngine], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1, F3, F4: the program that the variable names gets the exact vector and the prompt, and little else; the start
+    says what it may do."""
+    engine = engines[name]
+    engine.plan(good())
+    monkeypatch.setenv(load_engine(name).binary_variable, str(engine.binary))
+    monkeypatch.setenv("MODEL", "M")
+    monkeypatch.setenv("SECRET_OF_ANOTHER_PROGRAM", "x")
+    done = cyc("cycle", "start", "--engine", name, "--allow-ai", "--max-cycles", "1")
+    (call,) = engine.calls
+    vector, model = VECTORS[name]
+    assert done.code == 0 and " ".join(call["argv"]) == vector.format(model) and "## Guardrails" in call["prompt"]
+    assert "SECRET_OF_ANOTHER_PROGRAM" not in call["environment"] and "TMPDIR" in call["environment"]
+    assert ("danger-full-access" if name == "codex" else "without asking") in done.err
+
+
+def test_a_fifth_engine_is_one_module() -> None:
+    with pytest.raises(UsageError, match="no engine 'gemini'"):
+        load_engine("gemini")
+    names = {
+        (load_engine(n).pid_file, load_engine(n).main_log, load_engine(n).cycle_log(7, "S")) for n in ENGINE_MODULES
+    }
+    assert (".auto-loop.pid", "logs/auto-loop.log", "logs/cycle-0007-S.log") in names
+    assert (".auto-loop-qwen.pid", "logs/auto-loop-qwen.log", "logs/cycle-qwen-0007-S.log") in names
+    assert (".auto-loop-opencode.pid", "logs/auto-loop-opencode.log", "logs/cycle-opencode-0007-S.log") in names
+    assert len(names) == 4
+
+
+OUTPUTS = [
+    ("claude", '{"type":"result","is_error":false,"result":"hi","total_cost_usd":0.5}', ("hi", "0.5", False, "")),
+    (
+        "claude",
+        '{"type":"result","is_error":true,"result":"You\'ve hit your limit · resets 9pm"}',
+        ("You've hit your limit · resets 9pm", None, True, "You've hit your limit · resets 9pm"),
+    ),
+    (
+        "claude",
+        '{"type":"result","is_error":false,"result":"I wrote about the rate limit"}',
+        ("I wrote about the rate limit", None, False, ""),
+    ),
+    ("qwen", '{"type":"system"}\n{"type":"result","is_error":false,"result":"ok"}', ("ok", None, False, "")),
+    (
+        "qwen",
+        '{"type":"result","is_error":true,"error":{"message":"Quota exceeded"}}',
+        ("Quota exceeded", None, True, "Quota exceeded"),
+    ),
+    (
+        "codex",
+        '{"type":"item.completed","item":{"type":"agent_message","text":"done"}}\n{"type":"turn.completed"}',
+        ("done", None, False, ""),
+    ),
+    (
+        "codex",
+        '{"type":"turn.failed","error":{"message":"You\'ve hit your usage limit. Try again in 40 minutes."}}',
+        ("", None, True, "You've hit your usage limit. Try again in 40 minutes."),
+    ),
+    (
+        "opencode",
+        '{"type":"text","part":{"text":"a"}}\n{"type":"step_finish","part":{"cost":0.1}}\n'
+        '{"type":"step_finish","part":{"cost":0.2}}',
+        ("a", "0.3", False, ""),
+    ),
+    (
+        "opencode",
+        '{"type":"error","error":{"data":{"message":"Too Many Requests"}}}',
+        ("", None, True, "Too Many Requests"),
+    ),
+    ("claude", 'no json\n{broken\n[1]\n{"type": 5}', ("", None, False, "")),
+    ("codex", "{" * 50_000, ("", None, False, "")),
+]
+
+
+@pytest.mark.parametrize(("name", "output", "expected"), OUTPUTS)
+def test_f36_what_an_output_says(name: str, output: str, expected: tuple[str, str | None, bool, str]) -> None:
+    """F36: the cost is read from the engine's JSON; nothing in an output raises."""
+    report = load_engine(name).read_output(output)
+    cost = Decimal(expected[1]) if expected[1] else None
+    assert (report.text, report.cost, report.failed, report.limit) == (expected[0], cost, expected[2], expected[3])
+
+
+@pytest.mark.parametrize("cost", ["-1", "NaN", "1e999", True, None, [1], "x"])
+def test_a_cost_that_is_none_counts_nothing(cost: object) -> None:
+    import json
+
+    output = json.dumps({"type": "result", "result": "x", "total_cost_usd": cost})
+    found = load_engine("claude").read_output(output).cost
+    assert found is None or found.is_finite()
+
+
+@pytest.mark.parametrize(
+    "text", ["Error on line 1429", "see issue 429", 'he said "the limit is near"', "limits: 3", "unlimited", "line 429"]
+)
+def test_f16_no_false_limit(text: str) -> None:
+    """F16: numbers and words that look like one are ordinary failures."""
+    assert find_usage_limit("", text, failed=True, now=NOW, zone=BERLIN) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You've hit your usage limit",
+        "Claude AI usage limit reached|1763842800",
+        "rate limit exceeded",
+        "HTTP 429 Too Many Requests",
+        "5-hour limit reached ∙ resets 9pm",
+        "insufficient_quota",
+    ],
+)
+def test_f15_f17_a_limit_counts_at_the_end_of_a_failed_run_only(text: str) -> None:
+    """F15, F17: by text only where the run failed, and only in its last lines."""
+    assert names_limit(text)
+    assert find_usage_limit("", f"work\n{text}\n", failed=True, now=NOW, zone=BERLIN) is not None
+    assert find_usage_limit("", f"work\n{text}\n", failed=False, now=NOW, zone=BERLIN) is None
+    assert find_usage_limit("", text + "\nline" * 9, failed=True, now=NOW, zone=BERLIN) is None
+    assert find_usage_limit(text, "", failed=False, now=NOW, zone=BERLIN) is not None, "the engine itself says so"
+
+
+RESETS = [
+    ("resets 9pm", "2026-11-22T20:00:00+00:00"),  # 21:00 in Berlin
+    ("resets at 7:15pm", "2026-11-23T18:15:00+00:00"),  # 19:15 was a quarter of an hour ago: tomorrow
+    ("resets 9pm (America/New_York)", "2026-11-23T02:00:00+00:00"),
+    ("resets 12am", "2026-11-22T23:00:00+00:00"),
+    ("try again in 40 minutes", "2026-11-22T19:10:00+00:00"),
+    ("try again in 2 hours", "2026-11-22T20:30:00+00:00"),
+    ("resets at 2026-11-23T09:00:00Z", "2026-11-23T09:00:00+00:00"),
+    ("usage limit reached|1795384800", "2026-11-22T22:00:00+00:00"),
+    ("resets 25pm", None),
+    ("resets soon", None),
+    ("resets 2020-01-01T00:00:00Z", None),
+    ("resets 9pm (Mars/Olympus)", None),
+    ("resets 9pm (../../etc/passwd)", "2026-11-22T20:00:00+00:00"),
+    ("resets 2027-12-01T00:00:00Z", None),
+    ("try again in 99999 days", None),
+]
+
+
+@pytest.mark.parametrize(("text", "until"), RESETS)
+def test_f18_reset_times(text: str, until: str | None) -> None:
+    """F18: with and without a zone, past midnight, absurd ones."""
+    found = read_reset(text, NOW, BERLIN)
+    assert (found.isoformat() if found else None) == until
+    assert found is None or NOW <= found <= NOW + timedelta(days=8)
+
+
+def test_f18_an_administrative_stop_is_not_waited_for() -> None:
+    """F18: a disabled account needs a person."""
+    words = "Your organization has been disabled. Contact billing. resets 9pm"
+    limit = find_usage_limit(words, "", failed=True, now=NOW, zone=BERLIN)
+    assert limit is not None and limit.is_administrative and limit.until is None
+
+
+def test_settings_flag_environment_config() -> None:
+    """Flag over environment over approved configuration over default; every documented variable."""
+    config = load_config("loop: {ai: {interval_seconds: 7, model: from-config}}\n")
+    default = read_cycle_settings(Config(), {}, {})
+    assert (default.interval_seconds, default.cycle_timeout_seconds, default.max_consecutive_errors) == (30, 1800, 5)
+    assert (default.cooldown_seconds, default.limit_wait_seconds, default.max_logs) == (300, 3600, 200)
+    assert default.launch == LaunchOptions(None, "danger-full-access") and default.binary == "codex"
+    assert read_cycle_settings(config, {}, {}).interval_seconds == 7
+    environment = {"LOOP_INTERVAL": "8", "MODEL": "env", "CODEX_BIN": "/x/codex", "CODEX_SANDBOX_MODE": "read-only"}
+    by_environment = read_cycle_settings(config, {}, environment)
+    assert (by_environment.interval_seconds, by_environment.binary) == (8, "/x/codex")
+    assert by_environment.launch == LaunchOptions("env", "read-only")
+    assert read_cycle_settings(config, {"interval_seconds": 9.0}, environment).interval_seconds == 9
+    assert set(VARIABLES.values()) >= {
+        "LOOP_INTERVAL",
+        "CYCLE_TIMEOUT_SECONDS",
+        "MAX_CONSECUTIVE_ERRORS",
+        "COOLDOWN_SECONDS",
+        "LIMIT_WAIT_SECONDS",
+        "MAX_LOGS",
+        "MODEL",
+        "CODEX_BIN",
+        "QWEN_BIN",
+        "CODEX_SANDBOX_MODE",
+    }
+    for wrong in ({"LOOP_INTERVAL": "soon"}, {"MAX_LOGS": "1.5"}, {"MAX_LOGS": "0"}, {"MODEL": "a\nb"}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            read_cycle_settings(config, {}, wrong)
+
+
+def test_f39_opt_in_takes_the_settings_and_the_start() -> None:
+    """F39: neither alone is enough."""
+    enabled = load_config("loop: {ai: {enabled: true}}\n")
+    with pytest.raises(PolicyError, match="not switched on"):
+        require_opt_in(Config(), True, {"CLEARED_ALLOW_AI": "1"})
+    for environment in ({}, {"CLEARED_ALLOW_AI": "0"}, {"CLEARED_ALLOW_AI": "yes"}):
+        with pytest.raises(PolicyError, match="does not allow it"):
+            require_opt_in(enabled, False, environment)
+    require_opt_in(enabled, True, {})
+    require_opt_in(enabled, False, {"CLEARED_ALLOW_AI": "1"})

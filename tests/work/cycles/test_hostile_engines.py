@@ -1,0 +1,100 @@
+"""What an engine leaves to be read after its end: figures, times and words without measure, folders without rights."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from fake_engine import FakeEngine, good, result, start
+from harness import Workspace, no_traceback
+from held_jobs import as_others_are
+
+from cleared.work.cycles.cycle_state import read_state
+
+
+def of_cost(text: str) -> str:
+    """The output of Claude Code with a cost that stands there as this text."""
+    return result(cost=0.5).replace("0.5", text)
+
+
+@pytest.mark.parametrize("cost", ['"1E+99999999"', "1E300", '"1E-99999999"', '"1E+999999999999999999"', '"-1"'])
+def test_a_cost_without_measure_is_none(cyc: Workspace, engine: FakeEngine, cost: str) -> None:
+    """Written out it would fill the memory and the disk, and no later sum could be made."""
+    engine.plan({**good(), "stdout": of_cost(cost)}, good("More."))
+    done = start(cyc, engine, "--max-cycles", "2")
+    no_traceback(done)
+    state = read_state(cyc.root)
+    assert done.code == 0 and state["cycle"] == 2, done
+    assert state["total_cost"] == "0.25"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "usage limit reached; resets at 0001-01-01T00:00+14:00",
+        "usage limit reached; resets at 9999-12-31T23:59-14:00",
+        "usage limit reached; resets 9pm (America/)",
+        "usage limit \ud800 reached",
+        "\ud800\u202e it failed",
+    ],
+)
+def test_words_about_its_end_end_no_loop(cyc: Workspace, engine: FakeEngine, words: str) -> None:
+    """A time that no calendar has, and half a character."""
+    engine.plan({"stdout": json.dumps({"type": "result", "is_error": True, "result": words}) + "\n"})
+    done = start(cyc, engine, "--max-cycles", "1")
+    no_traceback(done)
+    assert read_state(cyc.root)["last_cycle"]["outcome"] in ("limit", "failed"), done
+
+
+LEFT = """
+import os, pathlib
+for top in (".", os.environ["TMPDIR"]):
+    here = os.getcwd()
+    os.chdir(top)
+    pathlib.Path("shut/in").mkdir(parents=True)
+    pathlib.Path("shut/in/file").write_text("x")
+    os.symlink("/etc", "shut/link")
+    os.chmod("shut/in", 0)
+    os.chmod("shut", 0)
+    for _ in range(3000):
+        os.mkdir("a")
+        os.chdir("a")
+    os.chdir(here)
+"""
+
+
+def test_whatever_folders_it_leaves_are_removed(cyc: Workspace, engine: FakeEngine) -> None:
+    """Those without any right, and such as lie deeper than a path can say; the next cycle has a clone of its own."""
+    (engine.folder / "leave.py").write_text(LEFT)
+    engine.plan(good(run=[str(engine.folder / "leave.py")]), good("More."))
+    with as_others_are():
+        done = cyc(
+            "cycle",
+            "start",
+            "--engine",
+            "claude",
+            "--allow-ai",
+            "--claude-bin",
+            str(engine.binary),
+            "--interval",
+            "0",
+            "--max-cycles",
+            "2",
+        )
+    no_traceback(done)
+    assert done.code == 0 and len(engine.calls) == 2, done
+    assert not list((cyc.root / ".cleared/cycles").glob("*/*"))
+    assert sorted(os.listdir("/etc"))
+
+
+def test_files_without_measure_are_not_taken_into_memory(cyc: Workspace, engine: FakeEngine) -> None:
+    """Each is as large as one may be, all together are not; nothing of them is on the disk."""
+    (engine.folder / "leave.py").write_text(
+        "import os\nfor n in range(8):\n    with open(f'big{n:02d}', 'wb') as file:\n        file.truncate(32 << 20)\n"
+    )
+    engine.plan(good(run=[str(engine.folder / "leave.py")]))
+    done = start(cyc, engine)
+    no_traceback(done)
+    assert done.code == 0 and "big02 (it makes it more than" in done.err, done
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["big00", "big01"]

@@ -1,0 +1,103 @@
+"""The private clone of a program that may change files: separate from the workspace, and read without git."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import Workspace, unchanged
+
+from cleared.base.errors import WorkspaceError
+from cleared.service.app import open_workspace
+from cleared.work.loop import private_clone
+from cleared.work.loop.private_clone import PrivateClone, make_private_clone, sort_change
+
+
+@pytest.fixture
+def clone(ws: Workspace) -> PrivateClone:
+    return make_private_clone(open_workspace(ws.root), ws.root / ".cleared/clones/one")
+
+
+def git(folder: Path, *args: str) -> str:
+    return subprocess.run(["git", *args], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_it_is_a_repository_of_its_own(ws: Workspace, clone: PrivateClone) -> None:
+    assert git(clone.folder, "rev-parse", "HEAD").strip() == ws.head() == clone.base
+    assert git(clone.folder, "log", "--format=%s") == ws.git("log", "--format=%s")
+    assert git(clone.folder, "status", "--porcelain") == "" == git(clone.folder, "remote")
+    assert not (clone.folder / ".git/objects/info/alternates").exists()
+    assert (clone.folder / "scripts/single_agent_tmux.sh").stat().st_mode & 0o100
+    assert clone.list_changes() == []
+
+
+def test_changes_are_found_whether_committed_there_or_not(ws: Workspace, clone: PrivateClone) -> None:
+    (clone.folder / "notes.md").write_text("new")
+    (clone.folder / "config.yaml").write_text("changed: 1\n")
+    (clone.folder / "agents/ingest.py").unlink()
+    git(clone.folder, "add", "-A")
+    git(clone.folder, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "work")
+    (clone.folder / "docs").mkdir()
+    (clone.folder / "docs/a.md").write_text("later")
+    with unchanged(ws):
+        found = {change.path: change.kind for change in clone.list_changes(ignore=frozenset({"docs/a.md"}))}
+    assert found == {"notes.md": "added", "config.yaml": "modified", "agents/ingest.py": "deleted"}
+
+
+def test_nothing_the_program_puts_there_is_run_or_followed(ws: Workspace, clone: PrivateClone, tmp_path: Path) -> None:
+    """Hooks, filters and monitors in its git settings, links out of it, pipes, unreadable folders."""
+    proof = tmp_path / "proof"
+    with (clone.folder / ".git/config").open("a") as settings:
+        settings.write(f'[core]\n\tfsmonitor = touch {proof}\n[filter "x"]\n\tclean = touch {proof}\n')
+    (clone.folder / ".gitattributes").write_text("* filter=x\n")
+    secret = tmp_path / "secret"
+    secret.write_text("s3cret")
+    (clone.folder / "link.md").symlink_to(secret)
+    (clone.folder / "folder").symlink_to(tmp_path)
+    os.mkfifo(clone.folder / "pipe")
+    (clone.folder / "large.bin").touch()
+    os.truncate(clone.folder / "large.bin", private_clone.MAX_FILE_BYTES + 1)
+    changes = {change.path: change for change in clone.list_changes()}
+    assert set(changes) == {".gitattributes", "link.md", "folder", "pipe", "large.bin"}
+    assert all(changes[path].problem and changes[path].new is None for path in changes.keys() - {".gitattributes"})
+    assert not proof.exists()
+    clone.remove()
+    assert not clone.folder.exists() and secret.read_text() == "s3cret"
+
+
+def test_too_many_changes_are_refused(clone: PrivateClone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_clone, "MAX_CHANGES", 3)
+    for number in range(4):
+        (clone.folder / f"{number}.txt").touch()
+    with pytest.raises(WorkspaceError, match="more than 3 files"):
+        clone.list_changes()
+
+
+@pytest.mark.parametrize(
+    ("path", "fate"),
+    [
+        ("agents/a.py", "proposable"),
+        ("scripts/a.py", "proposable"),
+        ("config.yaml", "proposable"),
+        ("tests/cases/a.json", "proposable"),
+        ("rules/a.md", "proposable"),
+        ("templates/a.md", "proposable"),
+        ("books/2025/01/journal.csv", "refused"),
+        ("accounts/chart-of-accounts.csv", "refused"),
+        ("queue/2025-01.jsonl", "refused"),
+        ("logs/agent-log.csv", "refused"),
+        ("agents/approvals/x.json", "refused"),
+        ("agents/sub/a.py", "refused"),
+        ("agents/.hidden.py", "refused"),
+        (".env", "refused"),
+        ("a/.env.local", "refused"),
+        ("import/a.csv", "refused"),
+        ("docs/a.md", "plain"),
+        ("PROMPT.md", "plain"),
+        ("scripts/x.sh", "plain"),
+    ],
+)
+def test_what_becomes_of_a_change(ws: Workspace, path: str, fate: str) -> None:
+    assert sort_change(open_workspace(ws.root), path) == fate

@@ -1,0 +1,121 @@
+"""A coding engine as the worker of tasks: the story of both protocols in one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from fake_engine import FakeEngine, result, wait_until
+from harness import Workspace, take_ok, unchanged
+from running import has_ended
+from tasking import Tasks, task
+
+AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLEARED_ALLOW_AI", raising=False)
+    fake = FakeEngine(tmp_path / "home/.claude")
+    monkeypatch.setenv("CLAUDE_BIN", str(fake.binary))
+    return fake
+
+
+@pytest.fixture
+def tasks(ws: Workspace, engine: FakeEngine) -> Tasks:
+    ws.config("loop.ai.enabled=true", f"loop.ai.program_folders=[{sys.prefix}, {sys.base_prefix}]")
+    return Tasks(ws)
+
+
+def work(files: dict[str, str], text: str = "did it") -> dict[str, object]:
+    return {"write": files, "stdout": result(text)}
+
+
+def test_three_tasks_by_an_engine_one_retried_its_script_approved_and_live(tasks: Tasks, engine: FakeEngine) -> None:
+    """G15, F38: what the engine claims counts for nothing; its script is live once a person approved it."""
+    tasks.planned(
+        task(1),
+        task(2, requires=["T-001"], verification_command="grep -q right docs/T-002.txt"),
+        task(3, requires=["T-002"], files=["agents/greet.py"], verification_command="grep -q hello agents/greet.py"),
+    )
+    engine.plan(
+        work({"docs/T-001.txt": "one\n"}),
+        work({"docs/T-002.txt": "wrong\n"}, "all is right"),
+        work({"docs/T-002.txt": "right\n"}),
+        work({"agents/greet.py": AGENT}),
+    )
+    argv = ("run", "--engine", "claude", "--allow-ai", "--json")
+    first = tasks(*argv)
+    assert first.code == 7, first
+    assert [t["status"] for t in first.json["tasks"]] == ["completed", "failed"]
+    tasks.ok("retry", "T-002", "--summary", "Write right, not wrong")
+    second = tasks(*argv)
+    assert second.code == 6, second
+    assert [t["status"] for t in second.json["tasks"]] == ["completed", "completed"]
+    assert not (tasks.ws.root / "agents/greet.py").exists()
+    (card,) = tasks.ws.json("queue", "list")
+    assert card["kind"] == "proposal" and "engine claude" in json.dumps(card["details"])
+    take_ok(tasks.ws, "agent", "approve", second.json["tasks"][1]["proposal"])
+    assert tasks.ws.run("greet")["status"] == "succeeded"
+    prompt = engine.calls[1]["prompt"]
+    assert "T-002" in prompt and "grep -q right" in prompt and len(engine.calls) == 4
+    assert all(call["cwd"] != str(tasks.ws.root) for call in engine.calls)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"exit": 3},
+        {"stdout": result("You've hit your usage limit", error=True)},
+        {"stdout": result(permission_denials=[{"tool_name": "Bash"}])},
+    ],
+)
+def test_an_engine_that_fails_fails_the_task(tasks: Tasks, engine: FakeEngine, step: dict[str, object]) -> None:
+    tasks.planned(task(1))
+    engine.plan({"write": {"docs/T-001.txt": "one\n"}, **step})
+    done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert [t["status"] for t in done.json["tasks"]] == ["failed"], done
+    assert not (tasks.ws.root / "docs/T-001.txt").exists()
+
+
+def test_the_loop_takes_a_turn_with_an_engine(tasks: Tasks, engine: FakeEngine) -> None:
+    """F39: no fence but the engine's; a loop that was not started for it refuses it, and so do the settings."""
+    tasks.ws.config("tasks.engine=claude")
+    tasks.planned(task(1))
+    engine.plan(work({"docs/T-001.txt": "one\n"}))
+    refusal = tasks.ws("loop", "run", "--once", "--enqueue", "task_turn")
+    assert refusal.code == 3 and "--allow-ai" in refusal.err and engine.calls == []
+    done = tasks.ws("loop", "run", "--once", "--enqueue", "task_turn", "--allow-ai")
+    assert done.code == 0 and tasks.states() == {"T-001": "completed"}, done
+    tasks.ws.config("loop.ai.enabled=false")
+    assert tasks.ws("loop", "enqueue", "task_turn").code == 3
+    tasks.ws.config("loop.rotation=[task_turn]")
+    done = tasks.ws("loop", "run", "--max-cycles", "2", "--sleep", "0", "--auto-rotate", "--allow-ai")
+    assert done.code == 3 and tasks.ws.json("loop", "status")["status"] == "stopped"
+
+
+def test_an_engine_ends_with_the_orchestrator(tasks: Tasks, engine: FakeEngine) -> None:
+    """G21: killed while its engine works; nothing of the engine is left, and the claim is recovered."""
+    tasks.planned(task(1))
+    engine.plan({"hang": True, "ignore_term": True, "grandchild": "detached"}, work({"docs/T-001.txt": "one\n"}))
+    run = tasks.ws.start("task", "run", "--engine", "claude", "--allow-ai")
+    wait_until(lambda: (engine.folder / "hangs").exists(), run)
+    run.kill()
+    run.communicate(timeout=60)
+    left = [engine.folder / name for name in ("grandchild", "hangs")]
+    wait_until(lambda: all(has_ended(mark) for mark in left))
+    assert tasks("run", "--engine", "claude", "--allow-ai").code == 6
+
+
+def test_f39_an_engine_needs_the_opt_in_of_cycles(tasks: Tasks, engine: FakeEngine) -> None:
+    tasks.planned(task(1))
+    with unchanged(tasks.ws):
+        assert tasks("run", "--engine", "claude").code == 3
+        assert tasks("run", "--engine", "claude", "--allow-ai", "--agent", "ingest").code == 2
+    tasks.ws.config("loop.ai.enabled=false")
+    with unchanged(tasks.ws):
+        assert tasks("run", "--engine", "claude", "--allow-ai").code == 3
+    assert engine.calls == []
