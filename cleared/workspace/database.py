@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,8 @@ from cleared.workspace.lock import ensure_state_dir
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 _PATIENCE: Final = 10.0
 """Seconds to wait for another process that is writing."""
+_PAUSES: Final = (0.02, 0.1)
+"""Seconds between the attempts to open a database that cannot be opened."""
 _MOST_PATH: Final = 500
 """Bytes; SQLite takes 512, with what it appends."""
 
@@ -30,6 +33,15 @@ def connect_to_write(
     One that is damaged, or of another ``version``, is set aside as ``….damaged``. Raises ``BusyError`` where it is
     another's turn, ``WorkspaceError`` where the disk refuses.
     """
+    for pause in _PAUSES:
+        # Somebody may be emptying ``.cleared/`` at this moment: it is made again, and nothing of it is missed.
+        with suppress(WorkspaceError):
+            return _connect_once(path, schema, version, durable, options)
+        time.sleep(pause)
+    return _connect_once(path, schema, version, durable, options)
+
+
+def _connect_once(path: Path, schema: str, version: int, durable: bool, options: dict[str, Any]) -> sqlite3.Connection:
     ensure_state_dir(path.parent)
     try:
         return _open_database(path, schema, version, durable, options)
