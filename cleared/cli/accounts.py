@@ -78,7 +78,7 @@ def add_account_to_chart(
 
     Refused where the number is taken, and where the parent is closed or has entries of its own.
     """
-    from cleared.changes.decisions.account_changes import add_account
+    from cleared.books.decisions.account_changes import add_account
 
     commit = add_account(
         open_host(workspace), number, name, type_.value, parent=parent, tax_line=tax_line, description=description
@@ -94,7 +94,7 @@ def rename_account_in_chart(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Give an account another name, in one commit; its number and its entries stay."""
-    from cleared.changes.decisions.account_changes import rename_account
+    from cleared.books.decisions.account_changes import rename_account
 
     commit = rename_account(open_host(workspace), number, name)
     _print_change(number, f"Account {number} is called {name} now", commit, json)
@@ -114,7 +114,7 @@ def close_account_in_chart(
     Refused where it has a balance (of income and expenses: in that year), where entries are dated after that day, and
     where a bank account, an agent or an account below it uses it.
     """
-    from cleared.changes.decisions.account_changes import close_account
+    from cleared.books.decisions.account_changes import close_account
 
     commit = close_account(open_host(workspace), number, parse_day(on) if on else None)
     _print_change(number, f"Account {number} is closed", commit, json)
@@ -125,7 +125,7 @@ def reopen_account_in_chart(
     number: AccountArgument, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Let a closed account take entries again, in one commit."""
-    from cleared.changes.decisions.account_changes import reopen_account
+    from cleared.books.decisions.account_changes import reopen_account
 
     commit = reopen_account(open_host(workspace), number)
     _print_change(number, f"Account {number} is open again", commit, json)

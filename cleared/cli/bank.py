@@ -360,9 +360,9 @@ def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> No
 
 def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
     """Write config.yaml, and accounts of the books that are missing into the chart."""
+    from cleared.books.decisions.account_changes import add_account
     from cleared.books.importing.bank_setup import LIABILITIES
     from cleared.changes import commit_messages
-    from cleared.changes.decisions.account_changes import add_account
     from cleared.gate.proposals.setting_changes import add_settings
     from cleared.queries import read_accounts
 

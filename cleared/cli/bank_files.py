@@ -234,7 +234,7 @@ def undo_bank_import(
     """
     from dataclasses import asdict
 
-    from cleared.changes.decisions.import_undoing import undo_import
+    from cleared.books.decisions.import_undoing import undo_import
 
     done = undo_import(open_host(workspace), name, reason=reason, despite=despite)
     if json:

@@ -164,7 +164,7 @@ def void_journal_entry(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Void an entry: a reversing entry is posted, the original stays. A bank line it posted is open again."""
-    from cleared.changes.decisions.entry_voiding import void_entry
+    from cleared.books.decisions.entry_voiding import void_entry
 
     original, reversal, commit = void_entry(open_host(workspace), entry_id, reason)
     if json:
@@ -193,8 +193,8 @@ def add_journal_entry(
     script gives each entry a --key: the same command again then only says that it is there; with anything else in it,
     it is refused.
     """
+    from cleared.books.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
     from cleared.books.ledger.chart import OPENING_BALANCES
-    from cleared.changes.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
 
     host, legs = open_host(workspace) if key else open_host_once(workspace, json=json), [parse_leg(x) for x in lines]
     posted = add_entry_by_hand(
@@ -265,7 +265,7 @@ def post_opening_balances(json: JsonOption = False, workspace: WorkspaceOption =
 
     As config.yaml says (bank_accounts: … opening:), else as the balances in the bank's files say.
     """
-    from cleared.changes.decisions.opening_balances import post_opening_balances
+    from cleared.books.decisions.opening_balances import post_opening_balances
 
     entries, commit = post_opening_balances(open_host(workspace))
     if json:

@@ -50,7 +50,7 @@ def close_books(
     again, or missing (a gap in the balance). What is decided later is dated in the first open period.
     """
     from cleared.base.date_spans import parse_span
-    from cleared.changes.decisions.period_closing import close_period
+    from cleared.books.decisions.period_closing import close_period
 
     day = parse_span(through).end
     host = open_host(workspace)
@@ -70,7 +70,7 @@ def reopen_books(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Reopen everything from a day on; a commit with a reason. Refused without --filed for what was filed."""
-    from cleared.changes.decisions.period_closing import reopen_period
+    from cleared.books.decisions.period_closing import reopen_period
 
     host, span = _open_for_span(start, workspace)
     day = span.start

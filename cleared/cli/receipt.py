@@ -14,7 +14,7 @@ from cleared.cli.completion import complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 
 if TYPE_CHECKING:
-    from cleared.changes.decisions.receipt_filing import FiledReceipts
+    from cleared.books.decisions.receipt_filing import FiledReceipts
 
 app = new_group()
 _MAX_LIKELY: Final = 5
@@ -46,7 +46,7 @@ def add_receipts(
     mail and PDF files (PDF needs pip install '.[receipts]'), from the text. A file of the inbox leaves it; any other
     stays where it is. Exits 1 where a file of the inbox was refused.
     """
-    from cleared.changes.decisions.receipt_filing import file_inbox, file_receipt
+    from cleared.books.decisions.receipt_filing import file_inbox, file_receipt
 
     host = open_host(workspace)
     if entry is not None and len(files or []) != 1:
@@ -181,7 +181,7 @@ def list_payments_without_receipt(
 @app.command("link")
 def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Say which entry a kept receipt proves. One may prove several, and an entry may have several."""
-    from cleared.changes.decisions.receipt_filing import link_receipt
+    from cleared.books.decisions.receipt_filing import link_receipt
 
     commit = link_receipt(open_host(workspace), receipt, entry)
     print_line(f"{entry} has the receipt{f' ({commit[:10]})' if commit else ' already'}.")
@@ -190,7 +190,7 @@ def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: Wor
 @app.command("unlink")
 def unlink_from_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Take back that a receipt proves an entry. The receipt stays."""
-    from cleared.changes.decisions.receipt_filing import unlink_receipt
+    from cleared.books.decisions.receipt_filing import unlink_receipt
 
     print_line(f"{entry} has not that receipt any more ({unlink_receipt(open_host(workspace), receipt, entry)[:10]}).")
 
@@ -198,6 +198,6 @@ def unlink_from_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace:
 @app.command("remove")
 def remove_kept_receipt(receipt: ReceiptArgument, workspace: WorkspaceOption = None) -> None:
     """Keep a receipt no more. Where git had it, its history still has it."""
-    from cleared.changes.decisions.receipt_filing import remove_receipt
+    from cleared.books.decisions.receipt_filing import remove_receipt
 
     print_line(f"Removed ({remove_receipt(open_host(workspace), receipt)[:10]}).")

@@ -50,7 +50,7 @@ def reconcile_with_bank(
         raise typer.BadParameter("give the statement's balance", param_hint="--balance")
     data = read_reconciliation(host, account, day, balance)
     if data["difference"] == "0" and not dry_run:
-        from cleared.changes.decisions.reconciling import record_agreement
+        from cleared.books.decisions.reconciling import record_agreement
 
         data["commit"] = record_agreement(host, account, day, parse_balance(host, balance))
     if json:
@@ -63,7 +63,7 @@ def reconcile_with_bank(
 
 
 def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json: bool) -> None:
-    from cleared.changes.decisions.reconciling import withdraw_agreement
+    from cleared.books.decisions.reconciling import withdraw_agreement
 
     commit = withdraw_agreement(host, account, day, reason)
     if json:

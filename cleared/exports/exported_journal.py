@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from cleared.base import money
 from cleared.base.errors import Place, WorkspaceError
+from cleared.books.decisions.reconciling import iter_legs
 from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.agreed_balances import AgreementCheck
@@ -24,7 +25,6 @@ from cleared.books.ledger.entry import OPENING
 from cleared.books.ledger.reconciliation import read_account_facts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.changes.decisions.reconciling import iter_legs
 
 _HOST_TAG: Final = re.compile(r"@([a-z][a-z0-9_]{0,30})=(.*)", re.DOTALL)
 

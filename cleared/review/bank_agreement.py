@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
+from cleared.books.decisions.reconciling import iter_legs, read_facts
 from cleared.books.index.journal_index import JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import AGREED
 from cleared.books.ledger.reconciliation import (
@@ -21,7 +22,6 @@ from cleared.books.ledger.reconciliation import (
     reconcile_account,
 )
 from cleared.books.opened_books import journal_bounds
-from cleared.changes.decisions.reconciling import iter_legs, read_facts
 from cleared.changes.host import Host
 from cleared.queries import open_committed_books
 from cleared.workspace.sealed_files import SealedFiles, digest_sources

@@ -14,13 +14,13 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_first
 from cleared.books.decision_effects import entry_weight
+from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY
 from cleared.changes import commit_messages
-from cleared.changes.decisions.adjusting_entries import read_adjustment
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host, current_user

@@ -12,6 +12,8 @@ from typing import Any, Final
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.decisions.adjusting_entries import post_adjustment
+from cleared.books.decisions.receipt_filing import link_proposed
 from cleared.books.importing.bank_file import find_entry_day
 from cleared.books.ledger.bank_lines import why_not_postable
 from cleared.books.ledger.booked_lines import DECIDED
@@ -23,9 +25,7 @@ from cleared.books.ledger.transfers import CLEARING_ACCOUNT, find_sides
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import ADJUSTMENT, BRANCH, ENTRY, LINE, PROPOSAL, QUESTION, RECEIPT, TRANSFER, kind_named
-from cleared.changes.decisions.adjusting_entries import post_adjustment
 from cleared.changes.decisions.decision_context import DecisionContext
-from cleared.changes.decisions.receipt_filing import link_proposed
 from cleared.primitives.context import Context
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files

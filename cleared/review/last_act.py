@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cleared.base.errors import PolicyError
+from cleared.books.decisions.receipt_filing import INBOX_ACTOR
 from cleared.books.opened_books import open_books
 from cleared.cards.card import Card
 from cleared.cards.queue_files import load_cards
@@ -14,7 +15,6 @@ from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
-from cleared.changes.decisions.receipt_filing import INBOX_ACTOR
 from cleared.changes.host import Host
 from cleared.changes.ways_back import find_way_back
 from cleared.git import Snapshot, history

@@ -7,6 +7,7 @@ from datetime import date
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
+from cleared.books.decisions.receipt_filing import take_back_links
 from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVERSES, date_tags, list_links
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.posting import post_entry
@@ -21,7 +22,6 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.decisions.authorization import AGREES_TRAILER, SecondNeeded
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.changes.decisions.receipt_filing import take_back_links
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.gate.past_runs import parent_commit

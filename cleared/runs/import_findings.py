@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from typing import Final
 
+from cleared.books.decisions.receipt_proposals import propose_kept_receipts
 from cleared.books.ledger.amount_matches import TEXT_LENGTH
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import clean_payee
@@ -21,7 +22,6 @@ from cleared.books.staged_books import books_of
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECURRING, TRANSFER
-from cleared.changes.decisions.receipt_proposals import propose_kept_receipts
 from cleared.primitives.context import Context
 
 MAX_CARDS: Final = 20

@@ -51,7 +51,7 @@ class ReceiptInbox:
         if self._seen != before:
             return
         self._tries_again = False
-        from cleared.changes.decisions.receipt_filing import (  # only where there is something to keep
+        from cleared.books.decisions.receipt_filing import (  # only where there is something to keep
             INBOX_ACTOR,
             file_inbox,
         )

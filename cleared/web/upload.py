@@ -12,8 +12,8 @@ from starlette.responses import Response
 from cleared.base.errors import UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.terminal import count_noun
+from cleared.books.decisions.receipt_filing import copy_to_inbox
 from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
-from cleared.changes.decisions.receipt_filing import copy_to_inbox
 from cleared.service.process_lock import find_running_service
 from cleared.web.access import Said
 from cleared.web.long_work import Finish, Work, answer_when_done

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from cleared.base.clock import SystemClock
-from cleared.changes.decisions.entry_voiding import void_entry
-from cleared.changes.decisions.period_closing import close_period
+from cleared.books.decisions.entry_voiding import void_entry
+from cleared.books.decisions.period_closing import close_period
 from cleared.changes.workspace_creation import create_workspace
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now

@@ -35,7 +35,7 @@ from harness import Workspace
 
 from cleared import queries
 from cleared.base.errors import ClearedError, Interrupted
-from cleared.changes.decisions.entry_voiding import void_entry
+from cleared.books.decisions.entry_voiding import void_entry
 from cleared.git import STEPS, HeadMoved
 from cleared.runs import run_queries
 from cleared.runs.outcome import RunResult

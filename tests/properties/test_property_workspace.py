@@ -15,8 +15,8 @@ from books_world import Row, chase
 from cleared import queries
 from cleared.base.clock import FixedClock
 from cleared.base.errors import ClearedError
-from cleared.changes.decisions.entry_voiding import void_entry
-from cleared.changes.decisions.period_closing import close_period, reopen_period
+from cleared.books.decisions.entry_voiding import void_entry
+from cleared.books.decisions.period_closing import close_period, reopen_period
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.git import STEPS

@@ -96,7 +96,7 @@ def _obeyed(obey: Callable[[dict[str, Any]], int], order: dict[str, Any]) -> int
 def command(root: Path, words: list[str], on_step: Callable[[str], None] | None = None) -> None:
     """What the command line does for these words, with a say in its steps."""
     from cleared.base.clock import clock_from
-    from cleared.changes.decisions.receipt_filing import file_inbox
+    from cleared.books.decisions.receipt_filing import file_inbox
     from cleared.changes.decisions.shown_cards import expecting
     from cleared.gate.proposals.approval import approve_proposal, reject_proposal
     from cleared.gate.proposals.rollback import roll_back_script

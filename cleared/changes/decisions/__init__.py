@@ -1,1 +1,1 @@
-"""What people decide: the one place where a decision becomes a commit, and the decisions about the books."""
+"""What people decide: the one place where a decision becomes a commit."""

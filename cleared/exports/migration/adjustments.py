@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cleared.changes.decisions.adjusting_entries import AdjustingEntry, ProposedAdjustments, propose_adjustments
-from cleared.changes.decisions.hand_posting import check_line
+from cleared.books.decisions.adjusting_entries import AdjustingEntry, ProposedAdjustments, propose_adjustments
+from cleared.books.decisions.hand_posting import check_line
 from cleared.changes.host import Host
 from cleared.exports.migration.account_mapping import map_accounts
 from cleared.exports.migration.moving_in import require_known_accounts

@@ -14,6 +14,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import count_noun
+from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
     BankLine,
@@ -33,7 +34,6 @@ from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_M
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
-from cleared.changes.decisions.reconciling import take_back_balances
 from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.host import Host
 from cleared.git import Snapshot, history

@@ -15,6 +15,7 @@ from typing import Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_new
+from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.ledger.receipt_matching import Payment
 from cleared.books.ledger.receipts import (
     INBOX,
@@ -35,7 +36,6 @@ from cleared.cards.kinds import BAD_FILE, RECEIPT
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
-from cleared.changes.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.changes.host import Host
 from cleared.git import LocalMove, Snapshot
 from cleared.primitives.context import Context

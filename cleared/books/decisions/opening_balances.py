@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from cleared.base import money
 from cleared.base.errors import PolicyError
+from cleared.books.decisions.reconciling import iter_legs, read_facts
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.chart import OPENING_BALANCES
@@ -19,7 +20,6 @@ from cleared.books.ledger.reconciliation import AccountFacts, read_account_facts
 from cleared.books.staged_books import books_of
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
-from cleared.changes.decisions.reconciling import iter_legs, read_facts
 from cleared.changes.host import Host
 from cleared.workspace.settings.bank_section import BankAccount
 
