@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from cleared.domains.domain import Domain, Opening
+from cleared.base.file_source import FileSource
+from cleared.domains.domain import Domain, ImportedFile, Opening
+from cleared.workspace.location import Layout
 
 
 def _open(opening: Opening) -> object:
@@ -13,9 +15,16 @@ def _open(opening: Opening) -> object:
     return open_staged_books(opening)
 
 
+def _read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
+    from cleared.books.opened_books import read_imported_files
+
+    return read_imported_files(source, layout)
+
+
 BOOKS: Final = Domain(
     name="books",
     about="Bank files in, a balanced double-entry journal out.",
+    record_noun=("entry", "entries"),
     primitive_modules=(
         "cleared.books.primitives.importer",
         "cleared.books.primitives.journal",
@@ -24,4 +33,5 @@ BOOKS: Final = Domain(
         "cleared.books.primitives.queue_entries",
     ),
     open=_open,  # type: ignore[arg-type]
+    read_imported_files=_read_imported_files,
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from cleared.base.file_source import FileSource
 from cleared.base.money import currency_exponent
+from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
+from cleared.domains.domain import ImportedFile
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 
@@ -26,3 +28,12 @@ def journal_bounds(config: Config) -> Bounds:
 def ledger_accounts(config: Config) -> dict[str, int]:
     """Id of a bank account → its account in the chart of accounts."""
     return {account.id: account.ledger_account for account in config.bank_accounts}
+
+
+def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
+    """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
+    records = parse_imports(source.read(layout.imports), layout.imports)
+    return [
+        ImportedFile(record.name, record.file_sha256, record.run, description)
+        for record, description in zip(records, describe_imports(records), strict=True)
+    ]

@@ -11,10 +11,11 @@ from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.bank_lines import describe_imports
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.checks import check_draft
+from cleared.books.ledger.entry_json import entry_to_json
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import ledger_accounts, open_books
-from cleared.domains.domain import Opening
+from cleared.domains.domain import DraftDescription, Opening
 from cleared.domains.violations import Violation
 from cleared.primitives.context import Context
 
@@ -57,6 +58,19 @@ class StagedBooks:
             len(bank.new_imports),
             len(bank.processed_line_ids),
         )
+
+    def describe_draft(self) -> DraftDescription:
+        return DraftDescription(
+            {entry.entry_id: entry_to_json(entry) for entry in self.books.list_staged()},
+            dict(self.books.statuses),
+            {line_id: outcome.outcome for line_id, outcome in self.bank.new_outcomes.items()},
+        )
+
+    def stage_findings(self, context: Context) -> None:
+        if self.bank.new_imports:
+            from cleared.books.import_findings import stage_findings  # only where there was an import
+
+            stage_findings(context)
 
     def find_violations(self) -> list[Violation]:
         return check_draft(self.books, self.bank)

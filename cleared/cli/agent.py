@@ -73,6 +73,7 @@ def run_agent(
 def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
     from cleared.base.json_values import to_json
+    from cleared.domains.draft_records import count_records
 
     dry_run = result.status == "dry_run"
     for file in result.edited:
@@ -107,8 +108,7 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
         print_message(f"It goes on when you answer: cleared queue answer {card.id} {choices}")
     elif dry_run:
         print_message(
-            f"dry run: {count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}; "
-            "nothing was changed"
+            f"dry run: {count_records(result.records)}, {count_noun(len(result.cards), 'card')}; nothing was changed"
         )
     elif result.commits:
         print_message(f"{result.commits[0][:10]} {result.message}")

@@ -7,14 +7,17 @@ a commit; what a run or decision stages on them becomes part of the one commit.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from cleared.base.file_source import FileSource
 from cleared.domains.violations import Violation
 from cleared.workspace.location import Layout
+
+RunContext: TypeAlias = Any
+"""The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""
 
 
 class TakenFile(Protocol):
@@ -29,6 +32,31 @@ class TakenFile(Protocol):
         """The path where it lies afterwards."""
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """A file of the drop folder that a run or decision took in, as the records of a domain say."""
+
+    name: str
+    """Its name in the drop folder."""
+    sha256: str
+    imported_by: str
+    """The id of the run or decision."""
+    description: Mapping[str, str]
+    """How the event ``import.new`` describes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftDescription:
+    """What a draft would do to the records of a domain, in values that JSON takes."""
+
+    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The records that it adds, as they would be, by their id; in the order in which they were staged."""
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    """Committed record → the status that it gets."""
+    set_aside: Mapping[str, str] = field(default_factory=dict)
+    """What was read and becomes no record (a line of a file) → what becomes of it."""
+
+
 class Staged(Protocol):
     """The records of a domain as of one commit, and what is staged on them."""
 
@@ -38,6 +66,13 @@ class Staged(Protocol):
 
     def draft_key(self) -> object:
         """Equal for two states of the draft only where nothing was staged in between."""
+
+    def describe_draft(self) -> DraftDescription:
+        """What the draft would do: what ``agent run --json`` prints, dry runs compare and cards show."""
+
+    def stage_findings(self, context: RunContext) -> None:
+        """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
+        is kept. It stops no run."""
 
     def find_violations(self) -> list[Violation]:
         """What is wrong with the records together with the draft."""
@@ -80,6 +115,10 @@ class Domain:
 
     name: str
     about: str
+    record_noun: tuple[str, str]
+    """What one of its records is called, and several: ``("entry", "entries")``. JSON lists them under the latter."""
     primitive_modules: Sequence[str]
     """Where its primitives are declared."""
     open: Callable[[Opening], Staged]
+    read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
+    """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""

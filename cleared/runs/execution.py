@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Interrupted, PolicyError
 from cleared.base.terminal import count_noun
-from cleared.books.staged_books import books_of
 from cleared.changes import agent_log, commit_messages, draft, emitted_events
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.commit_messages import CommitSubject
@@ -24,6 +23,7 @@ from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.noticed_history import notice_withdrawals
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
+from cleared.domains.draft_records import count_records, describe_drafts, no_records
 from cleared.git import GitBusy, HeadMoved, Repository, Snapshot, Unfinished, list_made_commits
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
@@ -31,7 +31,6 @@ from cleared.primitives.queue import Question, Unanswered
 from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
-from cleared.runs.import_findings import stage_findings
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import RunError, RunResult, make_run_error
 from cleared.runs.run_recording import tolerate_lost_trace, wake_loop_of
@@ -298,9 +297,10 @@ class _AgentRun:
             )
         if not self.dry_run:
             resolve_cards(self.host, self.repo, self.snapshot, context)
-            stage_findings(context)
+            for part in context.parts.values():
+                part.stage_findings(context)
             self._stage_model_answers()
-        result.entries = books_of(context).books.list_staged()
+        result.records = {name: draft.records for name, draft in describe_drafts(context.parts).items()}
         result.cards = list(context.cards.added.values())
         result.events = list(context.events)
         if self.dry_run:
@@ -308,15 +308,15 @@ class _AgentRun:
             result.status = "dry_run"
             result.message = self._commit_message()
             return
-        counts = f"{count_noun(len(result.entries), 'entry', 'entries')}, {count_noun(len(result.cards), 'card')}"
-        context.log_action("run", f"succeeded: {counts}")
+        added = count_records(result.records)
+        context.log_action("run", f"succeeded: {added}, {count_noun(len(result.cards), 'card')}")
         kept = bool(context.commit_messages or self.host.config.git.auto_commit)
         if context.has_changes and not kept:
             result.warnings.append(
-                f"{count_noun(len(result.entries), 'entry was', 'entries were')} discarded: the script did not call "
-                "git_commit, and git.auto_commit is off"
+                f"{added} {'was' if sum(map(len, result.records.values())) == 1 else 'were'} discarded: the script did "
+                "not call git_commit, and git.auto_commit is off"
             )
-            result.entries, result.cards, result.events = [], [], []
+            result.records, result.cards, result.events = no_records(), [], []
         if context.has_changes and kept:
             result.message = subject = self._commit_message()
             with self.attempt.limit_time():  # the commit looks again, and is then not stopped in the middle
@@ -357,7 +357,7 @@ class _AgentRun:
     def _record_failure(self, result: RunResult) -> None:
         """Discard the draft; keep the log rows and a card in one ``log:`` commit."""
         result.status, result.result = "failed", None
-        result.entries, result.cards, result.events, result.message = [], [], [], None
+        result.records, result.cards, result.events, result.message = no_records(), [], [], None
         if self.dry_run or result.error is None:
             return
         self.attempt.log_printed_lines()
@@ -392,7 +392,7 @@ class _AgentRun:
             "error": {**result.error.to_json_object(), "traceback": result.error.traceback} if result.error else None,
             "message": result.message,
             "commits": result.commits,
-            "entries": [e.entry_id for e in result.entries],
+            "entries": [record for records in result.records.values() for record in records],
             "cards": [c.id for c in result.cards],
             "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
         }

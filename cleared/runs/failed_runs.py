@@ -7,13 +7,13 @@ from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
-from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN
 from cleared.changes import commit_messages, draft
 from cleared.changes.auto_resolve import MAX_CARD_FILES
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
+from cleared.domains.draft_records import describe_drafts
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context
 from cleared.runs.approved_scripts import Script
@@ -104,5 +104,6 @@ def read_card_event(host: Host, repo: Repository, snapshot: Snapshot, card: Card
 
 
 def _describe_discarded(failed: Context) -> str:
-    count = sum(len(entries) for entries in books_of(failed).books.staged.values())
-    return f"{count} entries were staged and discarded; no file left import/" if count else "nothing was staged"
+    counts = {name: len(draft.records) for name, draft in describe_drafts(failed.parts).items()}
+    staged = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"{staged} were staged and discarded; no file left import/" if staged else "nothing was staged"

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 from cleared.base.errors import ClearedError, ExitCode
 from cleared.base.json_values import to_json
-from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.entry_json import entry_to_json
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
+from cleared.domains.draft_records import Records, no_records
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
@@ -60,7 +59,8 @@ class RunResult:
     status: Status
     result: Any = None
     commits: list[str] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
+    records: Records = field(default_factory=no_records)
+    """What it added."""
     cards: list[Card] = field(default_factory=list)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     duration_ms: int = 0
@@ -88,7 +88,7 @@ class RunResult:
             "status": self.status,
             "result": to_json(self.result),
             "commits": self.commits,
-            "entries": [entry_to_json(e) for e in self.entries],
+            **{name: list(records.values()) for name, records in self.records.items()},
             "cards": [card_to_json(c) for c in self.cards],
             "messages": to_json(self.messages),
             "duration_ms": self.duration_ms,

@@ -16,13 +16,12 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.base.json_values import to_json
-from cleared.books.ledger.entry_json import entry_to_json
-from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages, draft
 from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
+from cleared.domains.draft_records import describe_drafts
 from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.queue import Question
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
@@ -178,14 +177,10 @@ def _dry_run_choices(
         except ClearedError as e:
             outcomes[choice] = {"error": str(trial.explain_error(e))[:1_000]}
             continue
-        context = trial.context
+        context, drafts = trial.context, describe_drafts(trial.context.parts)
         outcomes[choice] = {
-            "entries": [
-                entry_to_json(books_of(context).books.find_entry(e.entry_id) or e)
-                for entries in books_of(context).books.staged.values()
-                for e in entries
-            ],
-            "statuses": dict(books_of(context).books.statuses),
+            **{name: list(draft.records.values()) for name, draft in drafts.items()},
+            "statuses": {record: status for draft in drafts.values() for record, status in draft.statuses.items()},
             "cards": [c.title for c in context.cards.added.values()],
             "result": to_json(result),
         }

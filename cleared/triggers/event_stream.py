@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
-from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.cards import queue_files
 from cleared.changes.attestation import (
     Attestation,
@@ -25,6 +24,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import FAILED, trailer_number
 from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_events
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
 from cleared.git import Repository, Snapshot, find_clone_id, read_recent_commits
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
@@ -146,11 +146,11 @@ def _events_of_commit(
             CARD_RESOLVED, {**about, "by": trailers.get("By"), "cards": _read_resolved_cards(host, after, attestation)}
         )
     if attestation.statement.get("imports") and wanted(IMPORT_NEW):
-        files = describe_imports(
-            [r for r in parse_imports(after.read_file(host.layout.imports), host.layout.imports) if r.run == by]
-        )
-        if digest_data(files) == attestation.statement["imports"]:
-            yield make_event(IMPORT_NEW, {**about, "files": files})
+        for domain in load_domains():
+            imported = domain.read_imported_files(CommittedSource(after), host.layout)
+            files = [dict(file.description) for file in imported if file.imported_by == by]
+            if digest_data(files) == attestation.statement["imports"]:
+                yield make_event(IMPORT_NEW, {**about, "files": files})
 
 
 def _read_emitted_events(host: Host, after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:

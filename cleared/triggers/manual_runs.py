@@ -70,14 +70,15 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     """
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
-    from cleared.queries import open_committed_books
+    from cleared.git import Snapshot
     from cleared.runs.failed_runs import read_card_event
     from cleared.runs.suspended_runs import ask_again
     from cleared.trust.person_only import refuse_in_job
 
     if believed:
         refuse_in_job()
-    with open_committed_books(host) as (repo, snapshot, _books, _bank):
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         card = queue_files.find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card_id)
         is_question = card.kind == QUESTION.name
         if not is_question and (card.kind != FAILED_RUN.name or card.agent != name):

@@ -199,7 +199,7 @@ def test_a_disk_that_is_full_after_the_commit(root: Path, step: str) -> None:
     result = during(root, step, full)
     assert result.status == "succeeded"
     assert result.commits == [git(root, "rev-parse", "HEAD").strip()]
-    assert len(result.entries) == 6
+    assert len(result.records["entries"]) == 6
     assert "working tree" in result.warnings[0]
     entries, said = read(root)
     assert len(said) == 1

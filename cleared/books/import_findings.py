@@ -36,16 +36,13 @@ _WHAT: Final = {
 
 def stage_findings(context: Context) -> None:
     """Stage a card for each finding about the accounts that the run has imported."""
-    records = books_of(context).bank.new_imports
-    if not records:
-        return
     room = MAX_CARDS
     stopped = {
         card.details.get("series")
         for card in context.cards.committed_cards.values()
         if card.kind == RECURRING.name and card.resolution == STOP
     }
-    for account in sorted({record.account for record in records}):
+    for account in sorted({record.account for record in books_of(context).bank.new_imports}):
         for finding in _find_recurring(context, account):
             if room and finding.series not in stopped and _is_decided(context, finding):
                 room -= _stage_recurring(context, account, finding)
