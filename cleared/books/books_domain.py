@@ -6,6 +6,7 @@ from typing import Final
 
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import Domain, ImportedFile, Opening
+from cleared.domains.record_audit import RecordAudit
 from cleared.workspace.location import Layout
 
 
@@ -21,6 +22,12 @@ def _read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFil
     return read_imported_files(source, layout)
 
 
+def _audit(layout: Layout) -> RecordAudit:
+    from cleared.books.audit.book_audit import BookAudit
+
+    return BookAudit(layout)
+
+
 BOOKS: Final = Domain(
     name="books",
     about="Bank files in, a balanced double-entry journal out.",
@@ -34,4 +41,5 @@ BOOKS: Final = Domain(
     ),
     open=_open,  # type: ignore[arg-type]
     read_imported_files=_read_imported_files,
+    audit=_audit,
 )

@@ -1,19 +1,16 @@
-"""What a decision does to the books, in a form that shows whether two people agreed to the same.
-
-Ids of new entries, who decided and the words of a reason are left out: they differ though the same is meant.
-"""
+"""What a decision does to the books, as effects that two people agree to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cleared.base import money
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, parse_outcomes
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.entry import AMENDABLE, HUMAN_STATUSES, Entry, parse_entry_id
+from cleared.domains.effects import Effect
 from cleared.trust.reviewers import effect_mark
 
 if TYPE_CHECKING:
@@ -23,23 +20,8 @@ if TYPE_CHECKING:
 Change = tuple[Entry | None, Entry]
 """An entry before (None: it is new) and after."""
 
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """``weight``: the amount that it is about; None: more than any."""
-
-    mark: str
-    weight: Decimal | None
-    entry: Entry | None = None
-    """As it is afterwards."""
-    is_new: bool = False
-    is_amended: bool = False
-    """Whether its payee, tags or notes are others."""
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether it is what only a person does: an amendment, or a status that says so."""
-        return self.is_amended or (self.entry is not None and self.entry.status in HUMAN_STATUSES)
+_SETTLED: Final = ("auto-confirmed", "voided")
+"""The statuses that no run may give where it takes two reviewers."""
 
 
 def entry_weight(entry: Entry, books: Books, bank: BankBook) -> Decimal:
@@ -84,16 +66,11 @@ def effects_between(before: Books, after: Books, bank: BankBook, months: Iterabl
     ]
 
 
-def rule_change_effect(reviewers: Mapping[str, str], two_person: Decimal | None, previous: str) -> Effect:
-    """Other rules of who may decide. ``previous``: the record they replace."""
-    amount = "" if two_person is None else money.format_amount(two_person.normalize())
-    return Effect(effect_mark("rules", sorted(reviewers.items()), amount, previous), None)
-
-
 def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> list[Effect]:
     effects = []
     for old, new in changes:
         legs = [[leg.account_id, money.format_amount(leg.amount.normalize())] for leg in new.legs]
+        amended: list[list[str]] = []
         if old is not None:
             amended = [[c, getattr(new, c)] for c in AMENDABLE if getattr(old, c) != getattr(new, c)]
             name = effect_mark("status", new.entry_id, old.status, new.status, new.date.isoformat(), legs, *amended)
@@ -110,7 +87,14 @@ def _entry_effects(changes: Iterable[Change], books: Books, bank: BankBook) -> l
                 new.notes,
             )
         effects.append(
-            Effect(name, entry_weight(new, books, bank), new, old is None, old is not None and bool(amended))
+            Effect(
+                name,
+                entry_weight(new, books, bank),
+                record=new.entry_id,
+                outcome=(new.entry_id, new),
+                is_decided=bool(amended) or new.status in HUMAN_STATUSES,
+                is_settled=new.status in _SETTLED,
+            )
         )
     return effects
 
@@ -119,7 +103,8 @@ def _ignored_line_effects(ignored: Iterable[str], bank: BankBook) -> list[Effect
     effects = []
     for line_id in ignored:
         line = bank.find_line(line_id)
-        effects.append(Effect(effect_mark("ignored", line_id), abs(line[1].amount) if line is not None else None))
+        weight = abs(line[1].amount) if line is not None else None
+        effects.append(Effect(effect_mark("ignored", line_id), weight, plural="bank lines"))
     return effects
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -16,8 +16,11 @@ from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import ledger_accounts, open_books
 from cleared.domains.domain import DraftDescription, Opening
+from cleared.domains.effects import Effect
 from cleared.domains.violations import Violation
+from cleared.git import Snapshot
 from cleared.primitives.context import Context
+from cleared.workspace.location import Layout
 
 
 @dataclass(slots=True)
@@ -33,6 +36,7 @@ class LastEntry:
 class StagedBooks:
     """A ``Staged`` domain: journal, bank lines and drop folder of one draft."""
 
+    layout: Layout
     books: Books
     bank: BankBook
     imports: ImportSession
@@ -72,6 +76,21 @@ class StagedBooks:
 
             stage_findings(context)
 
+    def list_effects(self) -> list[Effect]:
+        from cleared.books.decision_effects import effects_of_draft  # only where it matters who may decide
+
+        return effects_of_draft(self.books, self.bank)
+
+    def find_answered_cards(self, context: Context) -> Iterable[tuple[str, str]]:
+        from cleared.books.answered_cards import find_answered_cards  # only where a run ends well
+
+        return find_answered_cards(context)
+
+    def complete_draft(self, context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
+        from cleared.books.met_balances import stage_met_balances
+
+        stage_met_balances(context, snapshot, stays_open=stays_open)
+
     def find_violations(self) -> list[Violation]:
         return check_draft(self.books, self.bank)
 
@@ -106,7 +125,7 @@ def open_staged_books(opening: Opening) -> StagedBooks:
         opening.today,
         opening.stage_card,
     )
-    return StagedBooks(books, bank, imports, ledger_accounts(layout.config))
+    return StagedBooks(layout, books, bank, imports, ledger_accounts(layout.config))
 
 
 def books_of(context: Context) -> StagedBooks:

@@ -7,11 +7,11 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.clock import format_iso
-from cleared.cards.kinds import FAILED_RUN, SET_ASIDE
-from cleared.changes.answered_cards import find_answered_cards
+from cleared.cards.kinds import BAD_FILE, FAILED_RUN, SET_ASIDE
+from cleared.cards.refused_files import list_card_files
 from cleared.changes.consumed_events import is_only_failure
 from cleared.primitives.context import taken_files
-from cleared.sandbox.trigger_kinds import ON_DEMAND
+from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
 from cleared.workspace.drop_names import FAILED_FOLDER
 
 if TYPE_CHECKING:
@@ -41,8 +41,16 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it went well at another try: {context.run_id}"
                 )
-    for card, answer in list(find_answered_cards(host, context)):
-        context.cards.resolve_card(card.id, format_iso(context.now), RESOLVED_BY, answer)
+    handled = _list_handled_files(host, context)
+    for card in context.cards.open_cards() if handled else ():
+        files = list_card_files(card) if card.kind == BAD_FILE.name and card.id not in context.cards.added else []
+        if files and handled.issuperset(files):
+            context.cards.resolve_card(
+                card.id, format_iso(context.now), RESOLVED_BY, f"it was taken by {context.run_id}"
+            )
+    for part in context.parts.values():
+        for card_id, answer in list(part.find_answered_cards(context)):
+            context.cards.resolve_card(card_id, format_iso(context.now), RESOLVED_BY, answer)
     imported = {file.sha256 for file in taken_files(context).values()}
     is_plain_run = event["kind"] == ON_DEMAND.name and event["payload"] is None
     for card in context.cards.open_cards():
@@ -65,6 +73,14 @@ def _is_done_now(card: Card, imported: Collection[str], is_plain_run: bool) -> b
     if isinstance(files, list) and files:
         return len(files) < MAX_CARD_FILES and all(digest in imported for digest in files)
     return is_plain_run and "event_id" not in card.details and "event" not in card.details
+
+
+def _list_handled_files(host: Host, context: Context) -> frozenset[str]:
+    """The files outside of the drop folder that the run is for."""
+    if context.event["kind"] != FILE_WATCH.name:
+        return frozenset()
+    files = (str(path) for path in context.event["payload"]["files"])
+    return frozenset(path for path in files if not path.startswith(f"{host.layout.import_dir}/"))
 
 
 def _has_files_set_aside(host: Host, snapshot: Snapshot) -> bool:

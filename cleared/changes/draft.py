@@ -13,7 +13,6 @@ from cleared.changes.attestation import attest_commit
 from cleared.changes.auto_resolve import find_restored_files
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
-from cleared.changes.met_balances import stage_met_balances
 from cleared.changes.session import check_draft
 from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
 from cleared.primitives.context import Context, taken_files
@@ -91,7 +90,8 @@ def commit_draft(
     Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check_draft(context)
-    stage_met_balances(host, snapshot, context)
+    for part in context.parts.values():
+        part.complete_draft(context, snapshot, stays_open=host.stays_open)
     host.report_step("checked")
     draft = render_draft(host, snapshot, context)
     draft.changes.update(files or {})

@@ -6,14 +6,17 @@ a commit; what a run or decision stages on them becomes part of the one commit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from cleared.base.file_source import FileSource
+from cleared.domains.effects import Effect
+from cleared.domains.record_audit import RecordAudit
 from cleared.domains.violations import Violation
+from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
 RunContext: TypeAlias = Any
@@ -74,6 +77,17 @@ class Staged(Protocol):
         """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
         is kept. It stops no run."""
 
+    def list_effects(self) -> list[Effect]:
+        """What the draft does that may take a reviewer's right, or two reviewers."""
+
+    def find_answered_cards(self, context: RunContext) -> Iterable[tuple[str, str]]:
+        """The ids of open cards that are answered by what this run takes in or refuses, each with the answer. Only
+        where that is certain."""
+
+    def complete_draft(self, context: RunContext, snapshot: Snapshot, *, stays_open: bool) -> None:
+        """Stage what follows from a draft that is in order, just before its commit. ``snapshot``: the commit that it
+        builds on. ``stays_open``: whether the program goes on after it, so that what is opened is worth keeping."""
+
     def find_violations(self) -> list[Violation]:
         """What is wrong with the records together with the draft."""
 
@@ -122,3 +136,5 @@ class Domain:
     open: Callable[[Opening], Staged]
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
+    audit: Callable[[Layout], RecordAudit]
+    """How its records are judged, in any commit and in the working tree."""

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from cleared.base import money
+from cleared.domains.effects import Effect
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.trust.keys import Key, verify_signature
 
@@ -159,6 +161,12 @@ def find_first_agreement(
 def effect_mark(*content: Any) -> str:
     """A short name for one thing that a decision does; the same wherever the same is done."""
     return hashlib.sha256(canonical_digest(list(content)).encode()).hexdigest()[:32]
+
+
+def rule_change_effect(rules: ReviewRules, previous: str) -> Effect:
+    """Other rules of who may decide. ``previous``: the id of the record that they replace."""
+    amount = "" if rules.two_person is None else money.format_amount(rules.two_person.normalize())
+    return Effect(effect_mark("rules", sorted(rules.reviewers.items()), amount, previous), None)
 
 
 def _canonical_json(data: Mapping[str, Any]) -> bytes:

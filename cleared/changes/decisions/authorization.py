@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
-from cleared.books.decision_effects import Effect, effects_of_draft, rule_change_effect
-from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import AGREEMENT
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.domains.effects import Effect
 from cleared.git import Snapshot
 from cleared.git.commit_text import format_message, parse_trailers
 from cleared.primitives.context import Context
@@ -29,6 +28,7 @@ from cleared.trust.reviewers import (
     find_first_agreement,
     parse_agreements,
     review_rules,
+    rule_change_effect,
     sign_agreement,
 )
 from cleared.trust.tickets import sign_answer
@@ -100,8 +100,8 @@ class Authorization:
             self.reviewer_key.require_unlocked()
 
     def find_effects(self, context: Context, files: Mapping[str, bytes | None] | None = None) -> list[Effect]:
-        """The effects of the draft that need a right: on entries, bank lines, and the rules themselves."""
-        effects = effects_of_draft(books_of(context).books, books_of(context).bank)
+        """The effects of the draft that need a right: on the records, and the rules themselves."""
+        effects = _list_effects(context)
         record = try_parse_record((files or {}).get(CONFIG))
         if record is not None and review_rules(record.policy) != self.rules:
             effects.append(_rule_change_effect(record, self.snapshot.read_file(CONFIG)))
@@ -117,11 +117,7 @@ class Authorization:
             self.require_reviewer()
             # Of what cannot be known it is not assumed that everybody may.
             unknown = self.problem is not None or not self.by_person
-            if (
-                (self.rules.is_restricted or self.problem)
-                and unknown
-                and effects_of_draft(books_of(context).books, books_of(context).bank)
-            ):
+            if (self.rules.is_restricted or self.problem) and unknown and _list_effects(context):
                 raise self.problem or PolicyError("only a person decides about entries")
         if self.by_person:
             self._require_self_included(files)
@@ -257,6 +253,10 @@ def find_authorization(host: Host, snapshot: Snapshot, decision: str, by: str, *
     return authorization
 
 
+def _list_effects(context: Context) -> list[Effect]:
+    return [effect for part in context.parts.values() for effect in part.list_effects()]
+
+
 def _rule_change_effect(record: ApprovalRecord, before: bytes | None) -> Effect:
     rules, old = review_rules(record.policy), try_parse_record(before)
-    return rule_change_effect(rules.reviewers, rules.two_person, old.id if old is not None else "")
+    return rule_change_effect(rules, old.id if old is not None else "")

@@ -14,7 +14,6 @@ from dataclasses import fields
 from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError
-from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card
 
 _PUT_OFF: Final = ("skipped_at", "skipped_by")
@@ -27,10 +26,10 @@ def digest_shown(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True, default=_as_plain).encode()).hexdigest()
 
 
-def digest_card(card: Card, entry: Entry | None) -> str:
-    """The digest of all that is known of a card, and of the entry it is about."""
+def digest_card(card: Card, record: object) -> str:
+    """The digest of all that is known of a card, and of the record that it is about (None: of none)."""
     about = {each.name: getattr(card, each.name) for each in fields(card) if each.name not in _PUT_OFF}
-    return digest_shown([about, repr(entry)])
+    return digest_shown([about, repr(record)])
 
 
 def _as_plain(value: object) -> Any:

@@ -7,17 +7,17 @@ Trailers count only where a signature covers them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.books.decision_effects import Effect, effects_between, rule_change_effect
-from cleared.books.opened_books import open_books
 from cleared.cards import queue_files
 from cleared.cards.kinds import KINDS, QUESTION
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.domains.effects import Effect
+from cleared.domains.installed_domains import load_domains
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.trust.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
@@ -31,10 +31,12 @@ from cleared.trust.reviewers import (
     find_first_agreement,
     parse_agreements,
     review_rules,
+    rule_change_effect,
 )
 from cleared.trust.verification import Approvals
 
 if TYPE_CHECKING:
+    from cleared.domains.record_audit import RecordAudit
     from cleared.git.history import CommitInfo
     from cleared.workspace.location import Layout
 
@@ -109,6 +111,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     commits = history.commits_touching(host.root, roots, since=since)[::-1]
     begun = Snapshot(repo, first.id)
     judge = _HistoryJudge(host, repo, approvals, _read_workspace_id(begun), _read_rules(begun))
+    judge.audits = [domain.audit(host.layout) for domain in load_domains()]
     judge.approved_rules[begun.read_file(CONFIG) or b""] = judge.rules
     cases: list[tuple[str, _CommitFindings]] = []
     answers: dict[str, set[str]] = {}
@@ -158,6 +161,7 @@ class _HistoryJudge:
     rules: ReviewRules
     approved_rules: dict[bytes, ReviewRules] = field(default_factory=dict)
     """Records of the policy that were made by those who may → the rules they set; oldest first."""
+    audits: Sequence[RecordAudit] = ()
 
     def judge_commit(self, commit: CommitInfo) -> _CommitFindings:
         after = Snapshot(self.repo, commit.id)
@@ -185,22 +189,18 @@ class _HistoryJudge:
             if what:
                 explanation = f"it {' and '.join(what)}, without a reviewer's signature"
                 case.needs_one.append(_make_violation(commit, explanation, _REMEDY_FOR_ONE))
-        heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or _settles_entry(e))]
+        heavy = [e for e in effects if rules.needs_two(e.weight) and (not is_run or e.is_settled)]
         heavy += changed
         if heavy:
             self._require_two(commit, base, rules, [*effects, *changed], heavy, case)
         return case
 
     def _find_effects(self, commit: CommitInfo, before: list[Snapshot], after: Snapshot) -> list[Effect]:
-        layout = self.host.layout
-        months = [m for m in map(layout.journal_month, commit.files or ()) if m is not None]
-        if not months and layout.outcomes not in (commit.files or ()):
-            return []
-        books, bank = open_books(layout, CommittedSource(after))
         effects: list[Effect] | None = None
+        source, files = CommittedSource(after), commit.files or ()
         for each in before:  # a merge has done what none of its parents had
-            earlier, _ = open_books(layout, CommittedSource(each))
-            made = effects_between(earlier, books, bank, months)
+            earlier = CommittedSource(each)
+            made = [e for audit in self.audits for e in audit.list_effects(earlier, source, files)]
             if effects is None:
                 effects = made
             else:
@@ -312,7 +312,7 @@ class _HistoryJudge:
                 covered |= set(covers)
         alone = [e for e in heavy if e.mark not in covered]
         if alone:
-            names = sorted({e.entry.entry_id for e in alone if e.entry is not None}) or ["who may decide"]
+            names = sorted({e.record for e in alone if e.record}) or ["who may decide"]
             explanation = (
                 f"it decided {', '.join(names[:5])}{' …' if len(names) > 5 else ''}, which takes two reviewers"
             )
@@ -338,26 +338,21 @@ def _make_violation(commit: CommitInfo, explanation: str, remedy: str) -> Violat
     return Violation("authority", explanation, remedy.replace("COMMIT", short))
 
 
-def _settles_entry(effect: Effect) -> bool:
-    """What no run may do where it takes two."""
-    return effect.entry is not None and effect.entry.status in ("auto-confirmed", "voided")
-
-
 def _effect_outcome(effect: Effect) -> object:
     """What is there afterwards, whatever was before."""
-    return (effect.entry.entry_id, effect.entry) if effect.entry is not None else effect.mark
+    return effect.mark if effect.outcome is None else effect.outcome
 
 
 def _name_decided(effects: list[Effect]) -> str:
-    names = sorted({e.entry.entry_id for e in effects if e.entry is not None})
-    return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} bank lines"
+    names = sorted({e.record for e in effects if e.record})
+    return f"{', '.join(names[:5])}{' …' if len(names) > 5 else ''}" if names else f"{len(effects)} {effects[0].plural}"
 
 
 def _rule_change_effects(record: ApprovalRecord, rules: ReviewRules, before: ApprovalRecord | None) -> list[Effect]:
     new = review_rules(record.policy)
     if new == rules or rules.two_person is None:
         return []
-    return [rule_change_effect(new.reviewers, new.two_person, before.id if before is not None else "")]
+    return [rule_change_effect(new, before.id if before is not None else "")]
 
 
 def _read_rules(snapshot: Snapshot) -> ReviewRules:

@@ -22,9 +22,7 @@ from cleared.books.ledger.bank_timing import BankTiming, BookedLine
 from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.opened_books import ledger_accounts
 from cleared.books.staged_books import books_of
-from cleared.changes.host import Host
 
 if TYPE_CHECKING:
     from cleared.git import Snapshot
@@ -34,11 +32,13 @@ _MAX_CANDIDATES: Final = 12
 """Balances of one draft, the newest, that are looked at: where the opening balance is not booked, none is ever met."""
 
 
-def stage_met_balances(host: Host, snapshot: Snapshot, context: Context) -> None:
-    """Stage a row for each closing balance that the books meet with this draft, and that is not on record yet."""
+def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
+    """Stage a row for each closing balance that the books meet with this draft, and that is not on record yet.
+    ``snapshot``: the commit that the draft builds on; ``stays_open``: whether its index is needed again."""
     touched = {leg.account_id for entry in books_of(context).books.list_staged() for leg in entry.legs}
-    users = Counter(ledger_accounts(host.config).values())
-    alone = {name: number for name, number in ledger_accounts(host.config).items() if users[number] == 1}
+    numbers = books_of(context).ledger_accounts
+    users = Counter(numbers.values())
+    alone = {name: number for name, number in numbers.items() if users[number] == 1}
     touched |= {alone[record.account] for record in books_of(context).bank.new_imports if record.account in alone}
     accounts = {name: number for name, number in alone.items() if number in touched}
     if not accounts:
@@ -46,7 +46,8 @@ def stage_met_balances(host: Host, snapshot: Snapshot, context: Context) -> None
     books_of(context).bank.new_agreed += _move_by_late_lines(context, accounts)
     candidates = list(_list_candidates(context, accounts))
     if candidates:
-        index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
+        places = context.env.places
+        index = open_index(books_of(context).layout, snapshot, places, stays_open=stays_open)
         books_of(context).bank.new_agreed += _select_met(context, index, accounts, candidates)
 
 

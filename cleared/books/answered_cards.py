@@ -11,42 +11,30 @@ from typing import TYPE_CHECKING, Any
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
 from cleared.cards.refused_files import hash_lines, list_card_files
-from cleared.sandbox.trigger_kinds import FILE_WATCH
 
 if TYPE_CHECKING:
     from cleared.books.ledger.bank_lines import BankLine
     from cleared.cards.card import Card
-    from cleared.changes.host import Host
     from cleared.primitives.context import Context
 
 
-def find_answered_cards(host: Host, context: Context) -> Iterator[tuple[Card, str]]:
-    """Open cards that are answered by what this run imports or refuses, each with the answer."""
+def find_answered_cards(context: Context) -> Iterator[tuple[str, str]]:
+    """The ids of open cards that are answered by what this run imports or refuses, each with the answer."""
     added = [card for card in context.cards.added.values() if card.kind == BAD_FILE.name]
     refused = {path: card.id for card in added for path in list_card_files(card)}
-    imported, handled = books_of(context).imports.list_moves(), _list_handled_files(host, context)
+    imported = books_of(context).imports.list_moves()
     for card in context.cards.open_cards():
-        if card.id in context.cards.added or not (imported or refused or handled):
+        if card.id in context.cards.added or not (imported or refused):
             continue
-        if card.kind == BAD_FILE.name and handled.issuperset(list_card_files(card)):
-            yield card, f"it was taken by {context.run_id}"
-        elif card.kind == BAD_FILE.name:
-            outcomes = [_describe_outcome(host, card, path, context, refused) for path in list_card_files(card)]
+        if card.kind == BAD_FILE.name:
+            outcomes = [_describe_outcome(card, path, context, refused) for path in list_card_files(card)]
             if outcomes and all(outcomes):
-                yield card, "; ".join(dict.fromkeys(outcomes))[:300]
+                yield card.id, "; ".join(dict.fromkeys(outcomes))[:300]
         elif card.kind == BALANCE_GAP.name and _is_gap_filled(card, context):
-            yield card, f"the missing rows were imported by {context.run_id}"
+            yield card.id, f"the missing rows were imported by {context.run_id}"
 
 
-def _list_handled_files(host: Host, context: Context) -> frozenset[str]:
-    """The files outside of the drop folder that the run is for."""
-    if context.event["kind"] != FILE_WATCH.name:
-        return frozenset()
-    files = (str(path) for path in context.event["payload"]["files"])
-    return frozenset(path for path in files if not path.startswith(f"{host.layout.import_dir}/"))
-
-
-def _describe_outcome(host: Host, card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
+def _describe_outcome(card: Card, path: str, context: Context, refused: Mapping[str, str]) -> str:
     """What became of a file that could not be read; empty where that is not certain.
 
     It is certain where a file of its name or content was imported since, or is refused for another reason; or where
@@ -56,14 +44,15 @@ def _describe_outcome(host: Host, card: Card, path: str, context: Context, refus
         return f"it is refused for another reason now: {refused[path]}"
     identity = card.details.get("_known_by")
     identity = identity if isinstance(identity, Mapping) else {}
-    folder = f"{host.layout.import_dir}/"
+    layout = books_of(context).layout
+    folder = f"{layout.import_dir}/"
     for record in books_of(context).bank.imports:
         if record.run[:16] < (card.run_id or "")[:16]:  # run ids begin with their time
             continue
         if f"{folder}{record.name}" == path or record.file_sha256 == identity.get("sha256"):
             return f"it was imported by {record.run}"
     marks = identity.get("lines")
-    if not isinstance(marks, list) or len(marks) < 2 or (host.root / path).exists():
+    if not isinstance(marks, list) or len(marks) < 2 or (layout.root / path).exists():
         return ""
     marks_before = {str(mark) for number, mark in enumerate(marks, 1) if number != identity.get("line")}
     for name, file in books_of(context).imports.list_moves().items():

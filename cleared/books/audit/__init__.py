@@ -1,0 +1,1 @@
+"""Whether the books are in order, in a commit, between commits and in the working tree."""
