@@ -15,13 +15,13 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
-from cleared.books.staged_books import books_of
 from cleared.cards.kinds import GROWN_FILE
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.imported_files import HeldFile, held_files, save_record
+from cleared.domains.installed_domains import load_domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _return_file(host: Host, decision_context: DecisionContext, taken: HeldFile,
         return _stage_card(decision_context, title, (taken.id, str(state[0])), file=taken.name)
     digest = hashlib.sha256(data).hexdigest()
     seen.append(replace(taken, size=len(data), sha256=digest, modified=status.st_mtime_ns, at=format_iso(context.now)))
-    if digest == taken.sha256 or any(digest == record.file_sha256 for record in books_of(context).bank.imports):
+    if digest == taken.sha256 or _is_imported(decision_context, digest):
         return None
     back = _write_copy(host, taken, data, digest) if data else None
     return _stage_card(
@@ -111,6 +111,14 @@ def _return_file(host: Host, decision_context: DecisionContext, taken: HeldFile,
         **_find_torn_line(taken, data),
         remedy="Rows that are in the books are left out when it is imported. If this happens again, raise "
         "import.settle_seconds.",
+    )
+
+
+def _is_imported(decision_context: DecisionContext, digest: str) -> bool:
+    """Whether a file of just this content is on record already."""
+    source, layout = decision_context.context.source, decision_context.host.layout
+    return any(
+        file.sha256 == digest for domain in load_domains() for file in domain.read_imported_files(source, layout)
     )
 
 
