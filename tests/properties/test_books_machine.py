@@ -3,7 +3,7 @@ books hold what is true.
 
 After each step every account moves on each day by just what ``true_books`` says, so the balance of the bank and the
 result of every month are right on every closing day, and so they stay. After some steps, and at the end of each
-history: ``journal check`` finds only a reconciliation that a decision broke, and ``reconcile`` and ``journal balance``
+history: ``journal check`` finds only a reconciliation that a decision broke, and ``reconcile`` and ``status``
 say the same. ``CLEARED_BOOKS_STEPS=50000`` goes on for longer, another way each time.
 """
 
@@ -437,6 +437,16 @@ class BooksMachine(RuleBasedStateMachine):
         found = self.say("reconcile", *words, "--dry-run", "--json", codes=(0, 1)).json
         assert Decimal(found["booked"]) == self.truth.bank_account(day), found
         assert Decimal(found["difference"]) == self.truth.difference(day, stated), found
+        self.check_status()
+
+    def check_status(self) -> None:
+        """Through which day the books meet the bank, and where they do not, as the first page of a day says it."""
+        [found] = [each for each in self.ws.json("status")["accounts"] if each["account_id"] == BANK]
+        through = date.fromisoformat(found["through"] or "0001-01-01")
+        later = {day: self.truth.difference(day, stated) for day, stated in self.truth.agreed.items() if day > through}
+        assert all(later.values()), self.tell((found, later))
+        if later:
+            assert date.fromisoformat(found["differs_on"]) <= min(later), self.tell((found, later))
 
 
 @pytest.fixture

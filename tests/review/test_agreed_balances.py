@@ -138,6 +138,18 @@ def test_a_day_that_a_later_file_completes(ws: Workspace) -> None:
     assert list_broken(ws) == ["1010 agreed on 2025-01-10 with noon.csv (986.00); the books have 981.00 now"]
 
 
+def test_status_knows_that_a_later_file_moved_what_an_earlier_one_said(ws: Workspace) -> None:
+    """Also where the later file says no balance: ``status`` and ``journal check`` say the same."""
+    ws.ok(*OPENING)
+    ws.drop("noon.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00")))
+    ws.run("ingest")
+    ws.drop("later.csv", chase(("01/10/2025", "AWS EMEA", "-10.00")))
+    ws.run("ingest")
+    ws.in_order()
+    [account] = ws.json("status")["accounts"]
+    assert (account["through"], account["differs_on"]) == ("2025-01-10", None)
+
+
 def test_an_undone_import_may_be_met_again(ws: Workspace) -> None:
     ws.ok(*OPENING)
     ws.drop("january.csv")

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.base import money
-from cleared.books.ledger.agreed_balances import AGREED
+from cleared.books.ledger.agreed_balances import AGREED, MET
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.bank_timing import BankTiming, BookedLine
 from cleared.books.ledger.day_balances import DayBalances
@@ -165,7 +165,7 @@ def read_account_facts(
         facts.timing.add_line(
             account, BookedLine(line.line_id, line.posted_date, line.amount, tuple(parts), is_ignored)
         )
-    by_files = _list_stated(posted, bank, names) if len(names) == 1 else []
+    by_files = _list_stated(posted, bank, names[0], account) if len(names) == 1 else []
     agreed = () if is_shared else (x for x in bank.agreed_balances if x.account == account and x.state == AGREED)
     known_days = {each.day for each in by_files}
     by_persons = [StatedBalance(each.day, each.amount) for each in agreed if each.day not in known_days]
@@ -175,8 +175,16 @@ def read_account_facts(
     return facts
 
 
-def _list_stated(lines: Sequence[BankLine], bank: BankBook, names: Sequence[str]) -> list[StatedBalance]:
-    """The balances at the ends of days, by the running balance and the files' own; the newest file counts."""
+def _list_stated(lines: Sequence[BankLine], bank: BankBook, name: str, account: int) -> list[StatedBalance]:
+    """The balances at the ends of days, by the running balance and the files' own; the newest file counts.
+
+    Where the books met the balance of a file and later lines have moved it, as it is by now.
+    """
+    met = {
+        (each.day, each.by): each.amount
+        for each in bank.agreed_balances
+        if (each.account, each.state) == (account, MET)
+    }
     ends: dict[date, Decimal] = {}
     by_file: dict[str, list[BankLine]] = defaultdict(list)
     for line in lines:
@@ -187,8 +195,9 @@ def _list_stated(lines: Sequence[BankLine], bank: BankBook, names: Sequence[str]
             if balance is not None:
                 ends[day] = balance
     for record in bank.imports:
-        if record.account in names and record.closing_balance and record.last_date:
-            ends[date.fromisoformat(record.last_date)] = Decimal(record.closing_balance)
+        if record.account == name and record.closing_balance and record.last_date:
+            day = date.fromisoformat(record.last_date)
+            ends[day] = met.get((day, record.name), Decimal(record.closing_balance))
     return [StatedBalance(day, ends[day]) for day in sorted(ends)]
 
 
