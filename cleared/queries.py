@@ -261,7 +261,7 @@ def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
 
 def read_violations(host: Host) -> list[dict[str, Any]]:
     """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
-    from cleared.changes.audit.book_violations import find_violations
+    from cleared.changes.audit.record_violations import find_violations
 
     return [_violation_data(v) for v in find_violations(host)]
 

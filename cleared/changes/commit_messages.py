@@ -182,8 +182,9 @@ def commit_accepted(commit: str, reason: str) -> CommitSubject:
     return _subject("confirm", f"commit {commit}: {_one_line(reason)}")
 
 
-def lost_rows_recovered(entries: int, lines: int, cards: int) -> CommitSubject:
-    return CommitSubject(f"recover: {entries} entries, {lines} bank lines, {cards} cards")
+def lost_rows_recovered(counts: Sequence[str]) -> CommitSubject:
+    """``counts``: how many rows of each kind, with its noun."""
+    return CommitSubject(f"recover: {', '.join(counts)}"[:MAX_SUBJECT])
 
 
 def first_of_two_decided(subject: str) -> CommitSubject:

@@ -10,21 +10,17 @@ rows they had.
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.books.ledger.entry import HEADER
-from cleared.cards.queue_files import SUFFIX
-from cleared.changes.change_digests import is_attestation
+from cleared.changes.committed_rows import CARDS, CommittedRows, Row
+from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.shared_history import list_beginnings
 from cleared.trust.checkpoint import SeenBranch, read_checkpoint, remove_checkpoint, write_checkpoint
@@ -32,17 +28,7 @@ from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
 """How many commits before the last one are compared."""
-_COMPARED_COLUMNS: Final = tuple(
-    HEADER.index(name) for name in ("date", "account_id", "description", "debit", "credit")
-)
-_YEAR: Final = re.compile(r"[0-9]{4}")
 _REVERTS: Final = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
-
-_COUNTED: Final = ("entry", "line", "decision")
-"""The kinds of rows whose numbers a checkpoint keeps."""
-
-Row = tuple[str, ...]
-"""A kind (entry, line, card, period, decision), and the values that tell two rows of it apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +39,11 @@ class LostRows:
     """The last commit that this program made on the branch."""
     head: str
     subject: str
-    entries: tuple[str, ...]
-    """Ids of entries; ``lines``: of bank lines; ``cards``: of cards opened or resolved; ``periods``: closed periods."""
-    lines: tuple[str, ...] = ()
-    cards: tuple[str, ...] = ()
-    periods: tuple[str, ...] = ()
-    decisions: tuple[str, ...] = ()
-    """Ids of runs and decisions whose attestations are gone."""
+    kinds: Sequence[RowKind]
+    """The kinds of rows that were compared."""
+    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Key of a kind → the ids of its rows that are gone: of cards opened or resolved, of runs and decisions whose
+    attestations are gone, and so on."""
     beginning: str = ""
     """A commit without a parent that was not there before, in words."""
     fewer: str = ""
@@ -86,12 +70,23 @@ class LostRows:
     @property
     def summary(self) -> str:
         """How many of what."""
-        count = count_noun(len(self.entries), "entry", "entries")
-        parts = [f"{count} ({list_first(self.entries, 3)})"] if self.entries else []
-        others = ((self.lines, "bank line"), (self.cards, "card"), (self.periods, "closing"))
-        attested = (self.decisions, "attested decision")
-        parts += [count_noun(len(ids), one) for ids, one in (*others, attested) if ids]
+        parts = self.count_rows(with_ids=True)
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+    def count_rows(self, *, with_ids: bool = False) -> list[str]:
+        """How many of each kind, with its noun. ``with_ids``: some of their ids, too, where those say something."""
+        counts = []
+        for kind in self.kinds:
+            ids = self.ids.get(kind.key, ())
+            shown = f" ({list_first(ids, 3)})" if with_ids and kind.shows_ids else ""
+            counts += [f"{count_noun(len(ids), *kind.noun)}{shown}"] if ids else []
+        return counts
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON shows it: the ids of each kind stand under its key."""
+        ids = {kind.key: self.ids.get(kind.key, ()) for kind in self.kinds}
+        made = {"tip": self.tip, "head": self.head, "subject": self.subject}
+        return {**made, **ids, "beginning": self.beginning, "fewer": self.fewer}
 
 
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
@@ -119,7 +114,7 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     try:
         checkpoint = read_checkpoint(repo.root)
     except WorkspaceError as error:
-        return LostRows(head, head, "", (), fewer=error.message)
+        return LostRows(head, head, "", CommittedRows(layout).kinds, fewer=error.message)
     seen = checkpoint.branches.get(repo.branch.name) if checkpoint is not None else None
     is_there = seen is not None and repo.objects.has_commit_tree(seen.commit)
     lost = None
@@ -132,7 +127,7 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
         lost = _compare_counts(layout, seen, snapshot, is_there=is_there)
     if lost is None and checkpoint is not None and (seen is None or seen.commit != head):
         known = seen.commit if seen is not None and is_there else None
-        lost = _find_second_beginning(repo, checkpoint.beginnings, known, head)
+        lost = _find_second_beginning(layout, repo, checkpoint.beginnings, known, head)
     return lost
 
 
@@ -146,9 +141,9 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
         return
     is_known = seen is not None and seen.books == books and repo.objects.has_commit_tree(seen.commit)
     before = Snapshot(repo, seen.commit if seen is not None and is_known else None)
-    counts = _count_kinds(layout, before, snapshot)
-    old = (seen.entries, seen.lines, seen.decisions) if seen is not None and is_known else (0, 0, 0)
-    made = SeenBranch(head, books, *(old[at] + counts[kind] for at, kind in enumerate(_COUNTED)))
+    rows = CommittedRows(layout)
+    more, old = rows.count_more(before, snapshot), seen.counts if seen is not None and is_known else {}
+    made = SeenBranch(head, books, {kind.key: old.get(kind.key, 0) + more[kind.key] for kind in rows.counted_kinds})
     beginnings = () if is_known else list_beginnings(repo, head, None)
     write_checkpoint(repo.root, checkpoint.with_branch(name, made, tuple(beginnings)))
 
@@ -161,7 +156,7 @@ def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
 
 
 def _find_second_beginning(
-    repo: Repository, accepted: tuple[str, ...], known: str | None, head: str
+    layout: Layout, repo: Repository, accepted: tuple[str, ...], known: str | None, head: str
 ) -> LostRows | None:
     """A history that was joined to the one that is known. One that was written anew as a whole has its rows compared,
     and ``journal check`` asks who wrote it."""
@@ -176,27 +171,25 @@ def _find_second_beginning(
         known or head,
         head,
         subject,
-        (),
+        CommittedRows(layout).kinds,
         beginning=f"the history has a second beginning: commit {new[0][:10]} ({subject[:60]!r}){more} has no commit "
         "before it, and was not there when this machine saw the books last",
     )
 
 
 def _compare_counts(layout: Layout, seen: SeenBranch, snapshot: Snapshot, *, is_there: bool) -> LostRows | None:
-    counts = _count_kinds(layout, Snapshot(snapshot.repo, None), snapshot)
-    had = dict(zip(_COUNTED, (seen.entries, seen.lines, seen.decisions), strict=True))
-    if all(counts[kind] >= had[kind] for kind in _COUNTED):
+    rows = CommittedRows(layout)
+    counts, had, kinds = rows.count_more(Snapshot(snapshot.repo, None), snapshot), seen.counts, rows.counted_kinds
+    if all(counts[kind.key] >= had.get(kind.key, 0) for kind in kinds):
         return None
-    books, words = layout.config.paths.books, ("rows of entries", "rows of bank lines", "attested runs and decisions")
-    now, then = (
-        ", ".join(f"{each[k]} {word}" for k, word in zip(_COUNTED, words, strict=True)) for each in (counts, had)
-    )
+    books = layout.config.paths.books
+    now, then = (", ".join(f"{each.get(k.key, 0)} {k.counted_as}" for k in kinds) for each in (counts, had))
     head = str(snapshot.commit)
     return LostRows(
         seen.commit if is_there else head,
         head,
         "",
-        (),
+        rows.kinds,
         fewer=f"the books have fewer rows than this machine saw last, at commit {seen.commit[:10]}: {now} in {books}/ "
         f"now, {then} in {seen.books}/ then",
     )
@@ -204,21 +197,21 @@ def _compare_counts(layout: Layout, seen: SeenBranch, snapshot: Snapshot, *, is_
 
 def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None, snapshot: Snapshot) -> LostRows | None:
     """Rows that were added after ``start`` up to ``tip``, and that the commit of ``snapshot`` lacks."""
-    head, last = str(snapshot.commit), Snapshot(repo, tip)
-    paths = list(_changed_paths(layout, last, snapshot))
+    head, last, rows = str(snapshot.commit), Snapshot(repo, tip), CommittedRows(layout)
+    paths = list(rows.list_changed_paths(last, snapshot))
     if all((snapshot.read_file(path) or b"").startswith(last.read_file(path) or b"") for path in paths):
         return None  # they only grew, if at all
     is_ancestor = repo.has_in_history(tip)
-    first = _count_rows(_read_rows(layout, Snapshot(repo, start), paths))
-    had, has = _read_rows(layout, last, paths), _read_rows(layout, snapshot, paths)
+    first = _count_rows(rows.read_rows(Snapshot(repo, start), paths))
+    had, has = rows.read_rows(last, paths), rows.read_rows(snapshot, paths)
     wanted = (_count_rows(had) - first) - (_count_rows(has) - first)
     if wanted:
-        wanted -= _reverted_rows(layout, repo, tip, head, paths)
+        wanted -= _reverted_rows(rows, repo, tip, head, paths)
     if not wanted:
         return None
     # A row that was edited in a later commit is not lost; `journal check` asks who edited it.
     edited = {_row_identity(each) for each in has} if is_ancestor else set()
-    names: dict[str, list[str]] = {kind: [] for kind in ("entry", "line", "card", "period", "decision")}
+    names: dict[str, list[str]] = {kind: [] for kind in (each.key for each in rows.kinds)}
     for row, name in had:
         if wanted[row] > 0 and _row_identity((row, name)) not in edited:
             wanted[row] -= 1
@@ -227,16 +220,7 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
     if not any(names.values()):
         return None
     found = {kind: tuple(ids) for kind, ids in names.items()}
-    return LostRows(
-        tip,
-        head,
-        _read_subject(repo, tip),
-        found["entry"],
-        found["line"],
-        found["card"],
-        found["period"],
-        found["decision"],
-    )
+    return LostRows(tip, head, _read_subject(repo, tip), rows.kinds, found)
 
 
 def _read_subject(repo: Repository, commit: str) -> str:
@@ -244,101 +228,17 @@ def _read_subject(repo: Repository, commit: str) -> str:
     return message.partition(b"\n")[0].decode("utf-8", "replace")
 
 
-def _count_kinds(layout: Layout, before: Snapshot, after: Snapshot) -> Counter[str]:
-    """How many rows of each kind a commit has more than another; negative where it has fewer."""
-    counts: Counter[str] = Counter()
-    for path in _changed_paths(layout, before, after):
-        kind = _kind_of_file(layout, path)
-        for sign, each in ((1, after), (-1, before)) if kind in _COUNTED else ():
-            data = each.read_file(path) or b""
-            counts[kind] += sign * (data.count(b"\n") - (1 if data and path.endswith(".csv") else 0))
-    return counts
-
-
-def _kind_of_file(layout: Layout, path: str) -> str:
-    """What the rows of a file are; empty where they are not compared."""
-    if path.startswith(f"{layout.queue_dir}/"):
-        return "card" if path.endswith(SUFFIX) else ""
-    if is_attestation(path):
-        return "decision"
-    if layout.journal_month(path) is not None:
-        return "entry"
-    if path == layout.periods:
-        return "period"
-    is_line = path.startswith(f"{layout.bank_root}/") and path.count("/") > layout.bank_root.count("/") + 1
-    return "line" if is_line else ""
-
-
 def _row_identity(named: tuple[Row, str]) -> tuple[str, ...]:
     """What stays the same when a row is edited: its id; of a card's row also whether it opens or resolves the card."""
     row, name = named
-    return (row[0], name, row[1]) if row[0] == "card" else (row[0], name)
-
-
-def _changed_paths(layout: Layout, one: Snapshot, other: Snapshot) -> Iterator[str]:
-    """Paths of the books, the queue and the attestations that differ between two commits."""
-    roots = {layout.books_dir, layout.queue_dir, layout.logs_dir}
-    if not layout.journal_root:
-        roots |= {name for each in (one, other) for name in each.list_folder("") if _YEAR.fullmatch(name)}
-    for root in sorted(roots):
-        if one.find_entry(root) != other.find_entry(root):
-            old, new = one.list_entries(root), other.list_entries(root)
-            changed = (path for path in sorted({*old, *new}) if old.get(path) != new.get(path))
-            yield from (path for path in changed if root != layout.logs_dir or is_attestation(path))
-
-
-def _read_rows(layout: Layout, snapshot: Snapshot, paths: list[str]) -> list[tuple[Row, str]]:
-    """The rows of these files of one commit, each with its id, as far as they can be read."""
-    rows: list[tuple[Row, str]] = []
-    for path in paths:
-        text, kind = (snapshot.read_file(path) or b"").decode("utf-8", "replace"), _kind_of_file(layout, path)
-        if kind == "card":
-            rows += _card_rows(text)
-        elif kind == "entry":
-            rows += [
-                (("entry", *(row[i] for i in _COMPARED_COLUMNS)), row[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
-                for row in _csv_rows(text)
-                if len(row) > max(_COMPARED_COLUMNS)
-            ]
-        elif kind == "period":
-            rows += [(("period", *row), row[0]) for row in _csv_rows(text)]
-        elif kind == "line":
-            rows += [(("line", row[0]), row[0]) for row in _csv_rows(text)]
-        elif kind == "decision":
-            rows += _decision_rows(text)
-    return rows
-
-
-def _decision_rows(text: str) -> Iterator[tuple[Row, str]]:
-    for line in text.splitlines():
-        try:
-            yield ("decision", line), str(json.loads(line)["says"]["by"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
+    return (row[0], name, row[1]) if row[0] == CARDS.key else (row[0], name)
 
 
 def _count_rows(rows: list[tuple[Row, str]]) -> Counter[Row]:
     return Counter(row for row, _ in rows)
 
 
-def _csv_rows(text: str) -> list[list[str]]:
-    try:
-        return list(csv.reader(io.StringIO(text, newline="")))[1:]
-    except csv.Error:
-        return []
-
-
-def _card_rows(text: str) -> Iterator[tuple[Row, str]]:
-    for line in text.splitlines():
-        try:
-            event = json.loads(line)
-            row = ("card", str(event["event"]), str(event["id"]), str(event.get("resolution", "")))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-        yield row, row[2]
-
-
-def _reverted_rows(layout: Layout, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
+def _reverted_rows(rows: CommittedRows, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
     """The rows of commits that somebody took back by ``git revert``, as its message says."""
     reverted: Counter[Row] = Counter()
     for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
@@ -346,8 +246,8 @@ def _reverted_rows(layout: Layout, repo: Repository, tip: str, head: str, paths:
             try:
                 parents = parse_parents(repo.objects.read_object(name)[1])
                 before = Snapshot(repo, parents[0] if parents else None)
-                reverted += _count_rows(_read_rows(layout, Snapshot(repo, name), paths)) - _count_rows(
-                    _read_rows(layout, before, paths)
+                reverted += _count_rows(rows.read_rows(Snapshot(repo, name), paths)) - _count_rows(
+                    rows.read_rows(before, paths)
                 )
             except WorkspaceError:
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,7 +35,7 @@ def recover_rows(
             with taking_shown(host.root, _subject_of(lost), digest, json=json):
                 lost = forget_lost(host)
         if json:
-            print_json({"forgotten": asdict(lost) if lost else None})
+            print_json({"forgotten": lost.to_dict() if lost else None})
         else:
             print_line(f"Forgotten: {lost}." if lost else "Nothing is missing.")
         return
@@ -44,7 +43,7 @@ def recover_rows(
     if json:
         print_json(
             {
-                "lost": asdict(recovery.lost) if recovery.lost else None,
+                "lost": recovery.lost.to_dict() if recovery.lost else None,
                 "commit": recovery.commit or None,
                 "files": recovery.files,
                 "left": recovery.left_files,
@@ -78,8 +77,6 @@ def _subject_of(lost: LostRows) -> Subject:
 def _print_lost(lost: LostRows) -> None:
     """What is missing, in words, and each of it."""
     print_line(f"{lost}.")
-    rows = {"entries": lost.entries, "bank lines": lost.lines, "cards": lost.cards, "periods": lost.periods}
-    rows["decisions"] = lost.decisions
-    for name, ids in rows.items():
-        if ids:
-            print_line(f"{name}: {', '.join(ids)}")
+    for kind in lost.kinds:
+        if ids := lost.ids.get(kind.key):
+            print_line(f"{kind.label or kind.noun[1]}: {', '.join(ids)}")

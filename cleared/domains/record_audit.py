@@ -2,11 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
+from cleared.domains.violations import Violation
+from cleared.git import Snapshot
 from cleared.workspace.location import Layout
+
+NamedRow = tuple[tuple[str, ...], str]
+"""The values that tell a row from others of its kind, and its id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowKind:
+    """One kind of rows that stay once they are committed: that a branch has lost some is told, and they come back."""
+
+    key: str
+    """Its name in JSON and in what this machine remembers: ``entries``."""
+    noun: tuple[str, str]
+    """What one is called in messages, and several: ``("bank line", "bank lines")``."""
+    read_rows: Callable[[str], Iterable[NamedRow]]
+    """The rows in the text of a file, as far as they can be read. Ids that a second import gives anew are not among
+    the values, nor is what may change later."""
+    label: str = ""
+    """What stands before a list of their ids; empty: the noun."""
+    counted_as: str = ""
+    """What is said where only their number is known: ``rows of entries``; empty: it is not kept."""
+    shows_ids: bool = False
+    """Whether a message names some of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFile:
+    """A file of records to which people may add by hand; who alters what is there makes a decision of it."""
+
+    path: str
+    noun: str
+    """What is in it: ``accounts``."""
+    remedy: str
+    """How it is altered: a sentence with the command."""
+    describe_changes: Callable[[Snapshot, Snapshot], Sequence[str]]
+    """What is altered or gone between two commits, in words each; nothing where there is only more of it."""
 
 
 class RecordAudit:
@@ -15,7 +53,60 @@ class RecordAudit:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
 
+    # -- states ---------------------------------------------------------------------------------------------------
+
+    def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
+        """What is wrong with the records in a source. ``commit``: the commit that it reads, where an index of that may
+        be kept. Raises ``WorkspaceError`` where a file cannot be read at all."""
+        return []
+
+    def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
+        """What somebody has changed of committed records, by hand and not yet committed. Raises as
+        ``check_records``."""
+        return []
+
+    def check_history(self, commit: Snapshot) -> Iterable[Violation]:
+        """What commits up to this one did to the records without saying so, and no other check finds."""
+        return ()
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         """What was done from one commit to another that may take a reviewer's right. ``files``: those that differ.
         Raises ``WorkspaceError`` where records cannot be read."""
         return []
+
+    def name_decisions(self, files: Collection[str]) -> Iterable[str]:
+        """What a commit that changes these files does that only a person may, beside its effects: ``closed or reopened
+        a period``."""
+        return ()
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    @property
+    def shared_files(self) -> Sequence[SharedFile]:
+        """The files to which people may add by hand."""
+        return ()
+
+    def is_record_file(self, path: str) -> bool:
+        """Whether a file that only runs and decisions may change holds records of the domain."""
+        return False
+
+    def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
+        """The rows of a file without what may change in them."""
+        return data.splitlines()
+
+    # -- rows that stay -------------------------------------------------------------------------------------------
+
+    @property
+    def row_kinds(self) -> Sequence[RowKind]:
+        """The kinds of rows that stay, in the order in which messages name them."""
+        return ()
+
+    def find_row_kind(self, path: str) -> RowKind | None:
+        """What the rows of a file are; None where it has none that stay."""
+        return None
+
+    def list_roots(self, commit: Snapshot) -> Collection[str]:
+        """The folders of a commit, below which files have rows that stay."""
+        return ()

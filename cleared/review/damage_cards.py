@@ -9,7 +9,7 @@ from cleared.base.clock import format_iso
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import DAMAGE
 from cleared.changes import commit_messages
-from cleared.changes.audit.book_violations import find_committed_violations
+from cleared.changes.audit.record_violations import find_committed_violations
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.domains.violations import CHECKS, Violation

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -22,13 +22,15 @@ _MAX_BRANCHES: Final = 50
 @dataclass(frozen=True, slots=True)
 class SeenBranch:
     """The last commit of a branch that was found to lack nothing: its id, where its books lay, and how many rows of
-    entries, rows of bank lines, and attested runs and decisions it had."""
+    each kind it had (``changes.committed_rows``)."""
 
     commit: str
     books: str
-    entries: int = 0
-    lines: int = 0
-    decisions: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the checkpoint keeps it."""
+        return {"commit": self.commit, "books": self.books, **self.counts}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
         return None
     try:
         data = json.loads(path.read_bytes())
-        branches = {str(name): SeenBranch(**each) for name, each in data["branches"].items()}
+        branches = {str(name): _parse_branch(dict(each)) for name, each in data["branches"].items()}
         return Checkpoint(tuple(map(str, data["beginnings"])), branches)
     except FileNotFoundError:
         return Checkpoint()
@@ -69,7 +71,9 @@ def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
     """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
     path = _find_path(root)
     if path is not None:
-        write_atomic(path, (json.dumps(asdict(checkpoint), indent=1) + "\n").encode("ascii"))
+        branches = {name: seen.to_dict() for name, seen in checkpoint.branches.items()}
+        data = {"beginnings": checkpoint.beginnings, "branches": branches}
+        write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("ascii"))
 
 
 def remove_checkpoint(root: Path) -> None:
@@ -84,6 +88,11 @@ def checkpoint_folder(root: Path) -> Path | None:
     the clone is not pinned."""
     mark = find_pinned_mark(root)
     return cleared_home() / "checkpoints" / mark if mark else None
+
+
+def _parse_branch(data: dict[str, Any]) -> SeenBranch:
+    commit, books = data.pop("commit"), data.pop("books")
+    return SeenBranch(commit, books, {str(key): int(count) for key, count in data.items()})
 
 
 def _find_path(root: Path) -> Path | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -15,6 +13,8 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_rows
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.record_audit import RecordAudit, SharedFile
 from cleared.git import Repository, Snapshot
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
@@ -27,8 +27,6 @@ Origin = Literal["ours", "genuine", "untrusted", "none"]
 """Of a commit: a run or decision by a key that counts here; with a genuine signature that nothing here speaks against;
 with one that does not count; neither."""
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
-_STATUS_COLUMN: Final = 9
-"""The column of a journal that may change."""
 _CLONE_PREFIX: Final = "clone "
 
 
@@ -52,11 +50,16 @@ class CommitOrigins:
     _commits_of_line: Counter[bytes] = field(default_factory=Counter)
     """How many commits add an attestation: whoever can write to the repository can add it once more."""
 
+    _audits: Sequence[RecordAudit] = ()
+    shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
+    """The files of records to which people add by hand, by their paths."""
     cut: frozenset[str] = frozenset()
     """Where a shallow clone ends: what these changed cannot be told."""
 
     def __post_init__(self) -> None:
         self._approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        self._audits = [domain.audit(self.host.layout) for domain in load_domains()]
+        self.shared_files = {shared.path: shared for audit in self._audits for shared in audit.shared_files}
         self.cut = list_cut_commits(self.repo)
         self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
         self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
@@ -82,7 +85,7 @@ class CommitOrigins:
             return best
         if KEY in commit.trailers and find_signing_reviewer(self._approvals, self.repo, commit.id):
             return "genuine"  # a reviewer decided it, on a machine of theirs
-        return "untrusted" if self.touches_books(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
+        return "untrusted" if self.touches_records(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
 
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
@@ -100,36 +103,36 @@ class CommitOrigins:
         contents = {path: after.read_file(path) for path, *_ in changes}
         return bool(digests.get("rows") == digest_rows(before, contents, changes))
 
-    def touches_books(self, commit: CommitInfo) -> bool:
+    def touches_records(self, commit: CommitInfo) -> bool:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
-        layout = self.host.layout
-        return any(
-            path == layout.chart or path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
-            for path in commit.files or ()
-            if layout.is_managed(path)
-        )
+        paths = [path for path in commit.files or () if self.host.layout.is_managed(path)]
+        return any(audit.is_record_file(path) for path in paths for audit in self._audits)
 
-    def touches_more_than_chart(self, commit: CommitInfo) -> bool:
-        """Whether it changes managed files beside the chart of accounts, to which people add accounts by hand."""
+    def touches_more_than_shared(self, commit: CommitInfo) -> bool:
+        """Whether it changes managed files beside those to which people add by hand."""
         layout = self.host.layout
         paths = [path for path in commit.files or () if layout.is_managed(path)]
-        return any(path != layout.chart and not path.startswith(f"{layout.approvals_dir}/") for path in paths)
+        return any(path not in self.shared_files and not path.startswith(f"{layout.approvals_dir}/") for path in paths)
 
     def find_altered_rows(self, commit: CommitInfo, parent: str) -> list[tuple[str, list[bytes]]]:
-        """Rows that the commit removes, or in which it changes more than an entry's status; by file."""
+        """Rows that the commit removes, or in which it changes more than what may change; by file."""
         before, after, layout = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id), self.host.layout
         altered = []
         for path in commit.files or ():
             old = before.read_file(path)
-            if old is None or not layout.is_managed_file(path) or path == layout.chart:
+            if old is None or not layout.is_managed_file(path) or path in self.shared_files:
                 continue
-            new, journal = after.read_file(path) or b"", layout.journal_month(path) is not None
+            new = after.read_file(path) or b""
             if new.startswith(old):
                 continue
-            lost = _count_rows(old, journal) - _count_rows(new, journal)
+            lost = self._count_fixed_rows(path, old) - self._count_fixed_rows(path, new)
             if lost:
                 altered.append((path, list(lost)))
         return altered
+
+    def _count_fixed_rows(self, path: str, data: bytes) -> Counter[bytes]:
+        audit = next((audit for audit in self._audits if audit.is_record_file(path)), None)
+        return Counter(data.splitlines() if audit is None else audit.list_fixed_rows(path, data))
 
     def _read_attestations(self, commit: CommitInfo) -> None:
         layout, folder = self.host.layout, f"{self.host.layout.logs_dir}/"
@@ -166,16 +169,3 @@ def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
 def _printable_text(text: str) -> str:
     """Without what a commit message does not keep as it was: white space, control characters."""
     return "".join(c for c in text if c.isprintable() and not c.isspace())
-
-
-def _count_rows(data: bytes, journal: bool) -> Counter[bytes]:
-    if not journal:
-        return Counter(data.splitlines())
-    rows: Iterable[list[str]] = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
-    try:
-        return Counter(
-            ",".join(row[:_STATUS_COLUMN] + row[_STATUS_COLUMN + 1 :]).encode("utf-8", "surrogateescape")
-            for row in rows
-        )
-    except csv.Error:
-        return Counter(data.splitlines())

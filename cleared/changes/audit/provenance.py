@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.audit.chart_changes import describe_chart_changes
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
-from cleared.changes.audit.lost_receipts import find_lost_receipts
 from cleared.changes.audit.settled_cards import check_settled_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
 
@@ -38,7 +37,7 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> li
         *violations,
         *check_settled_cards(host, repo, snapshot),
         *find_double_decisions(host, snapshot),
-        *find_lost_receipts(host, snapshot),
+        *(violation for domain in load_domains() for violation in domain.audit(host.layout).check_history(snapshot)),
     ]
 
 
@@ -61,7 +60,7 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
         claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
         is_told = origin == "ours" and len(read_parents(repo, commit.id)) < 2  # a merge has more than its own changes
         if not (claims and commit.id in theirs) and not is_told and "ours" not in answered:
-            enough = "genuine" in answered or (claims and not origins.touches_books(commit))
+            enough = "genuine" in answered or (claims and not origins.touches_records(commit))
             violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
             unexplained += [(commit.id, violation) for violation in violations]
     wrong = find_wrong_passkey_signatures(host, repo, snapshot)
@@ -98,17 +97,11 @@ def _explain_commit(
                 Place(path),
             )
         return
-    if not origins.touches_more_than_chart(commit):
+    if not origins.touches_more_than_shared(commit):
         if origin != "genuine" and not answered and before:
-            changed = describe_chart_changes(Snapshot(repo, before[0]), Snapshot(repo, commit.id), host.layout.chart)
-            if changed:
-                more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
-                yield Violation(
-                    "provenance",
-                    f"{label} changed accounts without a decision: {'; '.join(changed[:_MAX_SHOWN])}{more}",
-                    f"{look} To rename or close an account: cleared accounts.",
-                    Place(host.layout.chart),
-                )
+            yield from _describe_hand_changes(
+                origins, Snapshot(repo, before[0]), Snapshot(repo, commit.id), label, look
+            )
         return
     if origin == "genuine" or answered:
         for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
@@ -132,6 +125,22 @@ def _explain_commit(
         )
     else:
         yield Violation("provenance", f"{label} calls itself {calling}, but no machine attests it", look)
+
+
+def _describe_hand_changes(
+    origins: CommitOrigins, before: Snapshot, after: Snapshot, label: str, look: str
+) -> Iterator[Violation]:
+    """What a commit by hand altered in files to which people may add."""
+    for shared in origins.shared_files.values():
+        changed = shared.describe_changes(before, after)
+        if changed:
+            more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
+            yield Violation(
+                "provenance",
+                f"{label} changed {shared.noun} without a decision: {'; '.join(changed[:_MAX_SHOWN])}{more}",
+                f"{look} {shared.remedy}",
+                Place(shared.path),
+            )
 
 
 def _audited_roots(host: Host) -> list[str]:

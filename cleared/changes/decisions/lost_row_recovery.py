@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 from cleared.base.errors import CheckFailed
 from cleared.base.safe_files import write_atomic
-from cleared.books.ledger.checks import check_books
-from cleared.books.opened_books import open_books
 from cleared.changes import commit_messages
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.book_sources import CommittedSource
@@ -22,6 +20,7 @@ from cleared.changes.decisions.decision_context import (
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_rows, forget_seen
+from cleared.domains.installed_domains import load_domains
 from cleared.domains.violations import BooksViolated
 from cleared.git import Repository, Snapshot, find_ancestor, parse_parents
 from cleared.trust.person_only import refuse_in_job
@@ -70,9 +69,8 @@ def recover_lost(host: Host) -> Recovery:
                 remedy="Bring the files back with git (see what they lost: git diff "
                 f"{lost.tip[:10]} HEAD). If that is meant: cleared recover --forget.",
             )
-        violations = check_books(
-            *open_books(host.layout, _OverlaidSource(CommittedSource(decision_context.snapshot), files))
-        )
+        source = _OverlaidSource(CommittedSource(decision_context.snapshot), files)
+        violations = [v for domain in load_domains() for v in domain.audit(host.layout).check_records(source)]
         if violations:
             raise CheckFailed(
                 f"{lost}; it does not fit to what the branch has now: {BooksViolated(violations)}",
@@ -83,7 +81,7 @@ def recover_lost(host: Host) -> Recovery:
         _restore_committed_files(host, decision_context, lost, files)
         decision_context.context.log_action(RECOVER_COMMAND, str(lost)[:2_000])
         done.append(Recovery(lost, "", tuple(files), tuple(left)))
-        subject = commit_messages.lost_rows_recovered(len(lost.entries), len(lost.lines), len(lost.cards))
+        subject = commit_messages.lost_rows_recovered(lost.count_rows())
         return Decision(subject, files, merged_commit=lost.tip if is_behind else None)
 
     commit = commit_decision(host, RECOVER_COMMAND, stage_recovery, collects=[done])
@@ -99,7 +97,7 @@ def read_lost(host: Host) -> LostRows | None:
 
 def digest_lost(lost: LostRows) -> str:
     """The digest of what is shown of it."""
-    return digest_shown([str(lost), asdict(lost)])
+    return digest_shown([str(lost), lost.to_dict()])
 
 
 def forget_lost(host: Host) -> LostRows | None:

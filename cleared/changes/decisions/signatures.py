@@ -265,8 +265,8 @@ class _HistoryJudge:
         if merged:  # append-only files of two clones, joined; what they hold was judged where it was made
             return
         layout = self.host.layout
-        if layout.periods in (commit.files or ()):
-            yield "closed or reopened a period"
+        for audit in self.audits:
+            yield from audit.name_decisions(commit.files or ())
         by_agent = commit.trailers.get("Agent") if is_run else None
         resolved = [
             e

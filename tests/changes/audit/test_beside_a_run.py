@@ -10,7 +10,7 @@ import pytest
 from harness import Workspace, chase
 
 from cleared import queries
-from cleared.changes.audit import book_violations
+from cleared.books.audit.book_audit import BookAudit
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
 from cleared.workspace.lock import writer_lock
@@ -80,14 +80,14 @@ def test_a_commit_between_reading_the_books_and_their_history(ws: Workspace, mon
     ws.drop("january.csv")
     ws.run("ingest")
     ws.drop("many.csv", MANY)
-    look = book_violations.check_books
+    look = BookAudit.check_records
 
     def check_and_import(*args: Any) -> Any:
         found = look(*args)
         assert run_now(open_workspace(ws.root), "ingest").status == "succeeded"
         return found
 
-    monkeypatch.setattr(book_violations, "check_books", check_and_import)
+    monkeypatch.setattr(BookAudit, "check_records", check_and_import)
     assert queries.read_violations(open_workspace(ws.root)) == []
 
 

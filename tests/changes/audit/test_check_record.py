@@ -22,10 +22,11 @@ def right(posted: Workspace) -> Workspace:
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was judged again."""
-    from cleared.changes.audit import book_violations as module
+    from cleared.books.audit.book_audit import BookAudit
+    from cleared.changes.audit import record_violations
 
     calls: list[str] = []
-    for name in ("check_books", "find_unknown_origins"):
+    for module, name in ((BookAudit, "check_records"), (record_violations, "find_unknown_origins")):
 
         def record(*args: object, name: str = name, original: Callable[..., object] = getattr(module, name)) -> object:
             calls.append(name)
@@ -44,7 +45,7 @@ def test_books_that_were_right_are_not_judged_again(right: Workspace, judged: li
     assert not judged
     right.commit("notes.txt")
     assert right("journal", "check").code == 0
-    assert judged == ["check_books", "find_unknown_origins"]  # another commit may have another history
+    assert judged == ["check_records", "find_unknown_origins"]  # another commit may have another history
 
 
 def test_books_with_a_fault_are_judged_each_time(posted: Workspace, judged: list[str]) -> None:
@@ -52,7 +53,7 @@ def test_books_with_a_fault_are_judged_each_time(posted: Workspace, judged: list
     posted.git("commit", "-qam", "by hand")
     first = posted("journal", "check", "--json")
     assert (first.code, posted("journal", "check", "--json").out) == (1, first.out)
-    assert judged == ["check_books", "find_unknown_origins"] * 2
+    assert judged == ["check_records", "find_unknown_origins"] * 2
 
 
 JOURNAL = "books/2025/01/journal.csv"

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from cleared.base.errors import Place
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.domains.violations import Violation
-from cleared.git import history
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.git import Snapshot
+from cleared.git import Snapshot, history
+from cleared.workspace.location import Layout
 
 
-def find_lost_receipts(host: Host, snapshot: Snapshot) -> Iterator[Violation]:
+def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
     """Receipts on record whose file is no plain file of the commit any more, though it was one. Those that stay on the
     machine which took them were never in git."""
-    path = host.layout.receipts
+    path = layout.receipts
     kept = parse_receipts(snapshot.read_file(path), path)
     missing = {each.file: each for each in kept.values() if snapshot.read_file(each.file) is None}
     if not missing:
         return
     # The folder, not the files: of very many receipts the names would not fit into a command.
-    commits = history.commits_touching(host.root, sorted({file.partition("/")[0] for file in missing}))
+    commits = history.commits_touching(layout.root, sorted({file.partition("/")[0] for file in missing}))
     for file, receipt in missing.items():
         last = next((commit for commit in commits if file in (commit.files or ())), None)
         if last is not None:
