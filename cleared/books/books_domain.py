@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import Domain, ImportedFile, Opening
 from cleared.domains.record_audit import RecordAudit
+from cleared.domains.way_back import Act
 from cleared.workspace.location import Layout
 
 
@@ -20,6 +22,12 @@ def _read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFil
     from cleared.books.opened_books import read_imported_files
 
     return read_imported_files(source, layout)
+
+
+def _list_acts() -> Sequence[Act]:
+    from cleared.books.decisions.book_acts import BOOK_ACTS
+
+    return BOOK_ACTS
 
 
 def _audit(layout: Layout) -> RecordAudit:
@@ -41,5 +49,6 @@ BOOKS: Final = Domain(
     ),
     open=_open,  # type: ignore[arg-type]
     read_imported_files=_read_imported_files,
+    list_acts=_list_acts,
     audit=_audit,
 )

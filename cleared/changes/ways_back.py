@@ -1,65 +1,28 @@
-"""What takes back an act that ``cleared queue undo`` does not: known by the first line of the act's commit."""
+"""What takes back an act that ``cleared queue undo`` does not: those of the domains, and those about agents and
+settings."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class WayBack(NamedTuple):
-    """``name``: of what was acted on, among acts of one ``kind``. ``remedy``: the command; empty where this act itself
-    took back another one of that kind and name, or is none that a person made."""
-
-    kind: str
-    name: str
-    remedy: str
-
-    @property
-    def is_about_books(self) -> bool:
-        """Whether decisions before it rest on the books as it left them."""
-        return self.kind in ("period", "import", "bootstrap", "act")
-
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.way_back import Act, WayBack, match_act
 
 _NO_ACT: Final = ("log:", "event:", "task:", "init:", "agree:", "recover:", "test:")
 """First lines of commits that the program makes beside decisions, and of those that decide nothing."""
 
-_ACTS: Final = tuple(
-    (re.compile(pattern), kind, remedy)
-    for pattern, kind, remedy in (
-        (r"close: through ", "period", "Reopen it first: cleared period reopen DATE --reason …"),
-        (r"close: reopened from ", "period", ""),
-        (r"void: import of ", "import", "Import the file again: cleared import FILE."),
-        (
-            r"bootstrap: ",
-            "bootstrap",
-            "Void what it posted: cleared journal list, cleared journal void ID --reason …",
-        ),
-        (
-            r"confirm: (\d+) reconciled on ([\d-]+): ",
-            "reconciliation",
-            "cleared reconcile ACCOUNT --date DATE --withdraw REASON",
-        ),
-        (r"confirm: (\d+) of ([\d-]+) is not reconciled any more", "reconciliation", ""),
-        (r"confirm: kept ", "receipt", "cleared receipt remove NAME"),
-        (r"correct: removed the receipt ", "receipt", ""),
-        (r"confirm: (\S+) has the receipt ", "link", "cleared receipt unlink NAME ENTRY"),
-        (r"correct: (\S+) has not the receipt ", "link", ""),
-        (r"confirm: commit ", "acceptance", "It stays on record (cleared journal check)."),
-        (r"accounts: add (\d+)", "account", "cleared accounts close N"),
-        (r"accounts: rename ", "account name", "Rename it again: cleared accounts rename N NAME."),
-        (r"accounts: close (\d+)", "closed account", "cleared accounts reopen N"),
-        (r"accounts: reopen (\d+)", "closed account", ""),
-        (r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
-        (r"agent: (\S+) enabled", "switch", ""),
-        (r"agent: (\S+) rolled back to ", "version", ""),
-        (r"agent: P\S+ approved: ", "version", "cleared agent rollback NAME, for each script that it changed."),
-        (r"agent: P\S+ rejected: ", "proposal", "Propose it again: cleared agent propose."),
-        (r"agent: P\S+ is stale", "stale", ""),
-        (r"agent: these books ", "id", "It stays: cleared trust."),
-        (r"config: passkey of .* added", "passkey", "cleared passkey remove NAME"),
-        (r"config: passkey of .* removed", "passkey", "Add it again: cleared passkey add."),
-        (r"config: ", "setting", "Set what was there before: cleared config set KEY VALUE."),
-    )
+_ACTS: Final = (
+    Act(r"confirm: commit ", "acceptance", "It stays on record (cleared journal check)."),
+    Act(r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
+    Act(r"agent: (\S+) enabled", "switch", ""),
+    Act(r"agent: (\S+) rolled back to ", "version", ""),
+    Act(r"agent: P\S+ approved: ", "version", "cleared agent rollback NAME, for each script that it changed."),
+    Act(r"agent: P\S+ rejected: ", "proposal", "Propose it again: cleared agent propose."),
+    Act(r"agent: P\S+ is stale", "stale", ""),
+    Act(r"agent: these books ", "id", "It stays: cleared trust."),
+    Act(r"config: passkey of .* added", "passkey", "cleared passkey remove NAME"),
+    Act(r"config: passkey of .* removed", "passkey", "Add it again: cleared passkey add."),
+    Act(r"config: ", "setting", "Set what was there before: cleared config set KEY VALUE."),
 )
 
 
@@ -70,7 +33,6 @@ def find_way_back(subject: str) -> WayBack | None:
     """
     if subject.startswith(_NO_ACT):
         return None
-    for pattern, kind, remedy in _ACTS:
-        if match := pattern.match(subject):
-            return WayBack(kind, " ".join(match.groups()), remedy)
-    return WayBack("act", "", "Look at what it changed (git show), and correct that.")
+    acts = (*(act for domain in load_domains() for act in domain.list_acts()), *_ACTS)
+    unknown = WayBack("act", "", "Look at what it changed (git show), and correct that.", is_about_records=True)
+    return match_act(acts, subject) or unknown

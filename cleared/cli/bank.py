@@ -360,9 +360,9 @@ def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> No
 
 def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
     """Write config.yaml, and accounts of the books that are missing into the chart."""
+    from cleared.books.decisions import book_subjects
     from cleared.books.decisions.account_changes import add_account
     from cleared.books.importing.bank_setup import LIABILITIES
-    from cleared.changes import commit_messages
     from cleared.gate.proposals.setting_changes import add_settings
     from cleared.queries import read_accounts
 
@@ -375,7 +375,7 @@ def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, forma
                 host, number, title[:1].upper() + title[1:], "liability" if entry["type"] in LIABILITIES else "asset"
             )
 
-    outcome = add_settings(host, edit, commit_messages.bank_added(setup.account_ids or [format], format))
+    outcome = add_settings(host, edit, book_subjects.bank_added(setup.account_ids or [format], format))
     where = f" ({outcome.commit[:10]})" if outcome.commit and not outcome.is_uncommitted else "; not committed"
     print_message(f"config.yaml: {', '.join(setup.account_ids) or format}{where}")
 

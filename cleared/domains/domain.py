@@ -16,6 +16,7 @@ from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit
 from cleared.domains.violations import Violation
+from cleared.domains.way_back import Act
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 
@@ -136,5 +137,7 @@ class Domain:
     open: Callable[[Opening], Staged]
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
+    list_acts: Callable[[], Sequence[Act]]
+    """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     audit: Callable[[Layout], RecordAudit]
     """How its records are judged, in any commit and in the working tree."""

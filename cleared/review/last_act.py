@@ -98,7 +98,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
             scripts = _list_scripts(host, commit) if way.kind == "version" else []
             if len(scripts) == 1:
                 return LastAct(commit, rolled_back=scripts[0])
-            if way.is_about_books:
+            if way.is_about_records:
                 return LastAct(commit, way.remedy)
             if not older:
                 return LastAct(commit, f"{way.remedy.rstrip('.')}. The decision before it: cleared queue undo --older.")

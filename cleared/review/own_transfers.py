@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cleared.base.errors import PolicyError
+from cleared.books.decisions import book_subjects
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
 from cleared.books.opened_books import ledger_accounts
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.queries import open_journal_index
@@ -58,7 +58,7 @@ def pair_transfer(host: Host, one: str, other: str) -> DecisionResult:
             raise PolicyError("both go through the clearing account already", remedy="Nothing needs doing.")
         settle_decided_transfers(decision_context, result)
         settled = " ".join([*result.cards, *result.entries])
-        subject = commit_messages.transfer_paired([one, other])
+        subject = book_subjects.transfer_paired([one, other])
         return Decision(subject, trailers=((UNDO_TRAILER, settled),), subject=("transfers pair", one, other))
 
     result.commit = commit_decision(host, "transfers pair", stage_pairing, collects=[result]) or ""

@@ -1,4 +1,4 @@
-"""The subjects of commits: all from one module, each of a known kind, none too long."""
+"""The subjects of commits: all from one module, and one of each domain, each of a known kind, none too long."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from datetime import date
 from pathlib import Path
 
 import cleared
+from cleared.books.decisions import book_subjects
 from cleared.changes import commit_messages
 
 PACKAGE = Path(cleared.__file__).parent
 HOME = PACKAGE / "changes/commit_messages.py"
+OF_DOMAINS = frozenset({"book_subjects.py"})
 LONG = "much text\n" * 100
 
 
@@ -26,6 +28,7 @@ def names_in(path: Path, name: str) -> int:
 def test_a_subject_is_made_nowhere_else() -> None:
     modules = [path for path in PACKAGE.rglob("*.py") if path != HOME]
     assert [path.name for path in modules if names_in(path, "CommitSubject")] == []
+    assert {path.name for path in modules if names_in(path, "compose_subject")} == OF_DOMAINS
 
 
 def test_all_commits_are_made_where_a_subject_is_required() -> None:
@@ -36,7 +39,7 @@ def test_all_commits_are_made_where_a_subject_is_required() -> None:
 
 def test_the_wordings() -> None:
     day = date(2025, 1, 31)
-    m = commit_messages
+    m, b = commit_messages, book_subjects
     assert [
         m.workspace_created("My  firm"),
         m.run_succeeded("ingest", []),
@@ -44,12 +47,12 @@ def test_the_wordings() -> None:
         m.run_changed_nothing("ingest"),
         m.run_failed("ingest", "why"),
         m.run_waits("ingest", "Pay\nit?"),
-        m.entry_voided("20250131-001", "twice"),
-        m.opening_balances_posted(1),
-        m.opening_balances_posted(2),
-        m.period_closed(day, 0, ""),
-        m.period_closed(day, 2, "small"),
-        m.period_reopened(day, "late bill"),
+        b.entry_voided("20250131-001", "twice"),
+        b.opening_balances_posted(1),
+        b.opening_balances_posted(2),
+        b.period_closed(day, 0, ""),
+        b.period_closed(day, 2, "small"),
+        b.period_reopened(day, "late bill"),
         m.commit_accepted("abc", "mine"),
         m.lost_rows_recovered(["1 entry", "2 bank lines", "3 cards"]),
         m.first_of_two_decided("void: x: y"),
@@ -73,11 +76,11 @@ def test_the_wordings() -> None:
         m.agent_rolled_back("ingest", "abc"),
         m.agent_rolled_back("ingest", None),
         m.regression_test_added("t"),
-        m.entry_written("2025-01-001", "a\nb"),
+        b.entry_written("2025-01-001", "a\nb"),
         m.new_workspace_id_given(),
         m.setting_changed("a.b", "1"),
         m.settings_approved(),
-        m.bank_added(["a", "b"], "ofx"),
+        b.bank_added(["a", "b"], "ofx"),
     ] == [
         "init: My firm",
         "agent: ingest",
@@ -123,16 +126,17 @@ def test_the_wordings() -> None:
 
 
 def test_each_has_a_known_kind_and_is_one_line_of_bounded_length() -> None:
-    m = commit_messages
+    m, b = commit_messages, book_subjects
     for subject in (
         m.workspace_created(LONG),
         m.run_waits("a", LONG),
-        m.entry_voided("x", LONG),
-        m.period_reopened(date(2025, 1, 1), LONG),
+        b.entry_voided("x", LONG),
+        b.period_reopened(date(2025, 1, 1), LONG),
         m.commit_accepted("abc", LONG),
         m.entries_decided("void", LONG),
         m.second_needed([LONG]),
         m.setting_changed("a", LONG),
+        b.account_added(4711, "Postage"),
     ):
         assert subject.partition(":")[0] in m.KINDS
         assert "\n" not in subject and len(subject) <= m.MAX_SUBJECT

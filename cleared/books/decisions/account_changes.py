@@ -13,10 +13,10 @@ from cleared.base import money
 from cleared.base.csv_text import encode, format_record, read_records
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun
+from cleared.books.decisions import book_subjects
 from cleared.books.ledger.chart import HEADER, INCOME_TYPES, OPTIONAL, TYPES, Account, Chart, parse_chart
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of
-from cleared.changes import commit_messages
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
@@ -70,7 +70,7 @@ def add_account(
         if parent is not None:
             _require_open(books_of(decision_context.context).books.chart, parent)
         rows.insert(_find_place(rows, account_id), row)
-        return commit_messages.account_added(account_id, name)
+        return book_subjects.account_added(account_id, name)
 
     return _commit_chart(host, f"accounts add {account_id}", (account_id, *([parent] if parent else [])), add)
 
@@ -87,7 +87,7 @@ def rename_account(host: Host, account_id: int, name: str) -> str:
         if account.account_name == name:
             raise PolicyError(f"account {account_id} is called {name} already", remedy="Nothing is to be done.")
         _find_row(rows, account_id)[1] = name
-        return commit_messages.account_renamed(account_id, account.account_name, name)
+        return book_subjects.account_renamed(account_id, account.account_name, name)
 
     return _commit_chart(host, f"accounts rename {account_id}", (account_id,), rename)
 
@@ -112,7 +112,7 @@ def close_account(host: Host, account_id: int, on: date | None = None) -> str:
             )
         row = _find_row(rows, account_id)
         row[8], row[9] = "closed", day.isoformat()
-        return commit_messages.account_closed(account_id, account.account_name, day)
+        return book_subjects.account_closed(account_id, account.account_name, day)
 
     return _commit_chart(host, f"accounts close {account_id}", (account_id,), close)
 
@@ -129,7 +129,7 @@ def reopen_account(host: Host, account_id: int) -> str:
             raise PolicyError(f"account {account_id} {account.account_name} is open", remedy="Nothing is to be done.")
         row = _find_row(rows, account_id)
         row[8] = row[9] = ""
-        return commit_messages.account_reopened(account_id, account.account_name)
+        return book_subjects.account_reopened(account_id, account.account_name)
 
     return _commit_chart(host, f"accounts reopen {account_id}", (account_id,), reopen)
 

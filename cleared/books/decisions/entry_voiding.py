@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cleared.books.decisions import book_subjects
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import ENTRY
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
     Decision,
@@ -26,7 +26,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
         about = [*context.cards.list_about(ENTRY.name, original.entry_id), original.entry_id]
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))
-        subject = commit_messages.entry_voided(original.entry_id, reason)
+        subject = book_subjects.entry_voided(original.entry_id, reason)
         return Decision(subject, trailers=((UNDO_TRAILER, " ".join(about)),))
 
     commit = require_commit(commit_decision(host, f"journal void {entry_id}", stage_void, collects=[ids]))

@@ -11,12 +11,12 @@ from typing import Final
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.decisions import book_subjects
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.opened_books import journal_bounds, ledger_accounts, open_books
 from cleared.books.staged_books import books_of
-from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
 from cleared.changes.decisions.decision_context import (
@@ -97,7 +97,7 @@ def add_entry_by_hand(
         )
         context.log_action("journal_add", f"{day} {entry.amount} {description}"[:200], entry.entry_id)
         posted.append(entry)
-        subject = commit_messages.entry_written(entry.entry_id, description)
+        subject = book_subjects.entry_written(entry.entry_id, description)
         marks = ((UNDO_TRAILER, entry.entry_id), *(((KEY_TRAILER, key),) if key else ()))
         return Decision(subject, trailers=marks, subject=_subject_of(entry))
 

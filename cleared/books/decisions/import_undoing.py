@@ -14,6 +14,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import count_noun
+from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
 from cleared.books.ledger.bank_lines import (
@@ -31,7 +32,6 @@ from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.opened_books import open_books
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
-from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents
@@ -76,7 +76,7 @@ def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -
     def stage_undo(decision_context: DecisionContext) -> Decision:
         undoing = _ImportUndoing(host, decision_context, name, digest, result)
         undoing.stage("; ".join(filter(None, (reason, despite))), forced=bool(despite))
-        subject = commit_messages.import_undone(result.files, len(result.entries), reason or despite)
+        subject = book_subjects.import_undone(result.files, len(result.entries), reason or despite)
         return Decision(subject, subject=("import undo", *sorted(result.runs), *sorted(result.files)))
 
     result.commit = require_commit(commit_decision(host, "import undo", stage_undo, collects=[result]))

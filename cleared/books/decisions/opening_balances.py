@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from cleared.base import money
 from cleared.base.errors import PolicyError
+from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import iter_legs, read_facts
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.chains import REVERSES
@@ -18,7 +19,6 @@ from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import BY_FILES, OPENING, Entry
 from cleared.books.ledger.reconciliation import AccountFacts, read_account_facts
 from cleared.books.staged_books import books_of
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
 from cleared.workspace.settings.bank_section import BankAccount
@@ -67,7 +67,7 @@ def post_opening_balances(host: Host) -> tuple[list[Entry], str]:
             entries.append(entry)
         if not entries:
             raise _nothing_to_open(done)
-        return Decision(commit_messages.opening_balances_posted(len(entries)))
+        return Decision(book_subjects.opening_balances_posted(len(entries)))
 
     return entries, require_commit(commit_decision(host, "journal open", stage_opening_balances, collects=[entries]))
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun
+from cleared.books.decisions import book_subjects
 from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
@@ -77,7 +77,7 @@ def close_period(
             trial_balance_digest(books, through),
         )
         path = books.paths.periods
-        subject = commit_messages.period_closed(through, len(unsettled), why, len(pending))
+        subject = book_subjects.period_closed(through, len(unsettled), why, len(pending))
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period close", stage_close, collects=[]))
@@ -188,7 +188,7 @@ def reopen_period(host: Host, start: date, reason: str, *, filed: bool = False) 
         digest = trial_balance_digest(books, still) if still > date.min else ""
         mark = PeriodMark(still, "open", decision_context.by, format_iso(context.now), reason, digest)
         path = books.paths.periods
-        subject = commit_messages.period_reopened(start, reason)
+        subject = book_subjects.period_reopened(start, reason)
         return Decision(subject, {path: append_mark(books.source.read(path), mark)})
 
     return require_commit(commit_decision(host, "period reopen", stage_reopening, collects=[]))

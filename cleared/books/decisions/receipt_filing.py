@@ -15,6 +15,7 @@ from typing import Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_new
+from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.ledger.receipt_matching import Payment
 from cleared.books.ledger.receipts import (
@@ -209,7 +210,7 @@ def _file_all(
         if rows:
             files |= stage_rows(context, rows)
         if filed:
-            subject = commit_messages.receipts_kept([each.receipt.name for each in filed], entry_id)
+            subject = book_subjects.receipts_kept([each.receipt.name for each in filed], entry_id)
         else:
             subject = commit_messages.cards_opened([card.title for card in context.cards.added.values()])
         return Decision(subject, files, local_moves=tuple(moves), subject=("receipt add", *sorted(facts)))
@@ -296,7 +297,7 @@ def link_receipt(host: Host, name: str, entry_id: str) -> str | None:
             return None
         row = receipt.format_row(LINKED, decision_context.by, format_iso(context.now), entry_id)
         _settle_cards(decision_context, receipt, entry_id, "link")
-        return Decision(commit_messages.receipt_linked(receipt.name, entry_id), stage_rows(context, [row]))
+        return Decision(book_subjects.receipt_linked(receipt.name, entry_id), stage_rows(context, [row]))
 
     return commit_decision(host, "receipt link", stage_link, collects=[])
 
@@ -330,7 +331,7 @@ def unlink_receipt(host: Host, name: str, entry_id: str) -> str:
             linked = ", ".join(receipt.entries) or "none"
             raise UsageError(f"{receipt.name!r} is not linked to {entry_id}", remedy=f"Its entries: {linked}.")
         row = receipt.format_row(UNLINKED, decision_context.by, format_iso(context.now), entry_id)
-        return Decision(commit_messages.receipt_unlinked(receipt.name, entry_id), stage_rows(context, [row]))
+        return Decision(book_subjects.receipt_unlinked(receipt.name, entry_id), stage_rows(context, [row]))
 
     return require_commit(commit_decision(host, "receipt unlink", stage_unlink, collects=[]))
 
@@ -350,7 +351,7 @@ def remove_receipt(host: Host, name: str) -> str:
             data, _ = read_stable(host.root / receipt.file, host.config.receipts.max_bytes, shown=receipt.file)
             moves = [LocalMove(receipt.file, None, data)]
         _settle_cards(decision_context, receipt, None, "different")
-        return Decision(commit_messages.receipt_removed(receipt.name), files, local_moves=tuple(moves))
+        return Decision(book_subjects.receipt_removed(receipt.name), files, local_moves=tuple(moves))
 
     return require_commit(commit_decision(host, "receipt remove", stage_removal, collects=[]))
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
+from cleared.books.decisions import book_subjects
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.ledger.agreed_balances import AGREED, WITHDRAWN, AgreedBalance
 from cleared.books.ledger.entry import Entry
@@ -15,7 +16,6 @@ from cleared.books.ledger.reconciliation import AccountFacts, StatedBalance, rea
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.opened_books import ledger_accounts
 from cleared.books.staged_books import books_of
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
 from cleared.trust.person_only import refuse_in_job
@@ -42,7 +42,7 @@ def record_agreement(host: Host, account: int, day: date, stated: Decimal) -> st
         if (account, day, stated, AGREED) in known:
             return None
         bank.new_agreed.append(AgreedBalance(account, day, stated, decision_context.by, format_iso(context.now)))
-        return Decision(commit_messages.account_reconciled(account, day, stated))
+        return Decision(book_subjects.account_reconciled(account, day, stated))
 
     return commit_decision(host, "reconcile", stage_agreement, collects=[])
 
@@ -62,7 +62,7 @@ def withdraw_agreement(host: Host, account: int, day: date, reason: str) -> str:
             days = ", ".join(str(each.day) for each in bank.agreed_balances if each.account == account)
             raise UsageError(f"{account} was not reconciled on {day}", remedy=f"On record: {days or 'none'}.")
         take_back_balances(decision_context, standing, reason, WITHDRAWN)
-        return Decision(commit_messages.reconciliation_withdrawn(account, day, reason))
+        return Decision(book_subjects.reconciliation_withdrawn(account, day, reason))
 
     return require_commit(commit_decision(host, "reconcile", stage_withdrawal, collects=[]))
 

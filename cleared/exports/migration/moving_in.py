@@ -13,13 +13,13 @@ from cleared.base import money
 from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.base.terminal import count_noun
 from cleared.books.bank_files.base import Faults
+from cleared.books.decisions import book_subjects
 from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry, Leg
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import ledger_accounts
 from cleared.books.staged_books import books_of
-from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
     Decision,
@@ -168,7 +168,7 @@ def start_books_from(host: Host, plan: MovePlan) -> tuple[list[str], str]:
             raise faults.error().of_file(plan.file)
         name = "".join(c for c in Path(plan.file).name if c.isprintable())[:80]
         context.log_action("start_from", f"{count_noun(len(ids), 'entry', 'entries')} from {name} ({plan.format})")
-        subject = commit_messages.books_moved_in(len(ids) - plan.openings, plan.openings, name)
+        subject = book_subjects.books_moved_in(len(ids) - plan.openings, plan.openings, name)
         return Decision(subject, trailers=((UNDO_TRAILER, ids[0]),), subject=("start-from", name))
 
     return ids, require_commit(commit_decision(host, "start-from", stage_entries, collects=[ids]))

@@ -1,0 +1,33 @@
+"""How decisions about the books are taken back where ``cleared queue undo`` does not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.domains.way_back import Act
+
+BOOK_ACTS: Final = (
+    Act(r"close: through ", "period", "Reopen it first: cleared period reopen DATE --reason …", True),
+    Act(r"close: reopened from ", "period", "", True),
+    Act(r"void: import of ", "import", "Import the file again: cleared import FILE.", True),
+    Act(
+        r"bootstrap: ",
+        "bootstrap",
+        "Void what it posted: cleared journal list, cleared journal void ID --reason …",
+        True,
+    ),
+    Act(
+        r"confirm: (\d+) reconciled on ([\d-]+): ",
+        "reconciliation",
+        "cleared reconcile ACCOUNT --date DATE --withdraw REASON",
+    ),
+    Act(r"confirm: (\d+) of ([\d-]+) is not reconciled any more", "reconciliation", ""),
+    Act(r"confirm: kept ", "receipt", "cleared receipt remove NAME"),
+    Act(r"correct: removed the receipt ", "receipt", ""),
+    Act(r"confirm: (\S+) has the receipt ", "link", "cleared receipt unlink NAME ENTRY"),
+    Act(r"correct: (\S+) has not the receipt ", "link", ""),
+    Act(r"accounts: add (\d+)", "account", "cleared accounts close N"),
+    Act(r"accounts: rename ", "account name", "Rename it again: cleared accounts rename N NAME."),
+    Act(r"accounts: close (\d+)", "closed account", "cleared accounts reopen N"),
+    Act(r"accounts: reopen (\d+)", "closed account", ""),
+)
