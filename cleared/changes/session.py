@@ -20,6 +20,7 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.domains.domain import Opening
 from cleared.domains.installed_domains import load_domains
+from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import BooksViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls
@@ -77,7 +78,8 @@ def refuse_differences(differences: Sequence[Difference]) -> None:
 def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
     """How the managed files in the working tree differ from the commit: all of them, or those that one agent's run
     uses."""
-    prefixes = [p.rstrip("/") for p in host.layout.managed_prefixes()]
+    managed = ManagedFiles(host.layout)
+    prefixes = list(managed.folders)
     if agent is not None:
         prefixes.remove(host.layout.approvals_dir)
         prefixes += [
@@ -90,9 +92,7 @@ def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None
     differences = find_differences(snapshot, host.root, prefixes)
     _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
     return [
-        d
-        for d in differences
-        if not is_temporary(d.path) and (d.kind != "untracked" or host.layout.is_managed_file(d.path))
+        d for d in differences if not is_temporary(d.path) and (d.kind != "untracked" or managed.has_row_file(d.path))
     ]
 
 

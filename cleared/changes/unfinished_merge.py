@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import TWO_CLONES_PAGE
 from cleared.git import Repository, history
 from cleared.workspace.location import Layout
@@ -15,8 +16,8 @@ _GIVE_UP = f"Do not join it by hand: git merge --abort (or git rebase --abort), 
 def find_collisions(root: Path, layout: Layout) -> list[WorkspaceError]:
     """The files that only runs and decisions may change, and that a merge under way could not join; an error each."""
     message = "two clones have both written here, and git cannot join what they wrote"
-    paths = history.list_unmerged_paths(root)
-    return [WorkspaceError(message, place=Place(path), remedy=_GIVE_UP) for path in paths if layout.is_managed(path)]
+    paths, managed = history.list_unmerged_paths(root), ManagedFiles(layout)
+    return [WorkspaceError(message, place=Place(path), remedy=_GIVE_UP) for path in paths if managed.has_path(path)]
 
 
 def explain_unfinished(repo: Repository, layout: Layout) -> WorkspaceError | None:

@@ -140,12 +140,13 @@ def _check_interrupted(host: Host, messages: list[str]) -> Row:
 def _check_managed_files(host: Host) -> Row:
     from cleared.changes.session import compare_with_commit, refuse_differences
     from cleared.changes.unfinished_merge import explain_unfinished
+    from cleared.domains.managed_files import ManagedFiles
 
     with compare_with_commit(host, "doctor") as (repo, snapshot, different):
         if different and (unfinished := explain_unfinished(repo, host.layout)) is not None:
             raise unfinished
         refuse_differences(different)
-        count = sum(len(snapshot.list_entries(prefix)) for prefix in host.layout.managed_prefixes())
+        count = sum(len(snapshot.list_entries(folder)) for folder in ManagedFiles(host.layout).folders)
     return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared journal check looks inside")
 
 
@@ -250,8 +251,10 @@ def _check_import_folder(host: Host) -> Row:
 
 
 def _check_writable(host: Host) -> Row:
+    from cleared.domains.managed_files import ManagedFiles
+
     layout = host.layout
-    names = [".", ".git", layout.import_dir, layout.processed_dir, *(p.rstrip("/") for p in layout.managed_prefixes())]
+    names = [".", ".git", layout.import_dir, layout.processed_dir, *ManagedFiles(layout).folders]
     folders = [host.root / name for name in names if (host.root / name).is_dir()]
     barred = [path for path in folders if not os.access(path, os.W_OK | os.X_OK)]
     if not barred:

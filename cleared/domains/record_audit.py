@@ -84,12 +84,17 @@ class RecordAudit:
     # -- files ----------------------------------------------------------------------------------------------------
 
     @property
+    def folders(self) -> Sequence[str]:
+        """The folders of the working tree that belong to the records: only runs and decisions change files there."""
+        return ()
+
+    @property
     def shared_files(self) -> Sequence[SharedFile]:
         """The files to which people may add by hand."""
         return ()
 
     def is_record_file(self, path: str) -> bool:
-        """Whether a file that only runs and decisions may change holds records of the domain."""
+        """Whether a file holds records of the domain, wherever it lies. Only runs and decisions change such."""
         return False
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
+from cleared.domains.managed_files import ManagedFiles
 from cleared.gate.candidate import file_kind
 
 _REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
@@ -23,7 +24,9 @@ def sort_change(host: Host, path: str) -> Fate:
             return "proposable"
     except ClearedError:
         return "refused"
-    managed = host.layout.is_managed(path) or path.startswith((f"{host.layout.books_dir}/", host.layout.approvals_dir))
+    files = ManagedFiles(host.layout)
+    records = any(audit.is_record_file(path) for audit in files.audits)  # also those that are being written
+    managed = records or files.has_path(path) or path.startswith(host.layout.approvals_dir)
     hidden = any(part.startswith(".env") for part in path.split("/"))
     scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and path.endswith(".py")
     return "refused" if managed or hidden or scripts or top in _REFUSED_FOLDERS else "plain"

@@ -6,14 +6,12 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleared.base.safe_files import is_temporary
 from cleared.base.safe_names import require_safe_name
 from cleared.workspace.settings.loading import load_config_file
 from cleared.workspace.settings.model import Config
 from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
 from cleared.workspace.workspace_root import find_workspace as find_workspace
 
-_YEAR = re.compile(r"[0-9]{4}")
 _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 _MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
 
@@ -38,7 +36,6 @@ class Layout:
 
     config_file = CONFIG_NAME
     chart = "accounts/chart-of-accounts.csv"
-    accounts_dir = "accounts"
     agents_dir = "agents"
     approvals_dir = "agents/approvals"
     scripts_dir = "scripts"
@@ -136,30 +133,6 @@ class Layout:
     def script_path(self, name: str) -> str:
         """A shared script. Raises ``UsageError`` for a name that is not one."""
         return f"{self.scripts_dir}/{require_safe_name(name, 'script')}.py"
-
-    def managed_prefixes(self) -> tuple[str, ...]:
-        """Prefixes of what only runs and decisions may change: books, queue, logs, accounts, approvals."""
-        fixed = (
-            f"{self.books_dir}/",
-            f"{self.queue_dir}/",
-            f"{self.logs_dir}/",
-            f"{self.accounts_dir}/",
-            f"{self.approvals_dir}/",
-        )
-        if not self._is_flat:
-            return fixed
-        years = sorted(p.name for p in self.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())
-        return (*fixed, *(f"{year}/" for year in years))
-
-    def is_managed(self, path: str) -> bool:
-        """Whether a relative path is one that only runs and decisions may change."""
-        if is_temporary(path):  # nothing reads one that somebody has committed
-            return False
-        return path.startswith(self.managed_prefixes()) or self.journal_month(path) is not None
-
-    def is_managed_file(self, path: str) -> bool:
-        """Whether the host itself might write this very path: a stray file there must not be overwritten."""
-        return self.is_managed(path) and path.endswith((".csv", ".jsonl"))
 
     @property
     def _is_flat(self) -> bool:

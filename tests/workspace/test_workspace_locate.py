@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base.errors import ExitCode, UsageError, WorkspaceError
+from cleared.domains.managed_files import ManagedFiles
 from cleared.workspace.location import Layout, find_workspace, open_layout
 from cleared.workspace.settings.loading import load_config
 
@@ -42,9 +43,10 @@ def test_the_documented_layout() -> None:
     assert (found.duplicates, found.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"
-    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "agents/approvals/")
-    assert found.is_managed("books/2025/01/journal.csv")
-    assert not found.is_managed("agents/ingest.py")
+    managed = ManagedFiles(found)
+    assert managed.folders == ["books", "accounts", "queue", "logs", "agents/approvals"]
+    assert managed.has_path("books/2025/01/journal.csv")
+    assert not managed.has_path("agents/ingest.py")
     assert found.state_dir == Path("/w/.cleared")
 
 
@@ -54,8 +56,8 @@ def test_the_published_layout(tmp_path: Path) -> None:
     (tmp_path / "2024" / "12" / "journal.csv").touch()
     assert found.journal_path(2025, 1) == "2025/01/journal.csv"
     assert found.periods == "books/periods.csv"
-    assert found.managed_prefixes() == ("books/", "queue/", "logs/", "accounts/", "agents/approvals/", "2024/")
-    assert found.is_managed("2025/01/journal.csv")
+    assert ManagedFiles(found).folders == ["books", "accounts", "2024", "queue", "logs", "agents/approvals"]
+    assert ManagedFiles(found).has_path("2025/01/journal.csv")
     assert found.list_journals() == [(2024, 12)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import PurePosixPath
 from typing import Final
 
 from cleared.base.file_source import FileSource
@@ -60,6 +61,14 @@ class BookAudit(RecordAudit):
     def name_decisions(self, files: Collection[str]) -> Iterator[str]:
         if self.layout.periods in files:
             yield "closed or reopened a period"
+
+    @property
+    def folders(self) -> Sequence[str]:
+        layout = self.layout
+        fixed = [layout.books_dir, PurePosixPath(layout.chart).parent.as_posix()]
+        if layout.journal_root:
+            return fixed
+        return [*fixed, *sorted(p.name for p in layout.root.iterdir() if _YEAR.fullmatch(p.name) and p.is_dir())]
 
     @property
     def shared_files(self) -> Sequence[SharedFile]:

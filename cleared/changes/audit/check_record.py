@@ -17,6 +17,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes import attestation
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot, blob_id
 from cleared.trust.keys import own_public_key
 from cleared.trust.verification import Approvals
@@ -72,7 +73,7 @@ def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
 def _can_read(host: Host, snapshot: Snapshot) -> bool:
     """Whether git's store has each managed file of the commit, with just the content that its id names."""
     oids: dict[str, None] = {}
-    for prefix in host.layout.managed_prefixes():
+    for prefix in ManagedFiles(host.layout).folders:
         oids |= dict.fromkeys(oid for mode, oid in snapshot.list_entries(prefix).values() if mode.startswith("100"))
     try:
         contents = snapshot.read_blobs(list(oids))

@@ -13,8 +13,8 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_rows
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.record_audit import RecordAudit, SharedFile
+from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
@@ -50,7 +50,7 @@ class CommitOrigins:
     _commits_of_line: Counter[bytes] = field(default_factory=Counter)
     """How many commits add an attestation: whoever can write to the repository can add it once more."""
 
-    _audits: Sequence[RecordAudit] = ()
+    _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
     """The files of records to which people add by hand, by their paths."""
     cut: frozenset[str] = frozenset()
@@ -58,8 +58,8 @@ class CommitOrigins:
 
     def __post_init__(self) -> None:
         self._approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
-        self._audits = [domain.audit(self.host.layout) for domain in load_domains()]
-        self.shared_files = {shared.path: shared for audit in self._audits for shared in audit.shared_files}
+        self._managed = ManagedFiles(self.host.layout)
+        self.shared_files = {shared.path: shared for audit in self._managed.audits for shared in audit.shared_files}
         self.cut = list_cut_commits(self.repo)
         self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
         self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
@@ -105,22 +105,21 @@ class CommitOrigins:
 
     def touches_records(self, commit: CommitInfo) -> bool:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
-        paths = [path for path in commit.files or () if self.host.layout.is_managed(path)]
-        return any(audit.is_record_file(path) for path in paths for audit in self._audits)
+        paths = filter(self._managed.has_path, commit.files or ())
+        return any(audit.is_record_file(path) for path in paths for audit in self._managed.audits)
 
     def touches_more_than_shared(self, commit: CommitInfo) -> bool:
         """Whether it changes managed files beside those to which people add by hand."""
-        layout = self.host.layout
-        paths = [path for path in commit.files or () if layout.is_managed(path)]
-        return any(path not in self.shared_files and not path.startswith(f"{layout.approvals_dir}/") for path in paths)
+        paths, approvals = filter(self._managed.has_path, commit.files or ()), f"{self.host.layout.approvals_dir}/"
+        return any(path not in self.shared_files and not path.startswith(approvals) for path in paths)
 
     def find_altered_rows(self, commit: CommitInfo, parent: str) -> list[tuple[str, list[bytes]]]:
         """Rows that the commit removes, or in which it changes more than what may change; by file."""
-        before, after, layout = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id), self.host.layout
+        before, after = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id)
         altered = []
         for path in commit.files or ():
             old = before.read_file(path)
-            if old is None or not layout.is_managed_file(path) or path in self.shared_files:
+            if old is None or not self._managed.has_row_file(path) or path in self.shared_files:
                 continue
             new = after.read_file(path) or b""
             if new.startswith(old):
@@ -131,7 +130,7 @@ class CommitOrigins:
         return altered
 
     def _count_fixed_rows(self, path: str, data: bytes) -> Counter[bytes]:
-        audit = next((audit for audit in self._audits if audit.is_record_file(path)), None)
+        audit = next((audit for audit in self._managed.audits if audit.is_record_file(path)), None)
         return Counter(data.splitlines() if audit is None else audit.list_fixed_rows(path, data))
 
     def _read_attestations(self, commit: CommitInfo) -> None:

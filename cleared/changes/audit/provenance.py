@@ -17,6 +17,7 @@ from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_sign
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
+from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
 
@@ -144,7 +145,7 @@ def _describe_hand_changes(
 
 
 def _audited_roots(host: Host) -> list[str]:
-    return [p.rstrip("/") for p in host.layout.managed_prefixes() if p != f"{host.layout.approvals_dir}/"]
+    return [folder for folder in ManagedFiles(host.layout).folders if folder != host.layout.approvals_dir]
 
 
 def _find_merge_changes(
@@ -162,7 +163,7 @@ def _find_merge_changes(
         for each in (after, *sides):
             paths |= each.list_entries(root).keys()
     changes = []
-    for path in filter(host.layout.is_managed, sorted(paths)):
+    for path in filter(ManagedFiles(host.layout).has_path, sorted(paths)):
         if len({each.find_blob_id(path) for each in (after, *sides)}) == 1:
             continue
         rows, of_sides = _split_lines(after, path), [_split_lines(side, path) for side in sides]

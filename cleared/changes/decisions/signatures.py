@@ -17,7 +17,7 @@ from cleared.cards.kinds import KINDS, QUESTION
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.domains.effects import Effect
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.trust.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
@@ -107,11 +107,13 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     if not firsts:
         return []
     first, since = firsts[0], history.find_merge_base(host.root, [each.id for each in firsts])
-    roots = [p.rstrip("/") for p in host.layout.managed_prefixes() if not p.startswith("accounts")]
+    managed = ManagedFiles(host.layout)
+    by_hand = [shared.path for audit in managed.audits for shared in audit.shared_files]
+    roots = [folder for folder in managed.folders if not any(path.startswith(f"{folder}/") for path in by_hand)]
     commits = history.commits_touching(host.root, roots, since=since)[::-1]
     begun = Snapshot(repo, first.id)
     judge = _HistoryJudge(host, repo, approvals, _read_workspace_id(begun), _read_rules(begun))
-    judge.audits = [domain.audit(host.layout) for domain in load_domains()]
+    judge.audits = managed.audits
     judge.approved_rules[begun.read_file(CONFIG) or b""] = judge.rules
     cases: list[tuple[str, _CommitFindings]] = []
     answers: dict[str, set[str]] = {}

@@ -1,0 +1,28 @@
+"""The files that only runs and decisions may change: the records of each domain, queue, logs and approvals."""
+
+from __future__ import annotations
+
+from cleared.base.safe_files import is_temporary
+from cleared.domains.installed_domains import load_domains
+from cleared.workspace.location import Layout
+
+
+class ManagedFiles:
+    """Tells the managed files of one workspace from others, as its folders are at this moment."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.audits = [domain.audit(layout) for domain in load_domains()]
+        records = [folder for audit in self.audits for folder in audit.folders]
+        self.folders = [*records, layout.queue_dir, layout.logs_dir, layout.approvals_dir]
+        """Where they lie, relative to the workspace."""
+        self._prefixes = tuple(f"{folder}/" for folder in self.folders)
+
+    def has_path(self, path: str) -> bool:
+        """Whether only runs and decisions may change what is at a relative path."""
+        if is_temporary(path):  # nothing reads one that somebody has committed
+            return False
+        return path.startswith(self._prefixes) or any(audit.is_record_file(path) for audit in self.audits)
+
+    def has_row_file(self, path: str) -> bool:
+        """Whether the host itself might write this very path: a stray file there must not be overwritten."""
+        return path.endswith((".csv", ".jsonl")) and self.has_path(path)
