@@ -16,7 +16,7 @@ from bench.bulk import SCRIPT, run_command
 from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
-from cleared import queries
+from cleared.books import queries
 from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.changes.host import Host
 from cleared.exports.journal_export import export_journal

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.measure import Result, seconds
 from bench.workspaces import chase, copy, host, workspace
-from cleared import queries
+from cleared.books import queries
 
 ROWS = 100_000
 PAGE = 5_000

@@ -12,8 +12,8 @@ from bench.workspaces import host
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host_cache import HostCache
 from cleared.gate.proposals.passkey_registration import SHOWN, NewPasskey, register_passkey
-from cleared.queries import read_cards
 from cleared.review.card_decisions import confirm_entries
+from cleared.review.queue_cards import read_cards
 from cleared.trust.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
 from cleared.trust.passkey_assertions import encode_bytes, format_assertion, format_passkey
 

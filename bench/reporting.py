@@ -6,7 +6,7 @@ import time
 
 from bench.books import beside_help, open_large_books
 from bench.measure import Result, seconds
-from cleared import queries
+from cleared.books import queries
 from cleared.books.reports.catalogue import ReportRequest, make_report
 from cleared.books.reports.report import Report
 

@@ -8,9 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from cleared.base.money import currency_exponent
+from cleared.books.index.entry_lookup import EntryLookup
+from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY
+from cleared.git import Snapshot
+from cleared.workspace.location import Layout
+
+
+def open_card_facts(layout: Layout, snapshot: Snapshot, stays_open: bool) -> Callable[[Card], Card]:
+    """What puts the facts of an entry of this commit into a card. ``stays_open``: see ``open_index``."""
+    places = currency_exponent(layout.config.business.currency)
+    lookup = EntryLookup(open_index(layout, snapshot, places, stays_open=stays_open))
+    return lambda card: show_entry_facts(card, lookup.find)
 
 
 def show_entry_facts(card: Card, find_entry: Callable[[str], Entry | None]) -> Card:

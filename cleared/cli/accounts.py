@@ -39,7 +39,7 @@ def list_by_default(context: typer.Context, json: JsonOption = False, workspace:
 @app.command("list")
 def list_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List all accounts."""
-    from cleared.queries import read_accounts
+    from cleared.books.queries import read_accounts
 
     accounts = read_accounts(open_host(workspace))
     if json:

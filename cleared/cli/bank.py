@@ -248,7 +248,7 @@ def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
 def _plan_accounts(host: Host, name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> BankSetup:
     from cleared.base.errors import UsageError
     from cleared.books.importing.bank_setup import BankSetup, plan_accounts
-    from cleared.queries import read_accounts
+    from cleared.books.queries import read_accounts
 
     ids = {account.id for account in config.bank_accounts}
     if choices.existing is not None and choices.existing not in ids:
@@ -363,8 +363,8 @@ def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, forma
     from cleared.books.decisions import book_subjects
     from cleared.books.decisions.account_changes import add_account
     from cleared.books.importing.bank_setup import LIABILITIES
+    from cleared.books.queries import read_accounts
     from cleared.gate.proposals.setting_changes import add_settings
-    from cleared.queries import read_accounts
 
     numbers = {row["account_id"] for row in read_accounts(host)}
     for entry in setup.new:

@@ -176,7 +176,7 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
     """Say of which files every byte came before: their runs post nothing."""
     from hashlib import sha256
 
-    from cleared.queries import open_committed_books
+    from cleared.books.queries import open_committed_books
 
     if not handed:
         return

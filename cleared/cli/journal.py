@@ -127,14 +127,14 @@ def check_journal(
     Finds what was damaged by hand, and names commits that touched the books without a run or a decision, or that
     decided what was not theirs to decide. Exits 1 where anything is wrong.
     """
-    from cleared.queries import read_violations as check_books
+    from cleared.books.queries import read_violations as check_books
 
     host = open_host(workspace)
     violations = check_books(host)
     if json:
         print_json({"ok": not violations, "violations": violations})
     elif not violations:
-        from cleared.queries import count_entries
+        from cleared.books.queries import count_entries
 
         count = count_noun(count_entries(host), "entry", "entries")
         print_line(f"The books are in order: {count}, every invariant holds.")

@@ -84,7 +84,7 @@ def reopen_books(
 @app.command("list")
 def list_closings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List every closing and reopening."""
-    from cleared.queries import read_periods
+    from cleared.books.queries import read_periods
 
     closings = read_periods(open_host(workspace))
     if json:

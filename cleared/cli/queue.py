@@ -46,7 +46,7 @@ def show_cards(
 ) -> None:
     """List the cards, oldest first. A card is a question that waits for a person."""
     if json:
-        from cleared.queries import read_cards
+        from cleared.review.queue_cards import read_cards
 
         print_json(read_cards(open_host(workspace), status.value))
         return
@@ -77,8 +77,8 @@ def show_card(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a card: what is asked, and everything known about it."""
-    from cleared.queries import read_card
     from cleared.review.card_details import card_fields, detail_tables
+    from cleared.review.queue_cards import read_card
 
     data = read_card(open_host(workspace), card)
     if json:

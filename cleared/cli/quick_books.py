@@ -23,7 +23,7 @@ def open_journal(workspace: Path | None) -> Iterator[JournalIndex]:
     if current is not None:
         yield current.journal
         return
-    from cleared.queries import open_journal_index
+    from cleared.books.queries import open_journal_index
 
     with open_journal_index(open_host(workspace)) as (index, _):
         yield index
@@ -38,7 +38,7 @@ def open_report_books(workspace: Path | None) -> Iterator[ReportBooks]:
 
         yield ReportBooks(current.journal, current.accounts, current.business, current.commit)
         return
-    from cleared import queries
+    from cleared.books import queries
 
     with queries.open_report_books(open_host(workspace)) as books:
         yield books
@@ -56,7 +56,7 @@ def read_balances(
         day = parse_day(as_of) if as_of else None
         year, number = parse_month(month) if month else (None, None)
         return list_balances(current.journal, current.accounts, account, year=year, month=number, as_of=day)
-    from cleared import queries
+    from cleared.books import queries
 
     return queries.read_balances(open_host(workspace), account, month=month, as_of=as_of)
 

@@ -8,20 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit
 from cleared.domains.violations import Violation
 from cleared.domains.way_back import Act
-from cleared.git import Snapshot
 from cleared.workspace.location import Layout
+
+if TYPE_CHECKING:
+    from cleared.git import Snapshot
 
 RunContext: TypeAlias = Any
 """The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""
+RunHost: TypeAlias = Any
+"""The ``Host`` of the open workspace (``changes.host``, which stands above this room)."""
+ShownCard: TypeAlias = Any
+"""A ``Card`` (``cards.card``, which stands above this room)."""
+
+
+class Duty(Protocol):
+    """What the service does for a domain from time to time, between the deliveries."""
+
+    @property
+    def due_at(self) -> datetime | None:
+        """When to look again; None: whenever the service has something to do."""
+
+    def perform_if_due(self, host: RunHost, now: datetime) -> None:
+        """Do what is due. Raises ``ClearedError`` or ``OSError`` where the workspace cannot be used."""
+
+    def notice_commit(self) -> None:
+        """There was a commit since the last step."""
+
+    def handle_clock_set_back(self, now: datetime) -> None:
+        """What was planned would wait longer: plan it anew."""
 
 
 class TakenFile(Protocol):
@@ -124,6 +148,16 @@ class Opening:
     """The files of the drop folder that can be seen; None: all."""
 
 
+def import_when_called(reference: str) -> Callable[..., Any]:
+    """The function that ``module:name`` names: imported when it is first called, as naming a domain costs nothing."""
+
+    def call(*args: Any) -> Any:
+        module, _, name = reference.partition(":")
+        return getattr(import_module(module), name)(*args)
+
+    return call
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """One domain, as the runtime knows it. The modules are named, and imported when they are used."""
@@ -132,12 +166,24 @@ class Domain:
     about: str
     record_noun: tuple[str, str]
     """What one of its records is called, and several: ``("entry", "entries")``. JSON lists them under the latter."""
+    record_schema: Callable[[], Mapping[str, Any]]
+    """JSON Schema of one of its records, as drafts describe them."""
     primitive_modules: Sequence[str]
     """Where its primitives are declared."""
+    operation_module: str
+    """Where what programs may ask of it is declared, as ``OPERATIONS``."""
+    job_type_modules: Sequence[str]
+    """Where its types of jobs are declared, as ``JOB_TYPES``."""
     open: Callable[[Opening], Staged]
+    open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]]
+    """Opens the records of a commit. What it gives puts into an open card what they say of what it is about: anybody
+    who can push may have written the card. The flag: whether the process stays, and may keep what was read."""
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
     list_acts: Callable[[], Sequence[Act]]
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     audit: Callable[[Layout], RecordAudit]
     """How its records are judged, in any commit and in the working tree."""
+    make_duties: Callable[[Callable[..., None]], Sequence[Duty]]
+    """What the service does for it; made once for a workspace. It is given the service's log: called with the name of
+    what happened, a sentence, and ``level=``."""

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 from cleared.base.date_spans import DateSpan
 from cleared.base.errors import PolicyError
 from cleared.base.terminal import escape_text
+from cleared.books.queries import make_report_books
 from cleared.books.reports.renderings import join_texts, write_text
 from cleared.books.reports.report import Report, describe_pending
 from cleared.books.reports.report_books import ReportBooks
@@ -35,7 +36,6 @@ from cleared.exports.packaged_receipts import (
     write_receipt_list,
 )
 from cleared.exports.workbook_export import list_reports, write_workbook
-from cleared.queries import make_report_books
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _CHUNK: Final = 1 << 16

@@ -1,6 +1,7 @@
 """Job types: each declared once, with what it runs and what it may touch. Nothing else can be a job.
 
-A built-in job type is declared beside its function, in one of ``BUILT_IN_MODULES``; a plug-in's is an entry point.
+A built-in job type is declared beside its function, in one of ``BUILT_IN_MODULES`` or a module that a domain names; a
+plug-in's is an entry point.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_names import require_safe_name
+from cleared.domains.installed_domains import load_domains
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.workspace.settings.model import Config
 
@@ -111,7 +113,8 @@ def load_job_types(config: Config) -> Mapping[str, JobType]:
 @cache
 def load_built_in() -> Mapping[str, JobType]:
     """The built-in job types by name."""
-    declared = [job_type for module in BUILT_IN_MODULES for job_type in import_module(module).JOB_TYPES]
+    modules = [*BUILT_IN_MODULES, *(module for domain in load_domains() for module in domain.job_type_modules)]
+    declared = [job_type for module in modules for job_type in import_module(module).JOB_TYPES]
     return MappingProxyType({job_type.name: job_type for job_type in declared})
 
 

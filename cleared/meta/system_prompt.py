@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cleared import queries
+from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.gate.lint_rules import RULES
 from cleared.git import Snapshot

@@ -22,8 +22,8 @@ from cleared.books.ledger.reconciliation import (
     reconcile_account,
 )
 from cleared.books.opened_books import journal_bounds
+from cleared.books.queries import open_committed_books
 from cleared.changes.host import Host
-from cleared.queries import open_committed_books
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 if TYPE_CHECKING:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from cleared.books.index.open_cards import CardList, remember_open_cards
 from cleared.books.index.surroundings import read_surroundings
+from cleared.books.queries import can_be_kept
 from cleared.cards.kinds import QUESTION
 from cleared.changes.host import Host
-from cleared.queries import can_be_kept, open_last_commit, read_queue_of_commit
+from cleared.git import Snapshot
+from cleared.review.queue_cards import read_queue_of_commit
 
 
 def list_cards(host: Host, status: str = "open") -> CardList:
     """The queue as a list shows it. Open cards are kept for the next command, which then need not open the workspace;
     not where a run waits for one of them, as more than the commit says whether that is held."""
     surroundings = None if host.stays_open or status != "open" else read_surroundings(host.root)
-    with open_last_commit(host) as (repo, snapshot):
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         queue = read_queue_of_commit(host, repo, snapshot, status)
         rows = [
             (c.id, c.kind, c.entry_id or "", c.created_at, c.list_title(is_held=c.id in queue.held))

@@ -9,9 +9,9 @@ from cleared.books.decisions import book_subjects
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
 from cleared.books.opened_books import ledger_accounts
+from cleared.books.queries import open_journal_index
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.queries import open_journal_index
 from cleared.review.decision_staging import DecisionResult, pair_entries, settle_decided_transfers
 from cleared.trust.person_only import refuse_in_job
 

@@ -12,8 +12,8 @@ from cleared.books.ledger.receipt_matching import list_payments
 from cleared.books.ledger.receipts import Receipt, list_inbox, parse_receipts
 from cleared.books.ledger.transfers import find_sides
 from cleared.books.opened_books import ledger_accounts
+from cleared.books.queries import make_report_books, open_journal_index
 from cleared.changes.host import Host
-from cleared.queries import make_report_books, open_journal_index
 
 
 def list_receipts(host: Host, *, loose: bool = False) -> dict[str, Any]:

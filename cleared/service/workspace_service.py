@@ -14,10 +14,10 @@ from typing import Final
 
 from cleared.base.errors import ClearedError, Interrupted
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.service.question_settling import QuestionSettling
-from cleared.service.receipt_inbox import ReceiptInbox
 from cleared.service.step_timing import StepTiming
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
@@ -58,7 +58,7 @@ class WorkspaceService:
         self.sources: tuple[TriggerSource, ...] = (self.schedules, self.drops, self.events, self.webhooks)
         """One for each kind of trigger, in the order in which they are asked. A new kind's source goes here."""
         self._questions = QuestionSettling(actions, log, self.now)
-        self._receipts = ReceiptInbox(log)
+        self._duties = [duty for domain in load_domains() for duty in domain.make_duties(log)]
         self._timing = StepTiming(self.now)
         self._cleaned_at: datetime | None = None
 
@@ -107,7 +107,8 @@ class WorkspaceService:
             for source in self.sources:
                 source.add_due_deliveries(view, times)
             self._questions.settle_if_due(self.host, now)
-            self._receipts.keep_if_due(self.host, now)
+            for duty in self._duties:
+                duty.perform_if_due(self.host, now)
             self._timing.ran_delivery = self.handler.run_next(self.host, view.inbox, view.triggers)
             if self._timing.ran_delivery:
                 self.events.add_committed_events(view, self.now)
@@ -128,7 +129,7 @@ class WorkspaceService:
         times = [source.next_look_at(self.view) for source in self.sources]
         times += [
             self._questions.due_at,
-            self._receipts.due_at,
+            *(duty.due_at for duty in self._duties),
             self.view.inbox.next_due_at(self.handler.agents_asking),
         ]
         return min((time for time in times if time is not None), default=None)
@@ -140,7 +141,8 @@ class WorkspaceService:
         for source in self.sources:
             source.handle_clock_set_back(now)
         self._questions.handle_clock_set_back(now)
-        self._receipts.handle_clock_set_back(now)
+        for duty in self._duties:
+            duty.handle_clock_set_back(now)
         self.view.inbox.shift_deliveries(time_set_back, now)
         if time_set_back > MAX_SET_BACK:  # the clock was wrong before, and so is all that was planned by it
             self.view.head = ""
@@ -175,7 +177,8 @@ class WorkspaceService:
         self.events.add_committed_events(view, now)
         view.inbox.release_held(now)
         self._questions.notice_commit(self.host, snapshot, now)
-        self._receipts.notice_commit()
+        for duty in self._duties:
+            duty.notice_commit()
         if self._cleaned_at is None or now - self._cleaned_at > _CLEANUP_EVERY:
             self._cleaned_at = now
             view.inbox.remove_obsolete(now, view.triggers.listeners)

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from cleared import queries
 from cleared.base.date_spans import parse_span
 from cleared.base.errors import UsageError
+from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.index.month_facts import MonthEntries

@@ -14,12 +14,12 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError
+from cleared.books.queries import make_report_books, open_journal_index
 from cleared.books.reports.catalogue import COMPARED, REPORTS, ReportRequest, make_report
 from cleared.books.reports.html_page import write_body
 from cleared.books.reports.renderings import write_file
 from cleared.books.reports.report import Report, Row
 from cleared.books.reports.report_books import ReportBooks
-from cleared.queries import make_report_books, open_journal_index
 from cleared.web.page import PageRequest
 
 _ROWS_SHOWN: Final = 2_000

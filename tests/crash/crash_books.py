@@ -17,8 +17,8 @@ from typing import Any
 
 from harness import copy_books
 
-from cleared import queries
 from cleared.base.clock import SystemClock
+from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.service.app import open_workspace

@@ -33,10 +33,11 @@ from crash_books import (
 from crash_kill import stopped_at
 from harness import Workspace
 
-from cleared import queries
 from cleared.base.errors import ClearedError, Interrupted
+from cleared.books import queries
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.git import STEPS, HeadMoved
+from cleared.review.queue_cards import read_cards
 from cleared.runs import run_queries
 from cleared.runs.outcome import RunResult
 from cleared.service.app import open_workspace
@@ -77,7 +78,7 @@ def user_commits(root: Path) -> None:
 
 
 def cards(root: Path, kind: str) -> list[str]:
-    return [card["title"] for card in queries.read_cards(open_workspace(root)) if card["kind"] == kind]
+    return [card["title"] for card in read_cards(open_workspace(root)) if card["kind"] == kind]
 
 
 @pytest.mark.parametrize("step", ["ran", "checked", "intent", "staged"])

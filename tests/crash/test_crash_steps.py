@@ -9,8 +9,9 @@ import pytest
 from crash_books import AFTER, check_all_or_nothing, check_booked, check_goes_on, check_sound, copy, git, ingest, read
 from crash_kill import stopped_at
 
-from cleared import queries
+from cleared.books import queries
 from cleared.git import STEPS
+from cleared.review.queue_cards import read_cards
 from cleared.service.app import open_workspace
 
 RUN_STEPS = ("begun", "ran", "checked", *STEPS)
@@ -72,7 +73,7 @@ def test_a_close_killed_at_each_step(template: Path, tmp_path: Path, step: str) 
     root = copy(template, tmp_path / "w")
     ingest(root)
     host = open_workspace(root)
-    for card in queries.read_cards(host):
+    for card in read_cards(host):
         if card["entry_id"] and card["entry_id"].startswith("2025-01"):
             assert stopped_at(root, ["void", card["entry_id"]], "nowhere") is False
     assert stopped_at(root, ["close", "2025-01-31"], step)

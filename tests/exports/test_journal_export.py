@@ -69,8 +69,8 @@ def test_hostile_texts_stay_texts(ws: Workspace, currency: str, amount: str) -> 
 
 def test_statements_are_those_of_hledger(posted: Workspace) -> None:
     """B18: profit and loss and balance sheet, line by line, as hledger makes them of the exported journal."""
+    from cleared.books.queries import open_report_books
     from cleared.books.reports.statements import make_balance_sheet, make_income_statement
-    from cleared.queries import open_report_books
     from cleared.service.app import open_workspace
 
     posted.ok("journal", "void", "2025-01-003", "--reason", "twice")

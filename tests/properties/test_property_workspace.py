@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 from books_world import Row, chase
 
-from cleared import queries
 from cleared.base.clock import FixedClock
 from cleared.base.errors import ClearedError
+from cleared.books import queries
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.decisions.period_closing import close_period, reopen_period
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.git import STEPS
+from cleared.review.queue_cards import read_cards
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
 
@@ -135,7 +136,7 @@ class Workspace:
             for e in queries.read_journal(host)
             if not e["description"].startswith("Void ")
         )
-        cards = queries.read_cards(host, "open")
+        cards = read_cards(host, "open")
         late = [c["details"] for c in cards if c["kind"] == "line" and "was closed" in c["title"]]
         waiting = Counter((date.fromisoformat(d["date"]), d["text"], Decimal(d["amount"])) for d in late)
         assert posted + waiting == self.lines, (

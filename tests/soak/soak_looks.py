@@ -7,7 +7,7 @@ from threading import Event
 
 from harness import Workspace, chase
 
-from cleared import queries
+from cleared.books import queries
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now
 

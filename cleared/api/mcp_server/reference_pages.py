@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from cleared import queries
 from cleared.api.mcp_server.bounded_answer import clean_text, make_answer, to_json_text
 from cleared.base.errors import UsageError
+from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.meta.system_prompt import describe_language, read_examples
 from cleared.runs import run_queries

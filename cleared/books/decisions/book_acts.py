@@ -31,3 +31,8 @@ BOOK_ACTS: Final = (
     Act(r"accounts: close (\d+)", "closed account", "cleared accounts reopen N"),
     Act(r"accounts: reopen (\d+)", "closed account", ""),
 )
+
+
+def list_acts() -> tuple[Act, ...]:
+    """All of them."""
+    return BOOK_ACTS

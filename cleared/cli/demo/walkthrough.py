@@ -21,6 +21,7 @@ from cleared.base.json_values import to_json
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun, print_table
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.queries import open_committed_books, read_violations
 from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION, kind_named
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
@@ -29,8 +30,8 @@ from cleared.changes.workspace_creation import create_workspace
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.submission import propose_changes
-from cleared.queries import open_committed_books, read_cards, read_violations
 from cleared.review.card_decisions import reject_cards
+from cleared.review.queue_cards import read_cards
 from cleared.runs.outcome import RunResult
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now

@@ -19,6 +19,7 @@ from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry, Leg
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import ledger_accounts
+from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
@@ -32,7 +33,6 @@ from cleared.exports.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TY
 from cleared.exports.migration.source_books import SourceBooks, SourceEntry
 from cleared.exports.migration.source_reading import read_account_map, read_source
 from cleared.primitives.registry.vocabulary import VALUE_TYPES
-from cleared.queries import open_committed_books
 from cleared.trust.person_only import refuse_in_job
 
 MAX_SHOWN: Final = 20

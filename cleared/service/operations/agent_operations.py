@@ -24,6 +24,13 @@ def list_agents(host: Host) -> list[dict[str, Any]]:
     return [{k: v for k, v in agent.items() if k != "source"} for agent in run_queries.read_agents(host)]
 
 
+def list_primitives(host: Host) -> list[dict[str, Any]]:
+    """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
+    from cleared.primitives.registry.projections import describe_primitive
+
+    return [describe_primitive(primitive) for primitive in host.registry.values()]
+
+
 def run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> dict[str, Any]:
     """Run an agent once (see ``triggers.manual_runs.run_command``)."""
     result = run_command(host, name, dry_run=dry_run, data=data, again=again)

@@ -1,4 +1,4 @@
-"""What programs may ask about how things came to be: proposals, what was decided about an agent, why an entry is so."""
+"""What programs may ask about how things came to be: proposals, and what was decided about an agent."""
 
 from __future__ import annotations
 
@@ -32,10 +32,3 @@ def show_history(host: Host, name: str) -> list[dict[str, Any]]:
     from cleared.gate.proposals.proposal_history import read_history
 
     return read_history(host, name)
-
-
-def explain_entry(host: Host, entry: str) -> dict[str, Any]:
-    """Why an entry is as it is (see ``review.explanation``). Raises ``UsageError``."""
-    from cleared.review import explanation
-
-    return explanation.explain_entry(host, entry)

@@ -5,36 +5,25 @@ A schema names what can be relied on; objects may hold more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from cleared.books.ledger.entry import STATUSES
+from cleared.base.schema_parts import (
+    COUNTS,
+    FLAG,
+    INTEGER,
+    MAYBE_INTEGER,
+    MAYBE_TEXT,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    Schema,
+    list_of,
+    nullable,
+    object_of,
+)
+from cleared.domains.installed_domains import load_domains
 
-Schema = Mapping[str, Any]
-
-
-def _nullable(schema: Schema) -> dict[str, Any]:
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def _list_of(items: Schema) -> dict[str, Any]:
-    return {"type": "array", "items": dict(items)}
-
-
-def _object_of(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-TEXT: Final = {"type": "string"}
-INTEGER: Final = {"type": "integer"}
-FLAG: Final = {"type": "boolean"}
-OBJECT: Final = {"type": "object"}
-TEXTS: Final = _list_of(TEXT)
-MAYBE_TEXT: Final = _nullable(TEXT)
-MAYBE_INTEGER: Final = _nullable(INTEGER)
-COUNTS: Final = {"type": "object", "additionalProperties": INTEGER}
-
-FINDING: Final = _object_of(
+FINDING: Final = object_of(
     rule=TEXT,
     message=TEXT,
     why=TEXT,
@@ -47,17 +36,17 @@ FINDING: Final = _object_of(
 STAGES: Final = {
     "type": "object",
     "description": "File → the result of each check, in their order.",
-    "additionalProperties": _list_of(
-        _object_of(
+    "additionalProperties": list_of(
+        object_of(
             stage=TEXT,
             status={"enum": ["passed", "failed", "skipped"]},
             reason=MAYBE_TEXT,
-            findings=_list_of(FINDING),
-            warnings=_list_of(FINDING),
+            findings=list_of(FINDING),
+            warnings=list_of(FINDING),
         )
     ),
 }
-CHECK_REPORT: Final = _object_of(passed=FLAG, stages=STAGES, findings=_list_of(FINDING))
+CHECK_REPORT: Final = object_of(passed=FLAG, stages=STAGES, findings=list_of(FINDING))
 
 _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "name": TEXT,
@@ -71,26 +60,12 @@ _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "state": TEXT | {"description": "approved, starter, disabled, not approved, not trusted, quarantined …"},
     "edited": FLAG | {"description": "Whether its working copy is another."},
     "approval": MAYBE_TEXT,
-    "findings": _list_of(_object_of(rule=TEXT, message=TEXT, place=TEXT, remedy=MAYBE_TEXT)),
+    "findings": list_of(object_of(rule=TEXT, message=TEXT, place=TEXT, remedy=MAYBE_TEXT)),
 }
-AGENTS: Final = _list_of(_object_of(**_AGENT_FIELDS))
-AGENT: Final = _object_of(**_AGENT_FIELDS, source=TEXT)
-AGENT_HISTORY: Final = _list_of(_object_of(at=TEXT, event=TEXT, proposal=TEXT, by=TEXT, version=TEXT, about=TEXT))
+AGENTS: Final = list_of(object_of(**_AGENT_FIELDS))
+AGENT: Final = object_of(**_AGENT_FIELDS, source=TEXT)
+AGENT_HISTORY: Final = list_of(object_of(at=TEXT, event=TEXT, proposal=TEXT, by=TEXT, version=TEXT, about=TEXT))
 
-ENTRY: Final = _object_of(
-    entry_id=TEXT,
-    date=TEXT,
-    description=TEXT,
-    amount=TEXT,
-    status={"enum": list(STATUSES)},
-    counterparty=TEXT,
-    reference=TEXT,
-    confidence=TEXT,
-    evidence=TEXT,
-    tags=TEXTS,
-    notes=TEXT,
-    lines=_list_of(_object_of(leg_id=TEXT, account_id=INTEGER, debit=TEXT, credit=TEXT)),
-)
 _CARD_FIELDS: Final[dict[str, Schema]] = {
     "id": TEXT,
     "kind": TEXT,
@@ -104,15 +79,15 @@ _CARD_FIELDS: Final[dict[str, Schema]] = {
     "resolved_at": MAYBE_TEXT,
     "resolved_by": MAYBE_TEXT,
     "resolution": MAYBE_TEXT,
-    "agreed": _list_of(OBJECT),
+    "agreed": list_of(OBJECT),
 }
-CARD: Final = _object_of(
+CARD: Final = object_of(
     **_CARD_FIELDS, overdue=FLAG, held=MAYBE_TEXT | {"description": "Why a question cannot be answered now."}
 )
-CARDS: Final = _list_of(CARD)
+CARDS: Final = list_of(CARD)
 
-RUN_SUMMARIES: Final = _list_of(
-    _object_of(
+RUN_SUMMARIES: Final = list_of(
+    object_of(
         run_id=TEXT,
         agent=TEXT,
         status=TEXT,
@@ -125,29 +100,29 @@ RUN_SUMMARIES: Final = _list_of(
         error=MAYBE_TEXT,
     )
 )
-RUN: Final = _object_of(
+RUN: Final = object_of(
     run_id=TEXT,
     agent=TEXT,
     status=TEXT,
     started_at=TEXT,
     message=MAYBE_TEXT,
-    calls=_list_of(OBJECT),
-    more_calls=_list_of(OBJECT),
+    calls=list_of(OBJECT),
+    more_calls=list_of(OBJECT),
 )
-RUN_RESULT: Final = _object_of(
+RUN_RESULT: Final = object_of(
     run_id=TEXT,
     agent=TEXT,
     status={"enum": ["succeeded", "failed", "dry_run", "interrupted", "waiting"]},
     result={"description": "What the script gave back."},
     commits=TEXTS,
-    entries=_list_of(ENTRY),
-    cards=_list_of(_object_of(**_CARD_FIELDS)),
-    messages=_list_of(OBJECT),
+    **{domain.record_noun[1]: list_of(domain.record_schema()) for domain in load_domains()},
+    cards=list_of(object_of(**_CARD_FIELDS)),
+    messages=list_of(OBJECT),
     duration_ms=INTEGER,
     error={
         "anyOf": [
             {"type": "null"},
-            _object_of(
+            object_of(
                 type=TEXT, message=TEXT, file=MAYBE_TEXT, line=MAYBE_INTEGER, primitive=MAYBE_TEXT, remedy=MAYBE_TEXT
             ),
         ]
@@ -161,16 +136,16 @@ _IMPACT_FIELDS: Final[dict[str, Schema]] = {
     "changed": INTEGER,
     "added": INTEGER,
     "removed": INTEGER,
-    "entries": _list_of(
-        _object_of(
+    "entries": list_of(
+        object_of(
             run=TEXT,
             change={"enum": ["changed", "added", "removed"]},
             entry_id=MAYBE_TEXT,
             date=TEXT,
             description=TEXT,
             amount=TEXT,
-            before=_nullable(OBJECT),
-            after=_nullable(OBJECT),
+            before=nullable(OBJECT),
+            after=nullable(OBJECT),
         )
     ),
     "not_comparable": TEXTS,
@@ -179,7 +154,7 @@ _IMPACT_FIELDS: Final[dict[str, Schema]] = {
     "after": COUNTS,
     "new_primitives": TEXTS,
 }
-IMPACT: Final = _object_of(**_IMPACT_FIELDS, warnings=TEXTS)
+IMPACT: Final = object_of(**_IMPACT_FIELDS, warnings=TEXTS)
 
 _PROPOSAL_FIELDS: Final[dict[str, Schema]] = {
     "id": TEXT,
@@ -187,7 +162,7 @@ _PROPOSAL_FIELDS: Final[dict[str, Schema]] = {
     "title": TEXT,
     "card_id": TEXT,
 }
-NEW_PROPOSAL: Final = _object_of(
+NEW_PROPOSAL: Final = object_of(
     **_PROPOSAL_FIELDS,
     is_new=FLAG | {"description": "False: this change was proposed before."},
     card=TEXTS | {"description": "What the person who decides reads."},
@@ -195,9 +170,9 @@ NEW_PROPOSAL: Final = _object_of(
     warnings=TEXTS,
     next=TEXT,
 )
-_AUTHOR: Final = _object_of(name=TEXT, human=FLAG)
-PROPOSALS: Final = _list_of(
-    _object_of(
+_AUTHOR: Final = object_of(name=TEXT, human=FLAG)
+PROPOSALS: Final = list_of(
+    object_of(
         **_PROPOSAL_FIELDS,
         author=_AUTHOR,
         created_at=TEXT,
@@ -207,45 +182,21 @@ PROPOSALS: Final = _list_of(
         reason=MAYBE_TEXT,
     )
 )
-PROPOSAL: Final = _object_of(
+PROPOSAL: Final = object_of(
     **_PROPOSAL_FIELDS,
     author=_AUTHOR,
     created_at=TEXT,
     message=TEXT,
     card=TEXTS,
-    files=_list_of(_object_of(path=TEXT, kind=TEXT, old=TEXT, digest=TEXT)),
-    checks=_object_of(passed=FLAG, stages=STAGES),
-    behaviour=_object_of(history=_object_of(**_IMPACT_FIELDS), synthetic=OBJECT, warnings=TEXTS),
+    files=list_of(object_of(path=TEXT, kind=TEXT, old=TEXT, digest=TEXT)),
+    checks=object_of(passed=FLAG, stages=STAGES),
+    behaviour=object_of(history=object_of(**_IMPACT_FIELDS), synthetic=OBJECT, warnings=TEXTS),
     decided_by=MAYBE_TEXT,
     decided_at=MAYBE_TEXT,
     reason=MAYBE_TEXT,
     code={"type": "object", "description": "Path → unified diff.", "additionalProperties": TEXT},
 )
 
-ENTRIES: Final = _list_of(ENTRY)
-BALANCES: Final = _list_of(_object_of(account_id=INTEGER, account_name=TEXT, account_type=TEXT, balance=TEXT))
-VIOLATIONS: Final = _list_of(
-    _object_of(check=TEXT, message=TEXT, remedy=TEXT, place=MAYBE_TEXT, entry_id=MAYBE_TEXT, account_id=MAYBE_INTEGER)
-)
-ACCOUNTS: Final = _list_of(
-    _object_of(
-        account_id=INTEGER,
-        account_name=TEXT,
-        account_type=TEXT,
-        parent_id=MAYBE_INTEGER,
-        tax_line=TEXT,
-        description=TEXT,
-        status=TEXT,
-    )
-)
-PRIMITIVES: Final = _list_of(
-    _object_of(name=TEXT, signature=TEXT, effect=TEXT, grant=TEXT, doc=TEXT, params=OBJECT, result=OBJECT)
-)
-PERIODS: Final = _list_of(_object_of(through=MAYBE_TEXT, state=TEXT, by=TEXT, at=TEXT, reason=TEXT, digest=TEXT))
-EXPLANATION: Final = _object_of(
-    entry=ENTRY,
-    bank_line=_nullable(OBJECT),
-    commit=_object_of(id=TEXT, at=TEXT, subject=TEXT),
-    run=MAYBE_TEXT,
-    decisions=_list_of(_object_of(commit=TEXT, by=MAYBE_TEXT, at=MAYBE_TEXT, what=TEXT, signed=MAYBE_TEXT)),
+PRIMITIVES: Final = list_of(
+    object_of(name=TEXT, signature=TEXT, effect=TEXT, grant=TEXT, doc=TEXT, params=OBJECT, result=OBJECT)
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Final
 
-from cleared import queries
-from cleared.books.ledger.entry import STATUSES
+from cleared.domains.installed_domains import load_domains
+from cleared.review import queue_cards
 from cleared.runs import run_queries
 from cleared.service.operations import agent_operations, history_operations, result_schemas
 from cleared.service.operations.operation import Operation, Parameter
@@ -19,8 +20,6 @@ _TEXTS: Final = Parameter(
     doc="Proposed files, path → whole text (null: remove it). Paths: agents/NAME.py, scripts/NAME.py, rules/NAME.md, "
     "templates/NAME.md, tests/cases/NAME.json. What is not named is as approved. Without it, working copies are taken.",
 )
-_MONTH: Final = Parameter("month", "string", None, doc="Only this month, YYYY-MM.")
-_ACCOUNT: Final = Parameter("account", "integer", None, doc="Only this account, by its number.")
 _PAYLOAD: Final = Parameter("data", "any", None, doc="What ctx_event() gives the script as its payload.")
 
 _AGENT_OPERATIONS: Final = (
@@ -103,7 +102,7 @@ _AGENT_OPERATIONS: Final = (
     ),
 )
 
-_BOOK_OPERATIONS: Final = (
+_RECORD_OPERATIONS: Final = (
     Operation(
         "run.list",
         "The newest runs first.",
@@ -127,7 +126,7 @@ _BOOK_OPERATIONS: Final = (
         "queue.list",
         "The review queue, oldest first.",
         "read",
-        queries.read_cards,
+        queue_cards.read_cards,
         (Parameter("status", "string", "open", ("open", "resolved", "all"), doc="Which cards."),),
         result_schemas.CARDS,
     ),
@@ -135,46 +134,9 @@ _BOOK_OPERATIONS: Final = (
         "queue.show",
         "One card of the review queue.",
         "read",
-        lambda host, id: queries.read_card(host, id),
+        lambda host, id: queue_cards.read_card(host, id),
         (Parameter("id", "string", doc="Its id, the beginning of it, or its entry's id."),),
         result_schemas.CARD,
-    ),
-    Operation(
-        "journal.list",
-        "Entries in the order of their ids; month is YYYY-MM.",
-        "read",
-        queries.read_journal,
-        (
-            _MONTH,
-            Parameter("status", "string", None, STATUSES, doc="Only entries of this status."),
-            _ACCOUNT,
-            Parameter("text", "string", None, doc="Only entries that hold this text."),
-            Parameter("limit", "integer", None, least=1, doc="At most so many."),
-        ),
-        result_schemas.ENTRIES,
-    ),
-    Operation(
-        "journal.balance",
-        "The trial balance, or one account's balance.",
-        "read",
-        queries.read_balances,
-        (_ACCOUNT, _MONTH, Parameter("as_of", "string", None, doc="At the end of this day, YYYY-MM-DD.")),
-        result_schemas.BALANCES,
-    ),
-    Operation(
-        "journal.check",
-        "Every violation in the books; none is an empty list.",
-        "read",
-        queries.read_violations,
-        result=result_schemas.VIOLATIONS,
-    ),
-    Operation(
-        "why",
-        "Why an entry is as it is: bank line, run, line of the script, approval, later decisions.",
-        "read",
-        history_operations.explain_entry,
-        (Parameter("entry", "string", doc="Such as 2025-01-015."),),
-        result_schemas.EXPLANATION,
     ),
     Operation(
         "proposal.list",
@@ -192,22 +154,18 @@ _BOOK_OPERATIONS: Final = (
         (Parameter("id", "string", doc="Such as P7."),),
         result_schemas.PROPOSAL,
     ),
-    Operation("accounts.list", "The chart of accounts.", "read", queries.read_accounts, result=result_schemas.ACCOUNTS),
     Operation(
         "primitives.list",
         "Every primitive a script may call.",
         "read",
-        queries.read_primitives,
+        agent_operations.list_primitives,
         result=result_schemas.PRIMITIVES,
-    ),
-    Operation(
-        "period.list",
-        "Every closing and reopening, oldest first.",
-        "read",
-        queries.read_periods,
-        result=result_schemas.PERIODS,
     ),
 )
 
-OPERATIONS: Final[Mapping[str, Operation]] = {o.name: o for o in (*_AGENT_OPERATIONS, *_BOOK_OPERATIONS)}
+_DOMAIN_MODULES: Final = [import_module(domain.operation_module) for domain in load_domains()]
+_OF_DOMAINS: Final = [operation for module in _DOMAIN_MODULES for operation in module.OPERATIONS]
+OPERATIONS: Final[Mapping[str, Operation]] = {
+    o.name: o for o in (*_AGENT_OPERATIONS, *_RECORD_OPERATIONS, *_OF_DOMAINS)
+}
 """Name → operation."""

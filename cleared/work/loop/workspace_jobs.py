@@ -1,4 +1,4 @@
-"""Job types about the workspace: its queue, its books, its runs, its agents. None of them decides anything.
+"""Job types about the workspace: its queue, its runs, its agents. None of them decides anything.
 
 A job imports what it needs when it runs, so that the job types can be listed without loading any of it.
 """
@@ -25,9 +25,9 @@ _MAX_RUNS: Final = 50
 
 def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
-    from cleared.queries import read_cards
+    from cleared.review.queue_cards import read_cards
 
-    waiting = read_cards(_open_host(job))
+    waiting = read_cards(open_job_host(job))
     for card in waiting[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
     if not waiting:
@@ -37,26 +37,11 @@ def queue_summary(job: JobContext) -> str:
     return f"{count_noun(len(waiting), 'card')} to decide ({kinds}), the oldest of {oldest}"
 
 
-def books_check(job: JobContext) -> str:
-    """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
-    from cleared.queries import count_entries, read_violations
-
-    host = _open_host(job)
-    violations = read_violations(host)
-    for v in violations[:_MAX_LISTED]:
-        print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201
-    if violations:
-        first = violations[0]["message"]
-        raise JobFailed(f"{count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
-    entries = count_entries(host)
-    return f"the books are in order: {count_noun(entries, 'entry', 'entries')}, every invariant holds"
-
-
 def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
     from cleared.runs.run_queries import read_runs
 
-    recent = read_runs(_open_host(job), _MAX_RUNS)
+    recent = read_runs(open_job_host(job), _MAX_RUNS)
     for run in recent:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
@@ -72,7 +57,7 @@ def agent_run(job: JobContext) -> str:
     from cleared.triggers.manual_runs import run_now
     from cleared.triggers.requested_jobs import event_depth_after
 
-    host = _open_host(job)
+    host = open_job_host(job)
     # Runs may start one another by events: this run is one further in the chain of the run that requested it.
     depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run_now(host, job.target, event=Event(depth=depth))
@@ -87,7 +72,7 @@ def gate_check_all(job: JobContext) -> str:
     from cleared.gate.examination import check_agents
     from cleared.runs.run_queries import read_agents
 
-    host = _open_host(job)
+    host = open_job_host(job)
     names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
     for name, stages in check_agents(host, names).items():
@@ -99,7 +84,8 @@ def gate_check_all(job: JobContext) -> str:
     return f"{count_noun(len(names), 'agent')} passed the gate"
 
 
-def _open_host(job: JobContext) -> Host:
+def open_job_host(job: JobContext) -> Host:
+    """The workspace that the job is about."""
     from cleared.base.clock import clock_from
     from cleared.service.app import open_workspace
 
@@ -113,14 +99,6 @@ JOB_TYPES: Final = (
         function="cleared.work.loop.workspace_jobs:queue_summary",
         default_target="review queue",
         writes=_OPERATIONAL,
-    ),
-    JobType(
-        "books_check",
-        "Check every invariant of the books.",
-        function="cleared.work.loop.workspace_jobs:books_check",
-        default_target="books",
-        writes=_OPERATIONAL,
-        timeout=600.0,
     ),
     JobType(
         "runs_report",

@@ -40,7 +40,7 @@ from cleared.jobs.tasks.task_graph import list_graph_faults
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import COMPLETED, IN_PROGRESS, PENDING, StatusLine
-from cleared.queries import read_card
+from cleared.review.queue_cards import read_card
 from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set
 

@@ -318,7 +318,7 @@ def test_b10_files_that_are_being_written_are_left_alone(ws: Workspace) -> None:
 
 def test_b10_a_file_that_changes_after_it_was_parsed(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """ARCHITECTURE: a file that changed since it was parsed fails the seal."""
-    from cleared import queries  # noqa: F401 - loaded before the clock is wound up
+    from cleared.books import queries  # noqa: F401 - loaded before the clock is wound up
     from cleared.runs import execution
 
     path = ws.drop("a.csv")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness import Workspace, chase
 
-from cleared import queries
+from cleared.books import queries
 from cleared.books.audit.book_audit import BookAudit
 from cleared.service.app import open_workspace
 from cleared.triggers.manual_runs import run_now

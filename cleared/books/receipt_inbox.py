@@ -39,8 +39,8 @@ class ReceiptInbox:
         if self._tries_again:
             self.due_at = None
 
-    def keep_if_due(self, host: Host, now: datetime) -> None:
-        """Keep what lies there. Raises what ``file_inbox`` raises."""
+    def perform_if_due(self, host: Host, now: datetime) -> None:
+        """Keep what lies there, where it is time. Raises what ``file_inbox`` raises."""
         if self.due_at is not None and now < self.due_at:
             return
         before, self._seen = self._seen, _describe_files(list_inbox(host.root))
@@ -76,3 +76,8 @@ def _describe_files(paths: list[Path]) -> dict[str, tuple[int, int]]:
             continue
         found[path.name] = (state.st_size, state.st_mtime_ns)
     return found
+
+
+def make_duties(log: ServiceLog) -> list[ReceiptInbox]:
+    """What the service does for the books."""
+    return [ReceiptInbox(log)]

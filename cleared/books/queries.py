@@ -1,4 +1,4 @@
-"""What can be asked of a workspace, as plain data: the command line, RPC and pages show the same answers.
+"""What can be asked of the books, as plain data: the command line, RPC and pages show the same answers.
 
 Everything is read from the last commit; nothing here changes anything but to finish a commit that was killed.
 Amounts are strings of digits, times UTC ISO 8601.
@@ -6,13 +6,11 @@ Amounts are strings of digits, times UTC ISO 8601.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.git import Repository, Snapshot
@@ -25,15 +23,7 @@ if TYPE_CHECKING:
     from cleared.books.ledger.staged_bank_lines import BankBook
     from cleared.books.ledger.staged_journal import Books
     from cleared.books.reports.report_books import ReportBooks
-    from cleared.cards.card import Card
     from cleared.domains.violations import Violation
-
-
-@contextmanager
-def open_last_commit(host: Host) -> Iterator[tuple[Repository, Snapshot]]:
-    """The last commit."""
-    with host.open_for_reading() as repo:
-        yield repo, Snapshot(repo, repo.read_head())
 
 
 @contextmanager
@@ -41,71 +31,9 @@ def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Boo
     """The last commit's books."""
     from cleared.books.opened_books import open_books
 
-    with open_last_commit(host) as (repo, snapshot):
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
         yield (repo, snapshot, *open_books(host.layout, CommittedSource(snapshot)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueueState:
-    """Cards, oldest first. ``overdue``: ids of those that are open for ``review.remind_after``; ``held``: of open
-    questions that cannot be answered as things are, why, and what to do."""
-
-    cards: list[Card]
-    overdue: set[str]
-    held: Mapping[str, str]
-
-    def card_data(self, card: Card) -> dict[str, Any]:
-        """A card as ``--json`` shows it."""
-        from cleared.cards.card_json import card_to_json
-
-        return card_to_json(card) | {"overdue": card.id in self.overdue, "held": self.held.get(card.id)}
-
-
-def read_queue(host: Host, status: str = "open") -> QueueState:
-    """The queue. ``status``: open, resolved or all."""
-    with open_last_commit(host) as (repo, snapshot):
-        return read_queue_of_commit(host, repo, snapshot, status)
-
-
-def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
-    """The queue of a commit that is open."""
-    from cleared.books.entry_facts import show_entry_facts
-    from cleared.books.index.entry_lookup import EntryLookup
-    from cleared.books.index.journal_index import open_index
-    from cleared.cards.age import overdue_cards
-    from cleared.runs.question_tickets import Questions
-
-    cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-    late = {c.id for c in overdue_cards(cards.values(), host.clock.now(), host.config.review.remind_after)}
-    held = Questions(host, repo, snapshot, cards).list_held()
-    lookup = EntryLookup(open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open))
-    shown = [c for c in cards.values() if status in ("all", c.status)]
-    return QueueState([show_entry_facts(c, lookup.find) if c.status == "open" else c for c in shown], late, held)
-
-
-def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
-    """The queue as plain data, oldest first. ``status``: open, resolved or all."""
-    queue = read_queue(host, status)
-    return [queue.card_data(card) for card in queue.cards]
-
-
-def read_card(host: Host, text: str) -> dict[str, Any]:
-    """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
-    from cleared.books.entry_facts import show_entry_facts
-    from cleared.books.index.journal_index import open_index
-    from cleared.cards.age import overdue_cards
-    from cleared.cards.card_json import card_to_json
-    from cleared.runs.question_tickets import Questions
-
-    with open_last_commit(host) as (repo, snapshot):
-        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        card = queue_files.find_card(cards, text)
-        if card.status == "open":
-            index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
-            card = show_entry_facts(card, index.find_entry)
-        late = overdue_cards([card], host.clock.now(), host.config.review.remind_after)
-        hold_errors = Questions(host, repo, snapshot, cards).list_held([card])
-        return card_to_json(card) | {"overdue": bool(late), "held": hold_errors.get(card.id)}
 
 
 def iter_journal(
@@ -249,14 +177,6 @@ def read_periods(host: Host) -> list[dict[str, Any]]:
             }
             for m in books.periods.marks
         ]
-
-
-def read_primitives(host: Host | None = None) -> list[dict[str, Any]]:
-    """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
-    from cleared.primitives import primitive_registry
-    from cleared.primitives.registry.projections import describe_primitive
-
-    return [describe_primitive(p) for p in (host.registry if host else primitive_registry()).values()]
 
 
 def read_violations(host: Host) -> list[dict[str, Any]]:

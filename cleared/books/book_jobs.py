@@ -1,0 +1,39 @@
+"""Job types about the books. None of them decides anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.base.terminal import count_noun
+from cleared.jobs.job_types import JobType
+from cleared.work.loop.job_process import JobContext, JobFailed
+
+_MAX_LISTED: Final = 200
+
+
+def books_check(job: JobContext) -> str:
+    """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
+    from cleared.books.queries import count_entries, read_violations  # job types are listed without loading the books
+    from cleared.work.loop.workspace_jobs import open_job_host
+
+    host = open_job_host(job)
+    violations = read_violations(host)
+    for v in violations[:_MAX_LISTED]:
+        print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201  (a job's output)
+    if violations:
+        first = violations[0]["message"]
+        raise JobFailed(f"{count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
+    entries = count_entries(host)
+    return f"the books are in order: {count_noun(entries, 'entry', 'entries')}, every invariant holds"
+
+
+JOB_TYPES: Final = (
+    JobType(
+        "books_check",
+        "Check every invariant of the books.",
+        function="cleared.books.book_jobs:books_check",
+        default_target="books",
+        writes=(".cleared",),
+        timeout=600.0,
+    ),
+)

@@ -1,0 +1,77 @@
+"""The cards of the review queue as plain data, with what the records say of what an open one is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cleared.cards import queue_files
+from cleared.cards.age import overdue_cards
+from cleared.cards.card import Card
+from cleared.cards.card_json import card_to_json
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
+from cleared.git import Repository, Snapshot
+from cleared.runs.question_tickets import Questions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueState:
+    """Cards, oldest first. ``overdue``: ids of those that are open for ``review.remind_after``; ``held``: of open
+    questions that cannot be answered as things are, why, and what to do."""
+
+    cards: list[Card]
+    overdue: set[str]
+    held: Mapping[str, str]
+
+    def card_data(self, card: Card) -> dict[str, Any]:
+        """A card as ``--json`` shows it."""
+        return card_to_json(card) | {"overdue": card.id in self.overdue, "held": self.held.get(card.id)}
+
+
+def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
+    """The queue of a commit that is open. ``status``: open, resolved or all."""
+    cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+    return _describe_cards(host, repo, snapshot, cards, [c for c in cards.values() if status in ("all", c.status)])
+
+
+def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
+    """The queue as plain data, oldest first. ``status``: open, resolved or all."""
+    with host.open_for_reading() as repo:
+        queue = read_queue_of_commit(host, repo, Snapshot(repo, repo.read_head()), status)
+        return [queue.card_data(card) for card in queue.cards]
+
+
+def read_card(host: Host, text: str) -> dict[str, Any]:
+    """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+        queue = _describe_cards(host, repo, snapshot, cards, [queue_files.find_card(cards, text)])
+        return queue.card_data(queue.cards[0])
+
+
+def _describe_cards(
+    host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card], shown: list[Card]
+) -> QueueState:
+    """``cards``: all of the queue; ``shown``: those to describe."""
+    late = {c.id for c in overdue_cards(shown, host.clock.now(), host.config.review.remind_after)}
+    held = Questions(host, repo, snapshot, cards).list_held(shown)
+    if any(card.status == "open" for card in shown):
+        show_facts = _open_facts(host, snapshot)
+        shown = [show_facts(card) if card.status == "open" else card for card in shown]
+    return QueueState(shown, late, held)
+
+
+def _open_facts(host: Host, snapshot: Snapshot) -> Callable[[Card], Card]:
+    """What puts the facts of the records of every domain into a card."""
+    readers = [domain.open_card_facts(host.layout, snapshot, host.stays_open) for domain in load_domains()]
+
+    def show_facts(card: Card) -> Card:
+        for show in readers:
+            card = show(card)
+        return card
+
+    return show_facts
