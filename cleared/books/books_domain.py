@@ -19,6 +19,8 @@ BOOKS: Final = Domain(
         "cleared.books.primitives.suggest",
         "cleared.books.primitives.queue_entries",
     ),
+    lint_module="cleared.books.script_rules",
+    read_lint_facts=import_when_called("cleared.books.script_rules:read_chart"),
     operation_module="cleared.books.book_operations",
     job_type_modules=("cleared.books.book_jobs",),
     open=import_when_called("cleared.books.staged_books:open_staged_books"),

@@ -13,7 +13,7 @@ from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 
 if TYPE_CHECKING:
-    from cleared.gate.proposals.teaching import Lesson
+    from cleared.books.teaching.vendor_teaching import Lesson
 
 
 def teach_vendor(
@@ -39,10 +39,10 @@ def teach_vendor(
     Shows every past line with these words, and what the change would have done on your own books. Enter approves it.
     It is left as a card where reviewers decide, where more would change than that, and without a terminal.
     """
+    from cleared.books.teaching.vendor_teaching import propose_vendor
     from cleared.changes.decisions.shown_cards import expecting
     from cleared.cli.proposal_output import note_edited
     from cleared.gate.proposals.approval import approve_proposal
-    from cleared.gate.proposals.teaching import propose_vendor
 
     host = open_host(workspace)
     lesson = propose_vendor(host, words, account, vendor=vendor, agent=agent)
@@ -77,7 +77,7 @@ def _asks_and_agrees() -> bool:
 
 def _print_lesson(lesson: Lesson) -> None:
     from cleared.base.terminal import escape_text
-    from cleared.gate.proposals.teaching import describe_lines
+    from cleared.books.teaching.vendor_teaching import describe_lines
 
     words = escape_text(lesson.row.words)
     count = count_noun(len(lesson.lines), "past line has", "past lines have")

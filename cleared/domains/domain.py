@@ -170,6 +170,10 @@ class Domain:
     """JSON Schema of one of its records, as drafts describe them."""
     primitive_modules: Sequence[str]
     """Where its primitives are declared."""
+    lint_module: str
+    """Where rules about its scripts are declared, as ``RULES``."""
+    read_lint_facts: Callable[[Layout, FileSource], object]
+    """What these rules look things up in, such as the accounts that there are."""
     operation_module: str
     """Where what programs may ask of it is declared, as ``OPERATIONS``."""
     job_type_modules: Sequence[str]

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from cleared.base.errors import Place
-from cleared.books.ledger.chart import Chart
 from cleared.gate.possible_values import PossibleValues
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
@@ -26,7 +25,8 @@ Node = TypeVar("Node", bound=ast.AST)
 class LintedScript:
     """A script that parses, with what its rules ask for. ``header`` is None where it cannot be read.
 
-    ``job_types``: those that there are; None for a shared script, which may ask for what its caller may.
+    ``facts``: what the rules of each domain look things up in, by its name. ``job_types``: those that there are; None
+    for a shared script, which may ask for what its caller may.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class LintedScript:
         file: str,
         tree: ast.Module,
         primitives: Mapping[str, Primitive],
-        chart: Chart,
+        facts: Mapping[str, object],
         grants: tuple[str, ...] | None,
         job_types: Collection[str] | None,
     ) -> None:
-        self.file, self.tree, self.primitives, self.chart, self.grants = file, tree, primitives, chart, grants
+        self.file, self.tree, self.primitives, self.facts, self.grants = file, tree, primitives, facts, grants
         self.header: Header | None = parse_header(source, file, kind="agent")[0]
         self.job_types: Collection[str] = job_types or ()
         self.granted_job_types = granted_job_types(grants or ()) if job_types is not None else None

@@ -1,22 +1,24 @@
 """Lint over the syntax tree: what the language allows, and the sandbox or the books would trip over.
 
-The rules are in ``code_rules``, ``book_rules`` and ``grant_rules``, each declared beside the function that looks for
-it. Most are places where a script would work in a test and fail, or post wrongly, later.
+The rules are in ``code_rules``, ``grant_rules`` and a module of each domain, each declared beside the function that
+looks for it. Most are places where a script would work in a test and fail, or post wrongly, later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from importlib import import_module
 from typing import Final
 
-from cleared.books.ledger.chart import Chart
-from cleared.gate import book_rules, code_rules, grant_rules
-from cleared.gate.linted_script import LintedScript
+from cleared.domains.installed_domains import load_domains
+from cleared.gate import code_rules, grant_rules
+from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.script_source import normalise_text, parse_script
 
-_RULE_SETS: Final = (code_rules.RULES, book_rules.RULES, grant_rules.RULES)
+_OF_DOMAINS: Final = [import_module(domain.lint_module) for domain in load_domains()]
+_RULE_SETS: Final[tuple[RuleSet, ...]] = (code_rules.RULES, *(each.RULES for each in _OF_DOMAINS), grant_rules.RULES)
 RULES: Final[dict[str, Rule]] = {id_: rule for rule_set in _RULE_SETS for id_, rule in rule_set.rules.items()}
 
 
@@ -24,20 +26,20 @@ def lint_semantics(
     source: str,
     file: str,
     primitives: Mapping[str, Primitive],
-    chart: Chart,
+    facts: Mapping[str, object],
     grants: tuple[str, ...] | None,
     job_types: Collection[str] | None = None,
 ) -> list[Finding]:
     """All findings of these rules, in the order of the text; one of each rule at a place. Raises for no text.
 
-    ``job_types``: those that an agent may enqueue where its header names them; None for a shared script, which may
-    what its caller may.
+    ``facts``: what each domain's ``read_lint_facts`` gives, by its name. ``job_types``: those that an agent may enqueue
+    where its header names them; None for a shared script, which may what its caller may.
     """
     source = normalise_text(source)
     tree = parse_script(source, file)
     if isinstance(tree, Finding):
         return []  # the construct lint reports it
-    script = LintedScript(source, file, tree, primitives, chart, grants, job_types)
+    script = LintedScript(source, file, tree, primitives, facts, grants, job_types)
     findings: dict[tuple[int, int, str], Finding] = {}
     for rule_set in _RULE_SETS:
         for check in rule_set.checks:

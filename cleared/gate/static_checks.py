@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
-from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
 from cleared.gate import semantic_lint
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
@@ -46,12 +46,13 @@ class StaticChecks:
 
     def check_semantics(self, subject: Subject) -> CheckResult:
         host = subject.proposed_setup.host
-        books, _ = open_books(host.layout, CommittedSource(subject.approved_setup.scripts.snapshot))
+        source = CommittedSource(subject.approved_setup.scripts.snapshot)
+        facts = {domain.name: domain.read_lint_facts(host.layout, source) for domain in load_domains()}
         grants = subject.header.grants if subject.header else None
         jobs: Collection[str] | None = None
         if subject.kind == "agent" and subject.header is not None:
             jobs = load_job_types(host.config) if granted_job_types(grants or ()) else ()
-        findings = lint_semantics(subject.source, subject.file, host.registry, books.chart, grants, jobs)
+        findings = lint_semantics(subject.source, subject.file, host.registry, facts, grants, jobs)
         return make_result(
             "traps",
             findings,

@@ -25,7 +25,7 @@ from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_again
 
 if TYPE_CHECKING:
-    from cleared.gate.proposals.teaching import Lesson
+    from cleared.books.teaching.vendor_teaching import Lesson
 
 OpenHost = Callable[[], Host]
 
@@ -131,7 +131,7 @@ class ActionExecutor:
 
     def _teach_vendor(self, host: Host, request: ActionRequest) -> ActionResult:
         """Decide one card, and propose that the vendor's lines always go to that account."""
-        from cleared.gate.proposals.teaching import propose_vendor
+        from cleared.books.teaching.vendor_teaching import propose_vendor
 
         correction, queue = request.correction or Correction(), read_queue(host)
         card = queue.cards.get(request.cards[0])
@@ -241,7 +241,7 @@ def _run_summary(run: RunResult, verb_done: str) -> str:
 
 def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
     """The words of a card's bank text that may name the vendor."""
-    from cleared.gate.proposals.vendor_table import propose_words
+    from cleared.books.teaching.vendor_table import propose_words
 
     card = queue.cards.get(card_id)
     return propose_words(queue.row_of(card).text) if card is not None else ""

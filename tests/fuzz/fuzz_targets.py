@@ -136,7 +136,7 @@ class Fuzzer:
 
     def trapped(self, source: str) -> None:
         for grants in (None, ("journal.read", "ctx_log")):
-            well_formed(lint_semantics(source, FILE, self.primitives, self.chart, grants), source, FILE)
+            well_formed(lint_semantics(source, FILE, self.primitives, {"books": self.chart}, grants), source, FILE)
         mentioned, scripts = find_used(source, FILE, self.primitives)
         assert mentioned <= set(self.primitives) and all(isinstance(s, str) for s in scripts)
 

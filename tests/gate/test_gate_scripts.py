@@ -52,7 +52,7 @@ def check(starting_point: Path) -> Iterator[Check]:
             header, found = parse_header(source, FILE)
             found = [*found, *lint_script(source, FILE), *check_caps(header, Sandbox(), FILE)]
             grants = header.grants if header else None
-            found += lint_semantics(source, FILE, primitives, chart, grants)
+            found += lint_semantics(source, FILE, primitives, {"books": chart}, grants)
             allowed = frozenset(n for n, p in primitives.items() if grants is None or {n, p.grant} & {*grants})
             if allowed not in checkers:
                 stubs = projections.render_stubs(Registry(primitives[n] for n in primitives if n in allowed))

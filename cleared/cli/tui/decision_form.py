@@ -10,9 +10,9 @@ from rich.text import Text
 from textual.app import App
 
 from cleared.base.terminal import escape_text
+from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cli.tui import rendering
 from cleared.cli.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
-from cleared.gate.proposals.teaching import Lesson, describe_lines
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult, approve_lesson, vendor_words
 from cleared.review.card_groups import CardGroup, possible_duplicates
 from cleared.review.card_view import CardChoice

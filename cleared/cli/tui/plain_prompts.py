@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import count_noun, escape_text
+from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import key_bindings
-from cleared.gate.proposals.teaching import Lesson, describe_lines
 from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import (
     NAME_LAST_ACT,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviewers import People
 
-from cleared.gate.proposals.vendor_table import (
+from cleared.books.teaching.vendor_table import (
     VendorRow,
     contains_words,
     find_vendor_table,

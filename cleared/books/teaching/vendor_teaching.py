@@ -17,12 +17,7 @@ from cleared.books.ledger.entry import ZERO, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import ledger_accounts, open_books
-from cleared.changes.book_sources import CommittedSource
-from cleared.changes.host import Host
-from cleared.gate.impact import describe_not_comparable
-from cleared.gate.proposals.proposal import Proposal
-from cleared.gate.proposals.submission import propose_changes
-from cleared.gate.proposals.vendor_table import (
+from cleared.books.teaching.vendor_table import (
     MAX_WORDS,
     VendorRow,
     contains_words,
@@ -30,6 +25,11 @@ from cleared.gate.proposals.vendor_table import (
     read_confidence,
     teach_row,
 )
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.host import Host
+from cleared.gate.impact import describe_not_comparable
+from cleared.gate.proposals.proposal import Proposal
+from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.person_only import refuse_in_job

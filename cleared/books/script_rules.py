@@ -5,15 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from datetime import date
-from typing import Final
+from typing import Final, cast
 
+from cleared.base.file_source import FileSource
+from cleared.books.ledger.chart import Chart, parse_chart
 from cleared.books.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.books.primitives.accounts import accounts_exists
 from cleared.books.primitives.journal import WRITE_GRANT
 from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.sandbox.finding import Finding
+from cleared.workspace.location import Layout
 
 RULES: Final = RuleSet()
+
+
+def read_chart(layout: Layout, source: FileSource) -> Chart:
+    """What the rules look accounts up in. Raises ``WorkspaceError`` for a damaged chart."""
+    return parse_chart(source.read(layout.chart), layout.chart)
+
+
+def _chart_of(script: LintedScript) -> Chart:
+    return cast(Chart, script.facts["books"])
+
 
 UNKNOWN_ACCOUNT: Final = RULES.declare(
     "unknown-account",
@@ -41,12 +54,12 @@ _LAST_DAY: Final = date.max
 
 @RULES.check
 def find_wrong_accounts(script: LintedScript) -> Iterator[Finding]:
-    reasons: dict[int, tuple[str, str] | None] = {}
+    chart, reasons = _chart_of(script), dict[int, tuple[str, str] | None]()
 
     def why_not_postable(account_id: int) -> tuple[str, str] | None:
         # Looked up once for each number: a table of thousands may come to thousands of calls.
         if account_id not in reasons:
-            reasons[account_id] = script.chart.why_not_postable(account_id, _LAST_DAY)
+            reasons[account_id] = chart.why_not_postable(account_id, _LAST_DAY)
         return reasons[account_id]
 
     for value, posting in _account_expressions(script):
@@ -54,7 +67,7 @@ def find_wrong_accounts(script: LintedScript) -> Iterator[Finding]:
             if not (isinstance(leaf, ast.Constant) and type(leaf.value) is int):
                 continue
             reason = why_not_postable(leaf.value)
-            unknown = script.chart.find_account(leaf.value) is None
+            unknown = chart.find_account(leaf.value) is None
             if reason is None or not (unknown or posting):
                 continue
             direct = _is_within(leaf, value)
@@ -65,9 +78,10 @@ def find_wrong_accounts(script: LintedScript) -> Iterator[Finding]:
 
 @RULES.check
 def find_unknown_header_accounts(script: LintedScript) -> Iterator[Finding]:
+    chart = _chart_of(script)
     for account_id in (script.header.accounts if script.header is not None else None) or ():
-        if script.chart.find_account(account_id) is None:
-            _, remedy = script.chart.why_not_postable(account_id, _LAST_DAY) or ("", "")
+        if chart.find_account(account_id) is None:
+            _, remedy = chart.why_not_postable(account_id, _LAST_DAY) or ("", "")
             message = f"account {account_id} does not exist"
             yield script.header_finding(UNKNOWN_ACCOUNT, "accounts", message, remedy)
 
