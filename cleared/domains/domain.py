@@ -19,6 +19,7 @@ from cleared.domains.record_audit import RecordAudit
 from cleared.domains.violations import Violation
 from cleared.domains.way_back import Act
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.git import Snapshot
@@ -182,6 +183,10 @@ class Domain:
     open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]]
     """Opens the records of a commit. What it gives puts into an open card what they say of what it is about: anybody
     who can push may have written the card. The flag: whether the process stays, and may keep what was read."""
+    find_sample_time: Callable[[Layout, FileSource, datetime], datetime]
+    """At which time sample files can be taken in by the records of a commit: the given one, or a later one."""
+    make_sample_files: Callable[[Config, date], Mapping[str, bytes]]
+    """Made-up files of the days before this one, for dry runs: name in the drop folder → bytes."""
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
     list_acts: Callable[[], Sequence[Act]]

@@ -6,7 +6,9 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from cleared.domains.domain import Domain
+from cleared.base.file_source import FileSource
+from cleared.domains.domain import Domain, ImportedFile
+from cleared.workspace.location import Layout
 
 BUILT_IN: Final = ("cleared.books.books_domain:BOOKS",)
 """``module:name`` of each, in the order in which references list them."""
@@ -20,3 +22,8 @@ def load_domains() -> tuple[Domain, ...]:
         module, _, name = reference.partition(":")
         found.append(getattr(import_module(module), name))
     return tuple(found)
+
+
+def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
+    """The files that were taken in up to a commit, by the records of all domains. Raises as theirs do."""
+    return [file for domain in load_domains() for file in domain.read_imported_files(source, layout)]

@@ -17,15 +17,14 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.base.clock import format_iso
-from cleared.books.ledger.bank_lines import parse_imports
-from cleared.books.ledger.periods import parse_periods
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
+from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains, read_imported_files
 from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_input, find_past_run, read_waiting_files
-from cleared.gate.sample_data import find_open_time, make_sample_files
 from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event, parse_event
@@ -102,9 +101,7 @@ def collect_inputs(
     event = pin.event if pin else choose_event(host, snapshot, header)
     snapshot = _WithoutProposalCards(repo, snapshot.commit, host.layout.queue_dir)
     now = pin.now if pin else host.clock.now().replace(microsecond=0)
-    zone, periods = ZoneInfo(host.config.business.timezone), host.layout.periods
-    at = find_open_time(now, zone, parse_periods(snapshot.read_file(periods), periods).closed_through)
-    month = make_sample_files(host.config, at.astimezone(zone).date())
+    at, month = _make_sample_files(host, snapshot, now)
     inputs = [
         DryRunInput(EMPTY_FOLDER, snapshot, {}, at, _event_for(host, event, at, {})),
         DryRunInput(SAMPLE_DATA, snapshot, month, at, _event_for(host, event, at, month)),
@@ -122,6 +119,14 @@ def collect_inputs(
         then = real.event or _event_for(host, event, now, real.inputs)
         inputs.append(DryRunInput(real.label, real.snapshot, real.inputs, now, then, real.after, real.run))
     return inputs, pin
+
+
+def _make_sample_files(host: Host, snapshot: Snapshot, now: datetime) -> tuple[datetime, dict[str, bytes]]:
+    """The sample files of all domains, and the time at which they can be taken in: now, or later."""
+    for domain in load_domains():
+        now = domain.find_sample_time(host.layout, CommittedSource(snapshot), now)
+    today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    return now, {n: data for each in load_domains() for n, data in each.make_sample_files(host.config, today).items()}
 
 
 def choose_event(host: Host, snapshot: Snapshot, header: Header | None) -> dict[str, Any] | None:
@@ -224,9 +229,7 @@ def _find_input_again(
 
 
 def _processed_files(host: Host, snapshot: Snapshot) -> dict[str, bytes]:
-    imported_digests = {
-        r.file_sha256 for r in parse_imports(snapshot.read_file(host.layout.imports), host.layout.imports)
-    }
+    imported_digests = {file.sha256 for file in read_imported_files(CommittedSource(snapshot), host.layout)}
     files = {}
     for path in snapshot.list_entries(host.layout.processed_dir):
         data = snapshot.read_file(path)

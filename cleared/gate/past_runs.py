@@ -13,9 +13,10 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
-from cleared.books.ledger.bank_lines import parse_imports
+from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import read_imported_files
 from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
@@ -128,8 +129,8 @@ def read_waiting_files(host: Host) -> dict[str, bytes]:
 
 def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
     """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
-    records = parse_imports(after.read_file(host.layout.imports), host.layout.imports)
-    names = {r.file_sha256: r.name for r in records if r.run == run}
+    recorded = read_imported_files(CommittedSource(after), host.layout)
+    names = {file.sha256: file.name for file in recorded if file.imported_by == run}
     imported = {}
     for path in files:
         if path.startswith(host.layout.processed_dir + "/"):

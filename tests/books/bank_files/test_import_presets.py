@@ -11,7 +11,7 @@ from import_samples import CARD, CHECKING, config, profile
 from cleared.books.bank_files import ImportFileError, Sample, detect_format, read_file, resolve_accounts
 from cleared.books.bank_files.csv_presets import load_presets
 from cleared.books.bank_files.plugin_tests import check_importer
-from cleared.gate.sample_data import make_sample_files
+from cleared.books.sample_files import make_sample_files
 from cleared.workspace.settings.bank_section import BankAccount, Match
 from cleared.workspace.settings.model import Config
 
