@@ -6,7 +6,6 @@ from typing import Final
 
 from cleared.domains.domain import Domain, import_when_called
 
-
 BOOKS: Final = Domain(
     name="books",
     about="Bank files in, a balanced double-entry journal out.",
@@ -29,6 +28,7 @@ BOOKS: Final = Domain(
     make_sample_files=import_when_called("cleared.books.sample_files:make_sample_files"),
     read_imported_files=import_when_called("cleared.books.opened_books:read_imported_files"),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
+    comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
     list_acts=import_when_called("cleared.books.decisions.book_acts:list_acts"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )

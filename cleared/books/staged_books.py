@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cleared.base.file_source import FileSource
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.bank_lines import describe_imports
 from cleared.books.ledger.categoriser import Categoriser
+from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.entry_json import entry_to_json
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -69,6 +71,10 @@ class StagedBooks:
             dict(self.books.statuses),
             {line_id: outcome.outcome for line_id, outcome in self.bank.new_outcomes.items()},
         )
+
+    def adopt_later(self, source: FileSource) -> None:
+        path = self.layout.chart
+        self.books.add_later_accounts(parse_chart(source.read(path), path))
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit
+from cleared.domains.record_comparison import RecordComparison
 from cleared.domains.violations import Violation
 from cleared.domains.way_back import Act
 from cleared.workspace.location import Layout
@@ -98,6 +99,10 @@ class Staged(Protocol):
 
     def describe_draft(self) -> DraftDescription:
         """What the draft would do: what ``agent run --json`` prints, dry runs compare and cards show."""
+
+    def adopt_later(self, source: FileSource) -> None:
+        """Take in what a later commit has that scripts may name, such as accounts, beside what is there: a dry run over
+        the past may be of a script that is newer."""
 
     def stage_findings(self, context: RunContext) -> None:
         """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
@@ -191,6 +196,8 @@ class Domain:
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
     list_acts: Callable[[], Sequence[Act]]
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
+    comparison: Callable[[], RecordComparison]
+    """How its records are compared and shown."""
     audit: Callable[[Layout], RecordAudit]
     """How its records are judged, in any commit and in the working tree."""
     make_duties: Callable[[Callable[..., None]], Sequence[Duty]]

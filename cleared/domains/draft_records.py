@@ -1,16 +1,24 @@
-"""What drafts add to the records of the domains, in values that JSON takes."""
+"""The records of all domains, by what they are called: what drafts add, and how these are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
+from functools import cache
 from typing import Any
 
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import DraftDescription, Staged
 from cleared.domains.installed_domains import load_domains
+from cleared.domains.record_comparison import RecordComparison
 
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """What the records of a domain are called (``entries``) → id → the record."""
+
+
+@cache
+def load_comparisons() -> Mapping[str, RecordComparison]:
+    """How records are compared, by what they are called."""
+    return {domain.record_noun[1]: domain.comparison() for domain in load_domains()}
 
 
 def no_records() -> Records:
@@ -23,9 +31,12 @@ def describe_drafts(parts: Mapping[str, Staged]) -> dict[str, DraftDescription]:
     return {domain.record_noun[1]: parts[domain.name].describe_draft() for domain in load_domains()}
 
 
-def count_records(records: Records) -> str:
-    """How many there are, in words: ``2 entries``; of domains without any, only the first, where none has any."""
-    nouns = [domain.record_noun for domain in load_domains()]
-    counts = [(len(records.get(many, ())), one, many) for one, many in nouns]
+def count_records(records: Mapping[str, Sized | int]) -> str:
+    """How many there are, in words: ``2 entries``; of domains without any, only the first, where none has any.
+    ``records``: what they are called → they, or their number."""
+    counts = []
+    for one, many in (domain.record_noun for domain in load_domains()):
+        found = records.get(many, 0)
+        counts.append((found if isinstance(found, int) else len(found), one, many))
     counts = [each for each in counts if each[0]] or counts[:1]
     return ", ".join(count_noun(number, one, many) for number, one, many in counts)

@@ -15,13 +15,15 @@ from typing import Any
 
 from cleared.base.errors import ClearedError, PolicyError
 from cleared.base.json_values import to_json
-from cleared.books.ledger.chart import parse_chart
-from cleared.books.ledger.entry_json import entry_to_json
-from cleared.books.staged_books import books_of
+from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
+from cleared.domains.domain import DraftDescription
+from cleared.domains.draft_records import describe_drafts, load_comparisons
+from cleared.domains.record_comparison import Record
 from cleared.domains.violations import BooksViolated, Violation
 from cleared.git import Repository, Snapshot
+from cleared.primitives.context import taken_files
 from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
@@ -43,11 +45,12 @@ class DryRun:
     label: str
     error: RunError | None
     result: Any
-    entries: tuple[Mapping[str, Any], ...]
+    records: Mapping[str, tuple[Record, ...]]
+    """What they are called (``entries``) → the new ones."""
     cards: tuple[tuple[str, str], ...]
     events: tuple[Mapping[str, Any], ...]
     lines: Mapping[str, str] = field(default_factory=dict)
-    """Bank lines that were set aside: line → outcome."""
+    """Lines of files that were set aside: line → outcome."""
     files: tuple[str, ...] = ()
     """Files marked processed."""
     calls: Mapping[str, int] = field(default_factory=dict)
@@ -60,7 +63,7 @@ class DryRun:
     def effects(self) -> dict[str, Any]:
         """All that would be committed, in a comparable form."""
         return {
-            "entries": list(self.entries),
+            **{name: list(records) for name, records in self.records.items()},
             "cards": list(self.cards),
             "events": list(self.events),
             "lines": dict(self.lines),
@@ -69,12 +72,17 @@ class DryRun:
             "violations": [v.message for v in self.violations],
         }
 
+    def count_statuses(self) -> Counter[str]:
+        """How many of the records there are of each status, where they have one."""
+        compared = load_comparisons()
+        found = (compared[name].summarise(r).status for name, records in self.records.items() for r in records)
+        return Counter(filter(None, found))
+
     def to_dict(self) -> dict[str, Any]:
-        statuses = Counter(str(e["status"]) for e in self.entries)
         return {
             "label": self.label,
-            "entries": len(self.entries),
-            "statuses": dict(statuses),
+            **{name: len(records) for name, records in self.records.items()},
+            "statuses": dict(self.count_statuses()),
             "cards": len(self.cards),
             "files": len(self.files),
             "calls": dict(self.calls),
@@ -121,8 +129,8 @@ def dry_run_script(
         try:
             today = world.scripts.snapshot
             if today.commit != snapshot.commit:
-                path = world.host.layout.chart
-                books_of(attempt.context).books.add_later_accounts(parse_chart(today.read_file(path), path))
+                for part in attempt.context.parts.values():
+                    part.adopt_later(CommittedSource(today))
             result = attempt.execute_script()
             for part in attempt.context.parts.values():
                 part.verify_files()
@@ -157,24 +165,18 @@ def is_input_name(name: str) -> bool:
 def _collect_dry_run(
     label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
 ) -> DryRun:
-    context = attempt.context
-    staged = () if error else [e for entries in books_of(context).books.staged.values() for e in entries]
-    entries = []
-    for entry in staged:
-        data = entry_to_json(books_of(context).books.find_entry(entry.entry_id) or entry)
-        data.pop("entry_id")
-        for line in data["lines"]:
-            line.pop("leg_id")
-        entries.append(data)
+    context, compared = attempt.context, load_comparisons()
+    drafts = {name: DraftDescription() for name in compared} if error else describe_drafts(context.parts)
+    folder = f"{attempt.host.layout.import_dir}/"
     return DryRun(
         label,
         error,
         to_json(result),
-        tuple(entries),
+        {name: tuple(map(compared[name].strip_ids, draft.records.values())) for name, draft in drafts.items()},
         () if error else tuple((c.kind, c.title) for c in context.cards.added.values()),
         () if error else tuple(context.events),
-        {} if error else {i: o.outcome for i, o in books_of(context).bank.new_outcomes.items()},
-        () if error else tuple(f.file_name for f in books_of(context).taken_files().values()),
+        {line: outcome for draft in drafts.values() for line, outcome in draft.set_aside.items()},
+        () if error else tuple(path.removeprefix(folder) for path in taken_files(context)),
         dict(attempt.counts),
         violations,
         dict(context.model_answers.used),

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, Place
-from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
+from cleared.domains.draft_records import load_comparisons
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
@@ -136,7 +136,7 @@ class DryRunChecks:
                 continue
             old = self._dry_run(subject.approved_setup, subject.old, inputs)
             new = self._dry_run(subject.proposed_setup, subject.script, inputs)
-            impact.add_run(inputs, self._posted_entries(subject.approved_setup, inputs), old, new)
+            impact.add_run(inputs, self._find_ids(subject.approved_setup, inputs), old, new)
         return impact
 
     def check_tests(self, subject: Subject) -> CheckResult:
@@ -194,12 +194,12 @@ class DryRunChecks:
             answers=answers,
         )
 
-    def _posted_entries(self, setup: Setup, inputs: DryRunInput) -> dict[str, str]:
-        """Bank line → the entry that the run really posted for it."""
+    def _find_ids(self, setup: Setup, inputs: DryRunInput) -> dict[str, str]:
+        """The key of a record → the id that it has since the run really made it."""
         if inputs.after is None:
             return {}
-        _, bank = open_books(setup.host.layout, CommittedSource(inputs.after))
-        return {line: pairs[0][0].rstrip("abcdefghijklmnopqrstuvwxyz") for line, pairs in bank.matches.items()}
+        layout, after = setup.host.layout, CommittedSource(inputs.after)
+        return {key: id_ for each in load_comparisons().values() for key, id_ in each.find_ids(layout, after).items()}
 
 
 def _is_unchanged(subject: Subject) -> bool:

@@ -1,7 +1,8 @@
 """Impact: what another version of a script would have done on your own books.
 
 Both versions have a dry run over each past run of the agent, on the books as they stood before it and the files it
-took. Entries are paired by the bank line they post, else by their place among equals.
+took. Records are paired as their domain says (entries by the bank line that they post), else by their place among
+equals.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cleared.base.terminal import count_noun
+from cleared.domains.draft_records import load_comparisons
+from cleared.domains.record_comparison import Record, RecordComparison
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
-
-_FIELDS_SHOWN = ("status", "amount", "accounts", "description", "date", "counterparty", "confidence")
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Impact:
     not_comparable: list[str] = field(default_factory=list)
     """Runs whose input is not in the repository, and those that fail today with both versions."""
     entries: list[dict[str, Any]] = field(default_factory=list)
+    records: Counter[str] = field(default_factory=Counter)
+    """What they are called (``entries``) → how many of them differ."""
     before: Counter[str] = field(default_factory=Counter)
     """Entries by status, and cards, of the one version."""
     after: Counter[str] = field(default_factory=Counter)
@@ -53,19 +56,32 @@ class Impact:
         }
 
     def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
-        """Compare the two dry runs over one past run. ``ids``: bank line → the entry that was really posted for it."""
+        """Compare the two dry runs over one past run. ``ids``: key of a record → the id that it really got."""
         if old.error is not None and new.error is not None:
             self.not_comparable.append(occasion.run or occasion.label)
             return
         self.runs += 1
         for counts, rehearsal in ((self.before, old), (self.after, new)):
-            counts.update(str(e["status"]) for e in rehearsal.entries)
+            counts.update(rehearsal.count_statuses())
             counts["cards"] += len(rehearsal.cards)
         self.calls_before.update(old.calls)
         self.calls_after.update(new.calls)
         if new.error is not None and old.error is None:
             self.failed.append(f"{occasion.label}: {new.error}")
-        olds, news = _key_entries(old.entries), _key_entries(new.entries)
+        for name, comparison in load_comparisons().items():
+            known = len(self.entries)
+            self._add_records(comparison, occasion, ids, old.records.get(name, ()), new.records.get(name, ()))
+            self.records[name] += len(self.entries) - known
+
+    def _add_records(
+        self,
+        comparison: RecordComparison,
+        occasion: DryRunInput,
+        ids: Mapping[str, str],
+        old: Iterable[Record],
+        new: Iterable[Record],
+    ) -> None:
+        olds, news = _key_records(comparison, old), _key_records(comparison, new)
         for key in [*olds, *(k for k in news if k not in olds)]:
             a, b = olds.get(key), news.get(key)
             if a == b:
@@ -78,11 +94,9 @@ class Impact:
                     "run": occasion.label.rsplit(" ", 1)[-1],
                     "change": change,
                     "entry_id": ids.get(key[0]),
-                    "date": present["date"],
-                    "description": present["description"],
-                    "amount": present["amount"],
-                    "before": _differing_values(a, b),
-                    "after": _differing_values(b, a),
+                    **comparison.summarise(present).heading,
+                    "before": _differing_values(comparison, a, b),
+                    "after": _differing_values(comparison, b, a),
                 }
             )
 
@@ -92,6 +106,7 @@ class Impact:
         self.not_comparable += other.not_comparable
         self.entries += [{"agent": agent, **e} for e in other.entries]
         self.failed += other.failed
+        self.records.update(other.records)
         self.before.update(other.before)
         self.after.update(other.after)
         self.calls_before.update(other.calls_before)
@@ -122,38 +137,29 @@ def describe_not_comparable(runs: Sequence[str]) -> str:
 
 
 def describe_values(values: Mapping[str, Any] | None) -> str:
-    """What differs of an entry, in words: ``status confirmed, no counterparty``."""
+    """What differs of a record, in words: ``status confirmed, no counterparty``."""
     return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in values.items()) if values else "nothing"
 
 
-def _key_entries(entries: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], Mapping[str, Any]]:
+def _key_records(comparison: RecordComparison, records: Iterable[Record]) -> dict[tuple[str, int], Record]:
     seen: Counter[str] = Counter()
     out = {}
-    for entry in entries:
-        name = str(entry["reference"] or f"{entry['date']} {entry['description']}")
-        out[(name, seen[name])] = entry
+    for record in records:
+        name = comparison.summarise(record).key
+        out[(name, seen[name])] = record
         seen[name] += 1
     return out
 
 
-def _differing_values(entry: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """What differs of an entry; all that is shown where there is no other."""
-    if entry is None:
+def _differing_values(
+    comparison: RecordComparison, record: Record | None, other: Record | None
+) -> dict[str, Any] | None:
+    """What differs of a record; all that is shown where there is no other."""
+    if record is None:
         return None
-    mine, theirs = _flatten_entry(entry), _flatten_entry(other) if other else {}
+    mine, theirs = comparison.flatten(record), comparison.flatten(other) if other else {}
     return {
         k: v
         for k, v in mine.items()
-        if (k in _FIELDS_SHOWN and theirs.get(k) != v) or (other is not None and theirs[k] != v)
+        if (k in comparison.shown_fields and theirs.get(k) != v) or (other is not None and theirs[k] != v)
     }
-
-
-def _signed_amount(debit: object, credit: object) -> str:
-    """What is debited as +, what is credited as -."""
-    return f"-{credit}" if not str(debit).strip("0.") else f"+{debit}"
-
-
-def _flatten_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
-    flat = {k: v for k, v in entry.items() if k != "lines"}
-    flat["accounts"] = " ".join(f"{x['account_id']}:{_signed_amount(x['debit'], x['credit'])}" for x in entry["lines"])
-    return flat

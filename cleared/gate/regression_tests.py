@@ -9,16 +9,17 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
+from cleared.domains.draft_records import load_comparisons
+from cleared.domains.record_comparison import RecordComparison
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact, describe_values
 from cleared.gate.past_runs import DryRunInput
@@ -56,8 +57,8 @@ def path_of_test(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RegressionTest:
-    """``expected`` holds the effects of a dry run; or, of a correction, only the legs of the entries it names
-    (``{"legs": {bank line: [[account, debit, credit], …]}}``)."""
+    """``expected`` holds the effects of a dry run; or, of a correction, only what its domain holds the records to (of
+    entries the legs), under ``RecordComparison.correction_key``."""
 
     name: str
     agent: str
@@ -130,17 +131,21 @@ def _check_fields(case: RegressionTest) -> None:
         parents = {name.rsplit("/", n)[0] for n in range(1, name.count("/") + 1)}
         if not is_input_name(name) or parents & names:
             raise ValueError(f"{name[:80]!r} is not the name of a file in the drop folder")
-    expected = case.expected
-    if "legs" in expected:
-        for reference, legs in expected["legs"].items():
-            _require_text(reference)
-            for account, debit, credit in legs:
-                if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
-                    raise ValueError("a leg is not [account, debit, credit]")
+    correction = find_correction(case.expected)
+    if correction is not None:
+        correction.check_correction(case.expected[correction.correction_key])
         return
-    for entry in expected["entries"]:
-        for key in ("date", "description", "status", "amount"):
-            _require_text(entry[key])
+    compared = load_comparisons()
+    if compared.keys().isdisjoint(case.expected):
+        raise KeyError(next(iter(compared)))
+    for name, comparison in compared.items():
+        for record in case.expected.get(name, ()):
+            comparison.summarise(record)
+
+
+def find_correction(expected: Mapping[str, Any]) -> RecordComparison | None:
+    """What compares the corrected records that a test is about; None where it is about all that a run did."""
+    return next((each for each in load_comparisons().values() if each.correction_key in expected), None)
 
 
 def _require_text(value: Any) -> str:
@@ -241,9 +246,11 @@ def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Sc
         event=case.event,
         answers=case.answers,
     )
-    legs = case.expected.get("legs")
+    correction = find_correction(case.expected)
     try:
-        return replayed, _compare_legs(legs, replayed) if legs is not None else compare_effects(case, replayed)
+        if correction is not None:
+            return replayed, _compare_correction(case, correction, replayed)
+        return replayed, compare_effects(case, replayed)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
         return replayed, ["what it expects is not in the form of effects"]
 
@@ -255,8 +262,8 @@ def compare_effects(case: RegressionTest, replayed: DryRun) -> list[str]:
         return [f"it fails: {replayed.error}"]
     if replayed.violations:
         return [f"it breaks an invariant: {replayed.violations[0]}"]
-    before = DryRun(replayed.label, None, None, tuple(expected.get("entries", ())), (), ())
-    after = DryRun(replayed.label, None, None, tuple(effects["entries"]), (), ())
+    before = DryRun(replayed.label, None, None, {n: tuple(expected.get(n, ())) for n in replayed.records}, (), ())
+    after = DryRun(replayed.label, None, None, {n: tuple(effects[n]) for n in replayed.records}, (), ())
     diff = Impact()
     diff.add_run(DryRunInput(replayed.label, FilesSnapshot({}), {}), {}, before, after)
     entries = [
@@ -299,32 +306,12 @@ def _describe_effect(effect: Any) -> str:
     return shorten_text(text, 200)
 
 
-def _compare_legs(expected: Mapping[str, Any], replayed: DryRun) -> list[str]:
+def _compare_correction(case: RegressionTest, correction: RecordComparison, replayed: DryRun) -> list[str]:
     if replayed.error is not None:
         return [f"it fails: {replayed.error}"]
-    entries = {str(e["reference"]): e for e in to_plain_json(list(replayed.entries))}
-    differences = []
-    for reference, legs in expected.items():
-        entry = entries.get(reference)
-        got = [[x["account_id"], x["debit"], x["credit"]] for x in entry["lines"]] if entry else None
-        if got is None or _sum_by_account(got) != _sum_by_account(legs):
-            shown = f"{entry['date']} {entry['description'][:60]}" if entry else f"bank line {reference}"
-            differences.append(
-                f"{shown}: to be {_describe_legs(legs)}, but it is {_describe_legs(got) if got else 'not posted'}"
-            )
-    return differences
-
-
-def _sum_by_account(legs: Iterable[Iterable[Any]]) -> dict[int, Decimal]:
-    """Account → what is moved on it."""
-    totals: dict[int, Decimal] = {}
-    for account, debit, credit in legs:
-        totals[account] = totals.get(account, Decimal(0)) + Decimal(str(debit)) - Decimal(str(credit))
-    return {account: amount for account, amount in totals.items() if amount}
-
-
-def _describe_legs(legs: Iterable[Iterable[Any]]) -> str:
-    return ", ".join(f"{account} {'+' if str(d) not in ('0', '0.00', '') else '-'}" for account, d, _ in legs)
+    name = next(name for name, each in load_comparisons().items() if each is correction)
+    records = to_plain_json(list(replayed.records[name]))
+    return correction.compare_correction(case.expected[correction.correction_key], records)
 
 
 def to_plain_json(value: Any) -> Any:

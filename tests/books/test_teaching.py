@@ -18,7 +18,7 @@ from cleared.books.teaching.vendor_table import (
     teach_row,
 )
 
-FIRST_INGEST = Path(__file__).parent.parent.parent / "workspace/first_ingest.txt"
+FIRST_INGEST = Path(__file__).parent.parent / "workspace/first_ingest.txt"
 
 
 def test_a_taught_vendor_is_booked_from_then_on(posted: Workspace) -> None:

@@ -21,7 +21,11 @@ sys.path.insert(0, str(ROOT))
 from docs import generate  # noqa: E402
 
 STATIC = ("lint", "traps", "types")
-SOURCES = [*(ROOT / "cleared/sandbox").glob("*.py"), *(ROOT / "cleared/gate").glob("*.py")]
+SOURCES = [
+    *(ROOT / "cleared/sandbox").glob("*.py"),
+    *(ROOT / "cleared/gate").glob("*.py"),
+    ROOT / "cleared/books/script_rules.py",
+]
 _ID = re.compile(r"(?:type:)?[a-z]+(?:-[a-z]+)*")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
+from cleared.domains.draft_records import count_records
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
@@ -278,8 +279,7 @@ def _impact_lines(report: Report) -> list[str]:
         counts = [f"{diff.count_changes(c)} {c}" for c in ("changed", "added", "removed") if diff.count_changes(c)]
         over = f"Over the last {count_noun(diff.runs, 'run')}"
         if counts:
-            count = sum(diff.count_changes(c) for c in ("changed", "added", "removed"))
-            lines.append(f"{over}, {count_noun(count, 'entry', 'entries')} would differ: {', '.join(counts)}.")
+            lines.append(f"{over}, {count_records(diff.records)} would differ: {', '.join(counts)}.")
             lines += [example_line(e) for e in diff.entries[:_MOST_EXAMPLES]]
         else:
             lines.append(f"{over}, it would have done the same.")
@@ -290,7 +290,7 @@ def _impact_lines(report: Report) -> list[str]:
         lines.append(describe_not_comparable(diff.not_comparable))
     for subject in new:
         for rehearsal in subject.dry_runs[1:]:
-            entries = count_noun(len(rehearsal.entries), "entry", "entries")
+            entries = count_records(rehearsal.records)
             questions = count_noun(len(rehearsal.cards), "time")
             lines.append(f"Over {rehearsal.label} {subject.name} would post {entries} and ask {questions}.")
     return lines

@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from cleared.base.errors import PolicyError, UsageError
-from cleared.books.ledger.entry_json import entry_to_json
-from cleared.books.opened_books import ledger_accounts, open_books
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
+from cleared.domains.draft_records import load_comparisons
+from cleared.domains.record_comparison import Record
 from cleared.gate.approved_tests import find_approved_digest, is_approved_test, require_verifiable
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.proposals.approval import Signer, sign_tests
-from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, parse_test, to_plain_json
+from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_correction, parse_test, to_plain_json
 from cleared.git import Snapshot, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import canonical_digest
@@ -146,7 +146,7 @@ def _is_known_or_renamed(snapshot: Snapshot, approvals: Approvals, made: list[Re
         if is_approved_test(approvals, path, data):
             with contextlib.suppress(ValueError):
                 known = parse_test(data or b"", path).expected
-                if "legs" not in first.expected or known == to_plain_json(first.expected):
+                if find_correction(first.expected) is None or known == to_plain_json(first.expected):
                     return True
         made.append(replace(first, name=f"{first.name}-{number}"))
     return True
@@ -157,58 +157,44 @@ def _must_repeat_run(host: Host, occasion: DryRunInput, rehearsal: DryRun, run: 
     if rehearsal.error is not None or rehearsal.violations:
         why = rehearsal.error or rehearsal.violations[0]
         raise PolicyError(f"run {run} does not go well when it is replayed: {why}", remedy="Use another run.")
+    added = _read_added(host, occasion)
+    for name, comparison in load_comparisons().items():
+        made = added[name]
+        if about:
+            made = {i: r for i, r in made.items() if i in about or comparison.summarise(r).key in about}
+        posted = Counter(canonical_digest(comparison.strip_ids(record)) for record in made.values())
+        replayed = Counter(canonical_digest(record) for record in to_plain_json(list(rehearsal.records[name])))
+        if posted - replayed or (not about and replayed - posted):
+            raise PolicyError(
+                f"run {run} does not do the same when it is replayed",
+                remedy="Settings have changed since (bank accounts, say), or it depends on something that is not kept. "
+                "Use another run.",
+            )
+
+
+def _read_added(host: Host, occasion: DryRunInput) -> dict[str, Mapping[str, Record]]:
+    """What the records are called → id → each that the commit of a past run added."""
     assert occasion.after is not None
-    old, _ = open_books(host.layout, CommittedSource(occasion.snapshot))
-    new, _ = open_books(host.layout, CommittedSource(occasion.after))
-    earlier_ids = {e.entry_id for e in old.iter_entries()}
-    made = [e for e in new.iter_entries() if e.entry_id not in earlier_ids]
-    if about:
-        made = [e for e in made if e.entry_id in about or e.reference in about]
-    posted = Counter(_comparable_entry(entry_to_json(e)) for e in made)
-    replayed = Counter(_comparable_entry(e) for e in to_plain_json(list(rehearsal.entries)))
-    if posted - replayed or (not about and replayed - posted):
-        raise PolicyError(
-            f"run {run} does not do the same when it is replayed",
-            remedy="Settings have changed since (bank accounts, say), or it depends on something that is not kept. "
-            "Use another run.",
-        )
-
-
-def _comparable_entry(entry: Mapping[str, Any]) -> str:
-    """An entry without its ids, as a text that can be compared."""
-    lines = [{k: v for k, v in line.items() if k != "leg_id"} for line in entry["lines"]]
-    return canonical_digest({k: v for k, v in entry.items() if k != "entry_id"} | {"lines": lines})
+    before, after = CommittedSource(occasion.snapshot), CommittedSource(occasion.after)
+    files = history.read_commit(host.root, occasion.after.commit or "").files or ()
+    return {
+        name: comparison.read_added(host.layout, before, after, files)
+        for name, comparison in load_comparisons().items()
+    }
 
 
 def _correct_test(
     case: RegressionTest, host: Host, occasion: DryRunInput, corrections: Mapping[str, int]
 ) -> RegressionTest:
-    """The case with the legs that entries should have had: the account given, in place of the one not of a bank."""
+    """The case of what these records should have been."""
     assert occasion.after is not None
-    books, bank = open_books(host.layout, CommittedSource(occasion.after))
-    before, _ = open_books(host.layout, CommittedSource(occasion.snapshot))
-    banks = set(ledger_accounts(host.config).values())
-    legs, months = {}, set()
-    for entry_id, account in corrections.items():
-        entry = books.find_entry(entry_id)
-        if entry is None or before.find_entry(entry_id) is not None:
-            raise UsageError(
-                f"run {occasion.run} did not post {entry_id!r}", remedy="cleared run show lists what it did."
-            )
-        others = [leg for leg in entry.legs if leg.account_id not in banks]
-        if len(others) != 1 or not entry.reference:
-            raise UsageError(f"{entry_id} is not an entry of a bank line with one other account")
-        why = books.chart.why_not_postable(account, entry.date)
-        if why:
-            raise UsageError(why[0], remedy=why[1])
-        legs[entry.reference] = [
-            [
-                account if line["account_id"] == others[0].account_id else line["account_id"],
-                line["debit"],
-                line["credit"],
-            ]
-            for line in entry_to_json(entry)["lines"]
-        ]
-        found = bank.find_line(entry.reference)
-        months.add(f"{found[1].posted_date if found is not None else entry.date:%Y-%m}")
-    return corrected_test(case, min(months), legs)
+    before, after = CommittedSource(occasion.snapshot), CommittedSource(occasion.after)
+    missing = ""
+    for comparison in load_comparisons().values():
+        try:
+            expected, month = comparison.correct_records(host.layout, before, after, corrections)
+        except KeyError as error:
+            missing = missing or str(error.args[0])
+        else:
+            return corrected_test(case, month, expected)
+    raise UsageError(f"run {occasion.run} did not post {missing!r}", remedy="cleared run show lists what it did.")

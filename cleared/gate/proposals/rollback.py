@@ -8,12 +8,12 @@ from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
-from cleared.books.opened_books import open_books
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import refuse_changed
 from cleared.changes.host import Host
+from cleared.domains.draft_records import load_comparisons
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import Signer, is_edited, sign_script
 from cleared.gate.proposals.proposal_history import script_path
@@ -128,31 +128,21 @@ def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
 
 
 def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
-    """The entries that runs of this version posted and that still stand, oldest first."""
+    """The records that runs of this version made and that still stand, oldest first."""
     with host.open_for_reading() as repo:
-        now, _ = open_books(host.layout, CommittedSource(Snapshot(repo, repo.read_head())))
-        ids: set[str] = set()
+        now = CommittedSource(Snapshot(repo, repo.read_head()))
+        made: dict[str, set[str]] = {name: set() for name in load_comparisons()}
         for commit in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
             parent = parent_commit(repo, commit.id)
             if "Event" not in commit.trailers or parent is None:
                 continue
-            before, _ = open_books(host.layout, CommittedSource(Snapshot(repo, parent)))
-            after, _ = open_books(host.layout, CommittedSource(Snapshot(repo, commit.id)))
-            for file in history.read_commit(host.root, commit.id).files or ():
-                month = host.layout.journal_month(file)
-                if month is not None:
-                    ids |= {e.entry_id for e in after.iter_entries(*month)} - {
-                        e.entry_id for e in before.iter_entries(*month)
-                    }
-        entries = [now.find_entry(entry_id) for entry_id in sorted(ids)]
-        return [
-            {
-                "entry_id": e.entry_id,
-                "date": e.date.isoformat(),
-                "amount": str(e.amount),
-                "description": e.description,
-                "status": e.status,
-            }
-            for e in entries
-            if e is not None and e.status != "voided"
-        ]
+            before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
+            files = history.read_commit(host.root, commit.id).files or ()
+            for name, comparison in load_comparisons().items():
+                made[name] |= comparison.read_added(host.layout, before, after, files).keys()
+        found = []
+        for name, comparison in load_comparisons().items():
+            for record_id, record in comparison.read_standing(host.layout, now, sorted(made[name])).items():
+                summary = comparison.summarise(record)
+                found.append({"entry_id": record_id, **summary.heading, "status": summary.status})
+        return found

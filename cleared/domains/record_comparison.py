@@ -1,0 +1,87 @@
+"""How the records of a domain are compared and shown, wherever they come from: drafts, dry runs, tests, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cleared.base.file_source import FileSource
+from cleared.workspace.location import Layout
+
+Record = Mapping[str, Any]
+"""A record in values that JSON takes, as ``DraftDescription`` has it; with or without its ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSummary:
+    """What a record is told apart and counted by."""
+
+    key: str
+    """Pairs it with the record of another dry run: what it was made from, such as a line of a file, else its words."""
+    description: str = ""
+    """What it is, in a few words."""
+    date: str = ""
+    """``YYYY-MM-DD``; empty where it is of no day."""
+    amount: str = ""
+    """As its digits; empty where it is about none."""
+    status: str = ""
+    """How it stands, in the domain's word, if it has any. ``pending-review``: it waits for a person;
+    ``auto-confirmed``: it waits for nobody."""
+
+    @property
+    def heading(self) -> dict[str, str]:
+        """What a list of differences shows of it."""
+        return {"date": self.date, "description": self.description, "amount": self.amount}
+
+
+class RecordComparison:
+    """What is compared of one domain's records. By itself it tells nothing apart: a domain says more where it can."""
+
+    shown_fields: ClassVar[frozenset[str]] = frozenset()
+    """Of ``flatten``: what is shown of a record that another dry run does not have."""
+    correction_key: ClassVar[str] = ""
+    """Under which a test holds what corrected records should have been; empty where records are not corrected."""
+
+    def strip_ids(self, record: Record) -> Record:
+        """The record without what differs each time though the same is meant."""
+        return record
+
+    def summarise(self, record: Record) -> RecordSummary:
+        """Raises ``KeyError`` or ``TypeError`` for what is not a record: a file may hold anything."""
+        return RecordSummary(str(dict(record)))
+
+    def flatten(self, record: Record) -> Mapping[str, Any]:
+        """The record as names and values, so that what differs can be said one by one. Raises as ``summarise``."""
+        return record
+
+    def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
+        """``RecordSummary.key`` → the id of the record in a commit, as far as that is known."""
+        return {}
+
+    def read_added(
+        self, layout: Layout, before: FileSource, after: FileSource, files: Collection[str]
+    ) -> Mapping[str, Record]:
+        """The records that came from one commit to another, by their ids. ``files``: those that differ."""
+        return {}
+
+    def read_standing(self, layout: Layout, source: FileSource, ids: Collection[str]) -> Mapping[str, Record]:
+        """Of these records of a commit those that still count, in the order of ``ids``."""
+        return {}
+
+    def correct_records(
+        self, layout: Layout, before: FileSource, after: FileSource, corrections: Mapping[str, int]
+    ) -> tuple[Mapping[str, Any], str]:
+        """What a test holds records to that a run should have made otherwise, and the month that it is filed under
+        (``YYYY-MM``). ``corrections``: id → what it should have had, such as another account.
+
+        Raises ``KeyError`` with an id that the run did not make, ``UsageError`` for a correction that cannot be.
+        """
+        raise KeyError(next(iter(corrections)))
+
+    def check_correction(self, expected: Any) -> None:
+        """Raises ``ValueError`` or ``TypeError`` for what ``correct_records`` never gives."""
+
+    def compare_correction(self, expected: Any, records: Sequence[Record]) -> list[str]:
+        """How the records of a dry run differ from what they should have been, one sentence each."""
+        return []
