@@ -344,7 +344,7 @@ HEADER_SAMPLES: Final = {
 def errors() -> str:
     """Exit codes, error classes, checks of the books, rules for scripts, kinds of cards."""
     from cleared.cards.kinds import INTRODUCTION, KINDS
-    from cleared.domains.violations import CHECKS
+    from cleared.domains.installed_domains import list_checks
     from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
 
@@ -378,7 +378,7 @@ def errors() -> str:
         "",
         "| check | what holds |",
         "|---|---|",
-        *(f"| `{name}` | {text} |" for name, text in CHECKS.items()),
+        *(f"| `{name}` | {text} |" for name, text in list_checks().items()),
         "",
         "## Rules for scripts",
         "",

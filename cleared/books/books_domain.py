@@ -29,6 +29,7 @@ BOOKS: Final = Domain(
     read_imported_files=import_when_called("cleared.books.opened_books:read_imported_files"),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
     comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
+    list_checks=import_when_called("cleared.books.audit.book_checks:list_checks"),
     list_acts=import_when_called("cleared.books.decisions.book_acts:list_acts"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )

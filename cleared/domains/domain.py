@@ -194,6 +194,8 @@ class Domain:
     """Made-up files of the days before this one, for dry runs: name in the drop folder → bytes."""
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
+    list_checks: Callable[[], Mapping[str, str]]
+    """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
     list_acts: Callable[[], Sequence[Act]]
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     comparison: Callable[[], RecordComparison]

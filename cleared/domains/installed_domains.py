@@ -8,6 +8,7 @@ from typing import Final
 
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import Domain, ImportedFile
+from cleared.domains.violations import CHECKS
 from cleared.workspace.location import Layout
 
 BUILT_IN: Final = ("cleared.books.books_domain:BOOKS",)
@@ -27,3 +28,8 @@ def load_domains() -> tuple[Domain, ...]:
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The files that were taken in up to a commit, by the records of all domains. Raises as theirs do."""
     return [file for domain in load_domains() for file in domain.read_imported_files(source, layout)]
+
+
+def list_checks() -> dict[str, str]:
+    """What must hold of the records, by the names of the checks: of each domain, then of all."""
+    return {name: text for domain in load_domains() for name, text in domain.list_checks().items()} | CHECKS

@@ -9,18 +9,6 @@ from cleared.base.errors import CheckFailed, Place
 from cleared.base.terminal import count_noun
 
 CHECKS: Final = {
-    "balanced": "1. The legs of one entry balance.",
-    "one_side": "2. Each leg has exactly one of debit and credit.",
-    "account_exists": "3. Every account exists and may be posted to.",
-    "month": "4. Every date lies in its file's month.",
-    "ids": "5. Entry ids are unique and contiguous in the month; legs run a, b, c …",
-    "exact": "6. Amounts are exact decimals with the currency's places, positive and within bounds.",
-    "lines_accounted": "7. Every bank line is posted, held for review or ignored with a reason.",
-    "period_open": "8. Nothing new is dated inside a closed period.",
-    "counts_once": "9. An entry, with what took it back and what stands in its place, counts once on every day, or "
-    "not at all; so does a bank line.",
-    "reconciled": "What the books once met still holds: balances that were reconciled, and those of bank files.",
-    "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "What was committed does not change, but for a status, that one way only, and for the payee, tags and "
     "notes that a decision amends.",
@@ -29,6 +17,7 @@ CHECKS: Final = {
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }
+"""What holds of the records of every domain, by the names of the checks; each domain has more."""
 TWO_CLONES_PAGE: Final = "docs/howto/two-clones.md"
 """The page that says what to do where two clones have written the same thing."""
 

@@ -12,7 +12,8 @@ from cleared.changes import commit_messages
 from cleared.changes.audit.record_violations import find_committed_violations
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.domains.violations import CHECKS, Violation
+from cleared.domains.installed_domains import list_checks
+from cleared.domains.violations import Violation
 
 CHECK = "check"
 """Who settles these cards, where no person does."""
@@ -82,7 +83,7 @@ def _card_for(cards: Mapping[str, Card], key: Iterable[str], violation: Violatio
         check,
         details={
             "entry": violation.entry_id,
-            "check": CHECKS.get(violation.check, violation.check),
+            "check": list_checks().get(violation.check, violation.check),
             "message": violation.message,
             "place": str(violation.place) if violation.place else "",
             "remedy": violation.remedy,

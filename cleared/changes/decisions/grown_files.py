@@ -21,7 +21,7 @@ from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.imported_files import HeldFile, held_files, save_record
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import read_imported_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,7 @@ def _return_file(host: Host, decision_context: DecisionContext, taken: HeldFile,
 def _is_imported(decision_context: DecisionContext, digest: str) -> bool:
     """Whether a file of just this content is on record already."""
     source, layout = decision_context.context.source, decision_context.host.layout
-    return any(
-        file.sha256 == digest for domain in load_domains() for file in domain.read_imported_files(source, layout)
-    )
+    return any(file.sha256 == digest for file in read_imported_files(source, layout))
 
 
 def _stage_card(decision_context: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
