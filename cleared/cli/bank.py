@@ -116,6 +116,7 @@ def add_bank(
     What the file does not say is asked; without a terminal, options answer. Five rows are shown as they are understood.
     """
     from cleared.books.importing.bank_setup import AccountChoices
+    from cleared.cli.bank_files import refuse_altered_files
 
     known = {
         "columns": _parse_columns(column or []),
@@ -128,6 +129,7 @@ def add_bank(
         "pending": None if pending is None else _parse_words(pending),
     }
     host = open_host_once(workspace, json=json)
+    refuse_altered_files(host, [file])
     data = _read_file(host, file)
     kind = type_ or next((each.type for each in host.config.bank_accounts if each.id == account), None)
     config, profile, parsed = _understand_file(

@@ -55,9 +55,19 @@ def import_bank_files(
         return
     from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
 
+    refuse_altered_files(host, files)
     handed, left = sort_files(files, host.config, host.decimal_places)
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
     import_handed_files(host, handed, names, left, run=run, json=json)
+
+
+def refuse_altered_files(host: Host, files: Sequence[Path]) -> None:
+    """Raises ``PolicyError`` for a file that was imported, and that a commit has altered since."""
+    from cleared.books.importing.kept_bank_files import refuse_altered_bank_files
+    from cleared.git import Snapshot
+
+    with host.open_for_reading() as repo:
+        refuse_altered_bank_files(host.layout, Snapshot(repo, repo.read_head()), files)
 
 
 def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:

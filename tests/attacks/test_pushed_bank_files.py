@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, fails
+from harness import Workspace, chase, fails, refused
 
+KEPT = "import/processed/march.csv"
 EVIL = chase(("02/03/2025", "GITHUB *EVIL", "-1234.00"))
 
 
@@ -49,3 +51,70 @@ def test_a_person_takes_it_out_of_git_and_then_it_is_imported_once(pushed: Works
     assert [entry["amount"] for entry in pushed.entries()] == ["1234.00"]
     assert not [card for card in pushed.cards() if card["kind"] == "bad_file"]
     pushed.in_order()
+
+
+def push_kept_file(ws: Workspace, folder: Path, alter: Callable[[Path], object]) -> None:
+    """Somebody else alters an imported file in a commit, and this clone pulls it."""
+    ws.git("clone", "-q", ".", str(folder))
+    mallory = Workspace(folder)
+    alter(folder / KEPT)
+    mallory.git("add", "-A", "-f")
+    mallory.git("commit", "-qm", "docs")
+    ws.git("pull", "-q", "--ff-only", str(folder), "HEAD")
+
+
+def find_altered(ws: Workspace) -> list[str]:
+    """The files that a check names as no longer what was imported."""
+    violations = ws("journal", "check", "--json").json["violations"]
+    assert all("git checkout COMMIT^ -- " in each["remedy"] for each in violations)
+    return [each["place"] for each in violations if each["check"] == "bank_files"]
+
+
+@pytest.fixture
+def imported(ws: Workspace) -> Workspace:
+    ws.drop("march.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00")))
+    ws.run("ingest")
+    return ws
+
+
+def test_an_imported_file_that_a_commit_altered_is_named_and_not_taken_again(
+    imported: Workspace, tmp_path: Path
+) -> None:
+    """Undone, the import would come again with what somebody has pushed."""
+    push_kept_file(imported, tmp_path / "mallory", lambda kept: kept.write_text(EVIL))
+    assert find_altered(imported) == [KEPT]
+    imported.ok("import", "undo", "march.csv")
+    for argv in (["import"], ["bank", "add"]):
+        refused(imported(*argv, str(imported.root / KEPT)), 3, KEPT, "not what was imported", "hand in a copy")
+    imported.git("checkout", "-q", "HEAD~2", "--", KEPT)
+    imported.git("commit", "-qm", "as it was")
+    imported.ok("import", str(imported.root / KEPT))
+    assert [each["amount"] for each in imported.entries() if each["status"] == "auto-confirmed"] == ["4.00"]
+    imported.in_order()
+
+
+def test_a_link_in_place_of_an_imported_file_is_named(imported: Workspace, tmp_path: Path) -> None:
+    def put_link(kept: Path) -> None:
+        kept.unlink()
+        kept.symlink_to("../../config.yaml")
+
+    push_kept_file(imported, tmp_path / "mallory", put_link)
+    assert find_altered(imported) == [KEPT]
+
+
+def test_two_imported_files_of_one_name_are_what_they_were(imported: Workspace) -> None:
+    imported.drop("march.csv", chase(("02/04/2025", "GITHUB *PRO", "-5.00")))
+    imported.run("ingest")
+    assert (imported.root / "import/processed/march-2.csv").exists()
+    imported.in_order()
+
+
+def test_a_damaged_list_of_imports_hides_no_finding(imported: Workspace, tmp_path: Path) -> None:
+    def damage(kept: Path) -> None:
+        kept.write_text(EVIL)
+        with (kept.parents[2] / "books/bank/imports.csv").open("a") as imports:
+            imports.write("x,y\n")
+
+    push_kept_file(imported, tmp_path / "mallory", damage)
+    found = {each["check"] for each in imported("journal", "check", "--json").json["violations"]}
+    assert found == {"format", "provenance"}

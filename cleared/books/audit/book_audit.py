@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -44,8 +45,9 @@ class BookAudit(RecordAudit):
 
     def check_history(self, commit: Snapshot) -> Iterable[Violation]:
         from cleared.books.audit.lost_receipts import find_lost_receipts
+        from cleared.books.importing.kept_bank_files import find_altered_bank_files
 
-        return find_lost_receipts(self.layout, commit)
+        return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit))
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.layout.journal_month, files) if month is not None]

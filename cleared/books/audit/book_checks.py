@@ -18,6 +18,7 @@ BOOK_CHECKS: Final = {
     "not at all; so does a bank line.",
     "reconciled": "What the books once met still holds: balances that were reconciled, and those of bank files.",
     "receipts": "Kept receipts are the files that were filed, and belong to entries that there are.",
+    "bank_files": "Imported bank files that git keeps are what was imported.",
 }
 
 

@@ -1,0 +1,69 @@
+"""Imported bank files that git keeps: whether they are still what was imported. Whoever can push can alter them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.safe_files import read_stable
+from cleared.books.ledger.bank_lines import ImportRecord, parse_imports
+from cleared.domains.violations import Violation
+from cleared.git import Snapshot
+from cleared.workspace.location import Layout
+
+_NUMBER: Final = re.compile(r"-[0-9]+(?=(?:\.[^./]*)?$)")
+"""What tells files of one name apart (``january-2.csv``)."""
+
+
+def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
+    """Kept bank files that have the name of an imported one, and a content that nobody imported."""
+    try:
+        records = _read_imports(layout, snapshot)
+    except WorkspaceError as error:
+        yield Violation("format", error.message, error.remedy or "Restore the file.", error.place)
+        return
+    names, digests = {record.name for record in records}, {record.file_sha256 for record in records}
+    contents = snapshot.read_files(layout.processed_dir)
+    for path in snapshot.list_entries(layout.processed_dir):
+        name = path.removeprefix(f"{layout.processed_dir}/")
+        if names.isdisjoint((name, _NUMBER.sub("", name))) or _digest_of(contents.get(path, b"")) in digests:
+            continue
+        yield Violation(
+            "bank_files",
+            "the bank file is not what was imported: a commit has altered or replaced it",
+            f"Look who did (git log -p -- {quote(path)}), and bring back the version from before: git checkout COMMIT^ "
+            f"-- {quote(path)}",
+            Place(path),
+        )
+
+
+def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Iterable[Path]) -> None:
+    """Raises ``PolicyError`` where one of the files is a kept bank file, and what it holds now nobody has imported."""
+    kept = (layout.root / layout.processed_dir).resolve()
+    inside = [path for source in sources if (path := source.resolve()).is_relative_to(kept)]
+    digests = {record.file_sha256 for record in _read_imports(layout, snapshot)} if inside else set()
+    for path in inside:
+        place = f"{layout.processed_dir}/{path.relative_to(kept).as_posix()}"
+        if (
+            snapshot.has_file(place)
+            and _digest_of(read_stable(path, layout.config.import_.max_bytes)[0]) not in digests
+        ):
+            raise PolicyError(
+                "this is not what was imported, and nobody on this machine handed it in: nothing was taken",
+                place=Place(place),
+                remedy=f"Look who changed it (git log -p -- {quote(place)}), and bring back the version from before: "
+                f"git checkout COMMIT^ -- {quote(place)}. If it is right as it is, hand in a copy from elsewhere.",
+            )
+
+
+def _read_imports(layout: Layout, snapshot: Snapshot) -> list[ImportRecord]:
+    return parse_imports(snapshot.read_file(layout.imports), layout.imports)
+
+
+def _digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
