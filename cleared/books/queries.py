@@ -113,7 +113,7 @@ def can_be_kept(host: Host, repo: Repository, snapshot: Snapshot, surroundings: 
     """Whether what was read of this commit is all that the next command would say, while the surroundings hold."""
     from cleared.changes.lost_rows import find_lost_rows
 
-    waits = host.policy is not None and bool(host.policy.unapproved or host.policy.problem)  # each command says it
+    waits = host.policy is not None and bool(host.policy.waiting or host.policy.problem)  # each command says it
     if surroundings.checkout.commit != snapshot.commit or host.is_outdated or waits:
         return False
     with suppress(WorkspaceError):

@@ -216,5 +216,13 @@ def setting_changed(key: str, value: str) -> CommitSubject:
     return compose_subject("config", f"{key} = {join_lines(value)}")
 
 
+def setting_removed(key: str) -> CommitSubject:
+    return compose_subject("config", f"take out {join_lines(key)}")
+
+
+def settings_restored(commit: str) -> CommitSubject:
+    return compose_subject("config", f"as it was in {commit[:10]}")
+
+
 def settings_approved() -> CommitSubject:
     return CommitSubject("config: approved as edited")

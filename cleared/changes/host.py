@@ -101,11 +101,13 @@ class Host:
 
     def refuse_invalid_policy(self) -> None:
         """Raises ``PolicyError`` where nothing may run under the settings in force; ``WorkspaceError`` where there is
-        no history that could be trusted."""
+        no history that could be trusted, and ``ConfigError`` where ``config.yaml`` is not valid."""
         if self.policy is not None and self.policy.problem is not None:
             with Repository.open(self.root, for_writing=False) as repo:
                 repo.read_head()
             raise self.policy.problem
+        if self.policy is not None and self.policy.fault is not None:
+            raise self.policy.fault
 
     def refuse_unapproved_settings(self) -> None:
         """Raises ``PolicyError`` where no settings are known on this machine that anybody approved."""
@@ -156,7 +158,7 @@ class Host:
         """The repository for reading. An interrupted commit is finished first, where nobody else is at work."""
         self.repair_interrupted_commit()
         with Repository.open(self.root, for_writing=False) as repo:
-            _refuse_tracked_state(repo, self.layout.state)
+            refuse_tracked_state(repo, self.layout.state)
             self._report_lost_rows(repo)
             yield repo
 
@@ -201,7 +203,7 @@ class Host:
             repo, self._open = self._open, None
             repo = self._open_writable(repo)
             with nullcontext() if self.stays_open else repo:
-                _refuse_tracked_state(repo, self.layout.state)
+                refuse_tracked_state(repo, self.layout.state)
                 wait_for_index(repo, self.config.lock.wait_seconds, self.show_message)
                 report = recover_interrupted_commit(repo, self.layout.state_dir)
                 if report:
@@ -302,7 +304,7 @@ def _finish_interrupted_commit(root: Path, say: ShowMessage) -> None:
     """The same under the writer lock, as far as can be."""
     if _has_interrupted_commit(root):
         with suppress(BusyError, WorkspaceError), Repository.open(root, for_writing=True) as repo:
-            _refuse_tracked_state(repo, Layout.state)  # a note that was pushed would move files as whoever did wishes
+            refuse_tracked_state(repo, Layout.state)  # a note that was pushed would move files as whoever did wishes
             report = recover_interrupted_commit(repo, root / Layout.state)
             if report:
                 say(report)
@@ -314,7 +316,7 @@ def _has_interrupted_commit(root: Path) -> bool:
     return is_locked or (root / Layout.state / "seal.json").exists()
 
 
-def _refuse_tracked_state(repo: Repository, folder: str) -> None:
+def refuse_tracked_state(repo: Repository, folder: str) -> None:
     """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
     head = repo.find_head()
     for name in Snapshot(repo, head).list_folder("") if head is not None else ():

@@ -16,12 +16,13 @@ from cleared.base.safe_files import describe_os_error as os_reason
 from cleared.changes import commit_messages
 from cleared.changes.attestation import attest_first_commit
 from cleared.changes.change_digests import is_attestation
-from cleared.changes.host import current_user
+from cleared.changes.host import current_user, refuse_tracked_state
 from cleared.git import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
 from cleared.trust.keys import own_key, unlock_own_key
 from cleared.trust.trust_store import remember_settings
 from cleared.trust.workspace_pin import new_workspace_id, pin_clone, unpin_clone
+from cleared.workspace.location import Layout
 from cleared.workspace.lock import writer_lock
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
@@ -57,6 +58,7 @@ def create_workspace(
     title = name if name is not None else (root.name or "My business")
     files = {**initial_files(title, entity_type, currency), **(extra or {})}
     config = load_config(files["config.yaml"].decode("utf-8"))
+    _refuse_brought_state(root)
     if not (root / _INTENT).exists():
         _refuse_occupied(root, files)
     unlock_own_key(root)
@@ -120,6 +122,14 @@ def _approve_settings(root: Path, text: bytes, config: Config, workspace: str, a
     record = sign_record(unsigned, key)
     remember_settings(record)
     return record
+
+
+def _refuse_brought_state(root: Path) -> None:
+    """Raises ``WorkspaceError`` where a commit brought ``.cleared/``: a note in it would move files as its author
+    wishes."""
+    if (root / ".git").exists():
+        with Repository.open(root, for_writing=False, unborn=True) as repo:
+            refuse_tracked_state(repo, Layout.state)
 
 
 def _recover_creation(root: Path, files: dict[str, bytes], say: Callable[[str], None]) -> str | None:

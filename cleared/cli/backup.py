@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, WorkspaceOption, open_readable_host
 
 if TYPE_CHECKING:
     from cleared.changes.backup.manifest import BackupManifest
@@ -44,7 +44,9 @@ def backup_workspace(
     from cleared.changes.backup.workspace_backup import write_backup
     from cleared.cli.doctor_row import size_text
 
-    written = write_backup(open_host(workspace), file, lambda: read_new_passphrase(passphrase_file), force=force)
+    written = write_backup(
+        open_readable_host(workspace), file, lambda: read_new_passphrase(passphrase_file), force=force
+    )
     if json:
         print_json(asdict(written))
         return

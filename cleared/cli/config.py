@@ -11,10 +11,13 @@ import typer
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cleared.gate.proposals.setting_changes import SettingsOutcome
     from cleared.gate.proposals.waiting_settings import WaitingSetting
 
 app = new_group()
@@ -34,7 +37,7 @@ def get_setting(
     """Print a setting (never a secret)."""
     from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
-    value = read_setting(open_host(workspace).config, key)
+    value = read_setting(open_readable_host(workspace).config, key)
     if json or isinstance(value, dict | list):
         print_json(value)
     else:
@@ -50,16 +53,75 @@ def change_setting(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Change a setting in config.yaml, in one commit; its comments stay. Refused where the result is not valid.
+    """Change a setting in config.yaml, in one commit; its comments stay. Refused where the value is not valid.
 
-    What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step.
+    What decides what scripts may do (gate, sandbox, thresholds, limits …) is approved by this very step. Where the file
+    is not valid it mends this key, and says what else is wrong; nothing is approved before nothing is.
     """
     from cleared.gate.proposals.setting_changes import set_setting
     from cleared.workspace.settings.loading import is_secret
     from cleared.workspace.settings.setting_keys import reserved_settings
 
-    change = set_setting(open_host(workspace, tells_waiting=False), key, value)
-    shown = "set" if is_secret(key) else f"now {value}"
+    change = set_setting(open_host(workspace, tells_waiting=False, despite_fault=True), key, value)
+    _print_change(change, key, "set" if is_secret(key) else f"now {value}", workspace, json=json)
+    if key in reserved_settings() and not json:
+        print_message(f"{key} is reserved: cleared itself does not read it yet.")
+
+
+@app.command("unset")
+def remove_setting(
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", autocompletion=complete_settings, help="Dotted, such as loop.log_dir.")
+    ],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take a key out of config.yaml, in one commit, so that it is as shipped. Comments stay.
+
+    It takes out keys that no setting has as well, and of a key that is given twice the later ones. In a file that is
+    not valid it approves nothing: what was in force stays so.
+    """
+    from cleared.gate.proposals.setting_changes import unset_setting
+
+    change = unset_setting(open_host(workspace, tells_waiting=False, despite_fault=True), key)
+    _print_change(change, key, "taken out", workspace, json=json)
+
+
+@app.command("restore")
+def restore_file(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Put the newest config.yaml that was committed and valid in the place of one that is not, in one commit.
+
+    It approves nothing. The file that lay there is kept in .cleared/.
+    """
+    from cleared.gate.proposals.setting_restoring import restore_settings
+
+    restored = restore_settings(open_host(workspace, tells_waiting=False, despite_fault=True))
+    if json:
+        print_json(
+            {
+                "from": restored.taken_from,
+                "commit": restored.commit,
+                "kept": restored.kept or None,
+                "by_hand": restored.by_hand,
+            }
+        )
+        return
+    where = f" ({restored.commit[:10]})" if restored.commit else ""
+    if restored.by_hand:
+        where = '; not committed: git add config.yaml && git commit -m "config.yaml is a file again"'
+    kept = f" The one that lay there is {restored.kept}." if restored.kept else ""
+    print_message(f"config.yaml is as it was in {restored.taken_from[:10]}{where}.{kept}")
+    open_host(workspace)  # which says what waits for approval
+
+
+def _print_change(change: SettingsOutcome, key: str, shown: str, workspace: Path | None, *, json: bool) -> None:
+    """What was changed, and what is wrong in the file yet, or waits for approval."""
+    from cleared.workspace.settings.loading import is_secret
+    from cleared.workspace.settings.protected_settings import is_within
+
+    host = open_host(workspace, tells_waiting=False, despite_fault=True)
+    force = host.policy
+    fault = force.fault if force is not None else None
     if json:
         print_json(
             {
@@ -67,6 +129,8 @@ def change_setting(
                 "commit": change.commit,
                 "file_committed": not change.is_uncommitted,
                 "policy": [list(c) for c in change.changes],
+                "problems": [str(each) for each in fault.problems] if fault is not None else [],
+                "remedy": fault.remedy if fault is not None else None,
             }
         )
         return
@@ -79,8 +143,10 @@ def change_setting(
     else:
         where = f" ({change.commit[:10]})" if change.commit else "; it was before"
     print_message(f"config.yaml: {key} is {shown}{where}")
-    if key in reserved_settings():
-        print_message(f"{key} is reserved: cleared itself does not read it yet.")
+    if fault is not None:
+        print_message(f"The file is not valid yet, so nothing of it was approved. {fault}")
+    elif force is not None and any(is_within(each, (key,)) for each, _, _ in force.unapproved):
+        print_message(force.waiting)
 
 
 @app.command("approve")
@@ -102,7 +168,7 @@ def approve_edited_settings(
     from cleared.gate.proposals.setting_changes import approve_settings
     from cleared.gate.proposals.waiting_settings import SHOWN, group_by_commit, list_waiting_settings
 
-    host = open_host(workspace, tells_waiting=False)
+    host = open_host(workspace, tells_waiting=False, despite_fault=True)
     waiting = list_waiting_settings(host, keys or [])
     if waiting and has_terminal(json) and not digest:
         groups = [group for group in group_by_commit(waiting) if ask_about(host.root, _subject_of(group))]

@@ -56,7 +56,7 @@ def _rebuild_state(workspace: Path | None) -> list[Row]:
     from cleared.changes.consumed_events import INDEX
     from cleared.changes.trace import TraceStore
 
-    host = open_host(workspace)
+    host = open_host(workspace, despite_fault=True)
     with host.open_for_writing("doctor --rebuild"):
         aside = TraceStore(host.layout.state_dir).rebuild()
         (host.layout.state_dir / INDEX).unlink(missing_ok=True)  # read off the history again when it is asked for

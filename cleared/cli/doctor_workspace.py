@@ -26,7 +26,6 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
     from cleared.cli import options
     from cleared.git.commit_intent import intent_file
     from cleared.workspace import location
-    from cleared.workspace.settings.loading import ConfigError
 
     try:
         root = location.find_workspace(options.chosen_workspace(workspace))
@@ -38,11 +37,15 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
     messages: list[str] = []
     was_interrupted = intent_file(root / location.Layout.state).exists()  # opening the workspace completes it
     try:
-        host = options.open_host(workspace, messages.append)
+        host = options.open_host(workspace, messages.append, tells_waiting=False, despite_fault=True)
     except ClearedError as e:
-        remedy = "Correct config.yaml; nothing else works before." if isinstance(e, ConfigError) else ""
-        yield Row("config", "fail", str(e), remedy)
+        yield Row("config", "fail", str(e), "")
         return
+    if host.policy is not None and host.policy.fault is not None:
+        yield Row("config", "fail", host.policy.fault.message, host.policy.fault.remedy or "")
+        return
+    if host.policy is not None and host.policy.waiting:
+        messages.append(host.policy.waiting)
     for line in messages:
         print_message(line)
     summary = (

@@ -28,6 +28,7 @@ from cleared.cli.options import (
     WorkspaceOption,
     open_host,
     open_host_once,
+    open_readable_host,
     parse_day,
     parse_leg,
 )
@@ -129,7 +130,7 @@ def check_journal(
     """
     from cleared.books.queries import read_violations as check_books
 
-    host = open_host(workspace)
+    host = open_host(workspace) if card else open_readable_host(workspace)
     violations = check_books(host)
     if json:
         print_json({"ok": not violations, "violations": violations})

@@ -87,16 +87,38 @@ def parse_payload(text: str) -> Any:
 
 
 def open_host(
-    workspace: Path | None, tell: Callable[[str], None] = print_message, *, tells_waiting: bool = True
+    workspace: Path | None,
+    tell: Callable[[str], None] = print_message,
+    *,
+    tells_waiting: bool = True,
+    despite_fault: bool = False,
 ) -> Host:
     """The opened workspace; ``tell`` takes lines for whoever watches, ``tells_waiting``: of settings that wait for
-    approval too. Raises ``WorkspaceError``."""
+    approval too. ``despite_fault``: also where ``config.yaml`` is not valid. Raises ``WorkspaceError``."""
     from cleared.service.app import open_workspace
 
-    return open_workspace(chosen_workspace(workspace), clock=read_clock(), say=tell, tells_waiting=tells_waiting)
+    return open_workspace(
+        chosen_workspace(workspace),
+        clock=read_clock(),
+        say=tell,
+        tells_waiting=tells_waiting,
+        despite_fault=despite_fault,
+    )
 
 
-def open_host_once(workspace: Path | None, *, json: bool) -> Host:
+def open_readable_host(workspace: Path | None) -> Host:
+    """As ``open_host``, for a command that only reads: where ``config.yaml`` is not valid, by the settings that were
+    approved on this machine. Raises ``ConfigError`` where none were."""
+    host = open_host(workspace, tells_waiting=False, despite_fault=True)
+    force = host.policy
+    if force is not None and force.fault is not None and force.approved is None:
+        raise force.fault
+    if force is not None and force.waiting:
+        print_message(force.waiting)
+    return host
+
+
+def open_host_once(workspace: Path | None, *, json: bool, despite_fault: bool = False) -> Host:
     """As ``open_host``, for a command that does it once more when it is said again.
 
     Where the very same command was killed after its commit and could not tell, that is told now, and the command ends:
@@ -107,7 +129,7 @@ def open_host_once(workspace: Path | None, *, json: bool) -> Host:
     from cleared.base.terminal import print_json
     from cleared.git import find_unreported_commit, has_command_note, note_commit
 
-    host = open_host(workspace)
+    host = open_host(workspace, despite_fault=despite_fault)
     # Nothing of it is kept readable: it may hold what nobody is to read.
     host.command_key = hashlib.sha256("\0".join(_command_line).encode("utf-8", "surrogateescape")).hexdigest()
     made, state_dir = None, host.layout.state_dir

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,7 +12,7 @@ from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.cli.showing import Subject, taking_shown
+from cleared.cli.showing import Subject, has_terminal, taking_shown
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -35,7 +36,7 @@ def add_passkey(
     """Invite a person to register a device: prints a link (or a code) that counts once, for ten minutes, and waits.
 
     Open the link with that device, in the running cleared server. Its page names the passkey that it made; so does this
-    command, and asks. Your approval key signs that it counts.
+    command, and asks; in a script it reads that name as a line. Your approval key signs that it counts.
     """
     from cleared.gate.proposals.passkey_registration import register_passkey, require_person_name
     from cleared.trust.keys import unlock_own_key
@@ -57,6 +58,8 @@ def add_passkey(
         what = "code" if code else "link"
         print_message(f"The {what} counts once, for ten minutes. This command waits; Ctrl-C takes it back.")
         new = _wait_for_device(invitation)
+    if not has_terminal(json):
+        _require_named(name, new)
     with taking_shown(host.root, _subject_of(name, new), json=json, is_own=True):
         passkey = register_passkey(host, name, new)
     if json:
@@ -72,8 +75,7 @@ def add_passkey(
 
 
 def _subject_of(name: str, new: NewPasskey) -> Subject:
-    """A passkey that a device has made, to count from now on. In a script who has the link, which counts once, is
-    whom it was given to."""
+    """A passkey that a device has made, to count from now on."""
     from cleared.gate.proposals.passkey_registration import SHOWN
     from cleared.trust.passkey_assertions import host_of
 
@@ -86,6 +88,22 @@ def _subject_of(name: str, new: NewPasskey) -> Subject:
         question=f"Does the page of {name}'s device name this passkey?",
         parts={"passkey": lambda: print_line(f"A device has made the passkey {new.id}, at {host_of(new.key)}.")},
     )
+
+
+def _require_named(name: str, new: NewPasskey) -> None:
+    """Where there is no terminal to ask on: the line that is read must be the passkey's id, as the device's page has
+    it. Whoever else had the link has made another one. Raises ``PolicyError``."""
+    from cleared.trust.passkey_assertions import host_of
+
+    print_message(
+        f"A device has made the passkey {new.id}, at {host_of(new.key)}. It counts once a line is read that has what "
+        f"the page of {name}'s device names."
+    )
+    if sys.stdin.readline().strip() != new.id:
+        raise PolicyError(
+            f"the passkey {new.id} was not confirmed; nothing was registered",
+            remedy="Run the command in a terminal; in a script, write the id that the device's page names to it.",
+        )
 
 
 def _require_may_decide(host: Host) -> None:

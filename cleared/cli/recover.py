@@ -28,7 +28,7 @@ def recover_rows(
     """
     from cleared.changes.decisions.lost_row_recovery import forget_lost, read_lost, recover_lost
 
-    host = open_host(workspace)
+    host = open_host(workspace, despite_fault=True)
     if forget:
         lost = read_lost(host)
         if lost is not None:

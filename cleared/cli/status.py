@@ -11,7 +11,7 @@ import typer
 
 from cleared.base.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.completion import complete_agents
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, open_readable_host
 
 if TYPE_CHECKING:
     pass
@@ -28,7 +28,7 @@ def show_status(
     from cleared.review.bank_agreement import list_completeness
     from cleared.service.status_report import service_status as read
 
-    host = open_host(workspace)
+    host = open_readable_host(workspace)
     status = read(host)
     if not check:
         status["accounts"] = list_completeness(host)

@@ -50,7 +50,11 @@ def trust_clone(
         raise typer.BadParameter("it goes with neither --same-books nor --list", param_hint="--new-books")
     if forget and (new_books or same_books or list_):
         raise typer.BadParameter("it stands alone", param_hint="--forget")
-    host = open_host_once(workspace, json=json) if new_books else open_host(workspace)
+    host = (
+        open_host_once(workspace, json=json, despite_fault=True)
+        if new_books
+        else open_host(workspace, despite_fault=True)
+    )
     if new_books:
         _make_new_books(host, json)
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ from cleared.changes.host import Host, repair_interrupted_commit
 from cleared.trust.key_access import restore_access
 from cleared.trust.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
 from cleared.trust.workspace_pin import follow_moved_clone
-from cleared.workspace.location import Layout, find_workspace, open_layout
+from cleared.workspace.location import CONFIG_NAME, Layout, find_workspace
+from cleared.workspace.settings.config_file import read_config_file
 
 if TYPE_CHECKING:
     from cleared.sandbox.executor import Executor
@@ -27,12 +27,15 @@ def open_workspace(
     say: Callable[[str], None] | None = None,
     on_step: Callable[[str], None] | None = None,
     tells_waiting: bool = True,
+    despite_fault: bool = False,
 ) -> Host:
     """The workspace that holds ``start`` (default: the current directory), its configuration read and checked.
 
-    ``tells_waiting``: say which settings wait for approval.
+    ``tells_waiting``: say which settings wait for approval. ``despite_fault``: where ``config.yaml`` is not valid, open
+    it by the settings that were approved, for a command that mends the file or only reads; ``Host.policy`` has the
+    fault.
 
-    Raises ``WorkspaceError`` where there is none, or its configuration is wrong.
+    Raises ``WorkspaceError`` where there is none, ``ConfigError`` where its configuration is wrong.
     """
     for path in restore_access():
         if say is not None:
@@ -46,9 +49,11 @@ def open_workspace(
         say(f"these books were moved here from {moved}; what was approved in them goes on counting")
 
     def read() -> tuple[Layout, SettingsInForce]:
-        layout = open_layout(root)
-        force = settings_in_force(root, layout.config)
-        return replace(layout, config=force.config), force
+        config, fault = read_config_file(root / CONFIG_NAME)
+        if fault is not None and not despite_fault:
+            raise fault
+        force = settings_in_force(root, config, fault)
+        return Layout(root, force.config), force
 
     stamp = settings_stamp(root)
     layout, force = read()

@@ -67,6 +67,8 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"nothing is run: {status['problem']}")
     if host.policy is not None and host.policy.problem is not None:
         trouble.append(str(host.policy.problem))
+    if host.policy is not None and host.policy.fault is not None:
+        trouble.append(f"nothing is run: {host.policy.fault}")
     notifications = status.get("notifications") or {}
     if cause := find_missing(host.config.notifications) or notifications.get("last_error"):
         trouble.append(f"notifications are not sent: {cause}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +84,16 @@ class SettingsInForce:
     problem: PolicyError | None = None
     approved: Mapping[str, Any] | None = None
     """The protected settings that count here, as last approved; None where none do. A change begins from these."""
+    fault: ConfigError | None = None
+    """What in ``config.yaml`` no setting may be. Nothing runs then; the books can be read by what was approved."""
 
     @property
     def waiting(self) -> str:
-        """What to tell a person of the settings that wait for approval; empty where none do, or none were approved."""
+        """What to tell a person of a file that is not valid, or of the settings in it that wait for approval; empty
+        where none do, or none were approved."""
+        if self.fault is not None:
+            source = "" if self.approved is None else " Until then the settings that were approved last are in force."
+            return f"{self.fault} Nothing is run before that.{source}"
         if not self.unapproved or self.problem is not None:
             return ""
         keys = [key for key, _, _ in self.unapproved]
@@ -100,14 +106,20 @@ class SettingsInForce:
         )
 
 
-def settings_in_force(root: Path, config: Config) -> SettingsInForce:
+def settings_in_force(root: Path, config: Config, fault: ConfigError | None = None) -> SettingsInForce:
     """What counts of the settings that ``config.yaml`` says: the protected ones as approved, all others as they are.
 
     Where no approval can be verified nothing may run, and there is a ``problem``. The books can be read all the same:
     by what was last approved on this machine, else by those settings in the file that only describe the books. It
-    refuses nothing itself, so that each command that mends this can be used. Raises ``WorkspaceError`` where what this
-    machine remembers of the books is damaged.
+    refuses nothing itself, so that each command that mends this can be used. ``fault``: what is wrong in the file, of
+    which ``config`` is the valid part. Raises ``WorkspaceError`` where what this machine remembers of the books is
+    damaged.
     """
+    force = _find_in_force(root, config)
+    return force if fault is None else replace(force, unapproved=(), fault=fault)
+
+
+def _find_in_force(root: Path, config: Config) -> SettingsInForce:
     approvals = Approvals(_WorkingFiles(root), root, {})
     wanted = protected_settings_of(config)
     approved, problem = _read_approved(approvals, wanted)

@@ -7,19 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.base.safe_names import require_safe_name
-from cleared.workspace.settings.loading import load_config_file
 from cleared.workspace.settings.model import Config
 from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
 from cleared.workspace.workspace_root import find_workspace as find_workspace
 
 _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 _MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
-
-
-def open_layout(start: Path | None = None) -> Layout:
-    """Find the workspace and read its configuration. Raises ``WorkspaceError``."""
-    root = find_workspace(start)
-    return Layout(root, load_config_file(root / CONFIG_NAME))
 
 
 @dataclass(frozen=True, slots=True)

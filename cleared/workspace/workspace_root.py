@@ -23,8 +23,8 @@ def find_workspace(start: Path | None = None) -> Path:
         raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
     for folder in (first, *first.parents):
         try:
-            if (folder / CONFIG_NAME).is_file():
-                return folder
+            if (folder / CONFIG_NAME).is_file() or (folder / APPROVED_CONFIG).is_file():
+                return folder  # without the file the first command says what brings it back
         except OSError:
             break  # not allowed to look: nothing above is ours
     raise WorkspaceError(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, refused
+from harness import Workspace, chase, here, refused
 
 
 @pytest.mark.parametrize("name", [".Cleared", ".CLEARED"])
@@ -30,6 +31,25 @@ def test_a_planted_note_about_an_unfinished_commit_moves_nothing(posted: Workspa
         assert not (posted.root / "import/rows.csv").exists(), argv
         assert (posted.root / ".cleared/seal.json").exists(), argv
     refused(posted("journal", "list"), 4, "planted", "git rm")
+
+
+def test_nor_does_one_in_a_repository_in_which_no_books_are_yet(ws: Workspace, tmp_path: Path) -> None:
+    """Somebody's repository that was cloned, and in which books are to begin."""
+    foreign = Workspace(tmp_path / "foreign")
+    foreign.root.mkdir()
+    foreign.git("init", "-q")
+    foreign.put("notes/rows.csv", "x\n")
+    foreign.commit("notes/rows.csv")
+    head, branch = foreign.head(), foreign.git("symbolic-ref", "HEAD").strip()
+    move = {"source": "notes/rows.csv", "target": "import/rows.csv"} | {
+        "oid": foreign.git("rev-parse", "HEAD:notes/rows.csv").strip()
+    }
+    note = {"version": 1, "base": head, "commit": head, "branch": branch, "paths": [], "moves": [move]}
+    foreign.put(".cleared/seal.json", json.dumps(note | {"made": [], "pending": []}))
+    foreign.commit(".cleared/seal.json")
+    before = foreign.state()
+    refused(here("init", str(foreign.root)), 4, "planted", "git rm")
+    assert not foreign.state().changed_since(before) and not (foreign.root / "import").exists()
 
 
 def test_a_commit_with_state_in_it_stops_everything_until_it_is_removed(posted: Workspace) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 
 import pytest
 from harness import Workspace, refused, unchanged
@@ -17,9 +19,27 @@ from cleared.web import page_server
 
 
 def test_add_prints_a_link_and_waits_for_the_device(ws: Workspace) -> None:
+    code, printed, errors = add_passkey(ws, lambda named: named)
+    assert code == 0, errors
+    (listed,) = ws.json("passkey", "list")
+    assert listed["name"] == "Ana B." and listed["key"].startswith("passkey:localhost:")
+    assert f'"{listed["id"]}"' in printed
+    ws.in_order()
+
+
+def test_a_passkey_that_nobody_compared_does_not_count(ws: Workspace) -> None:
+    """Somebody else may have had the link: in a script, too, the passkey is the one that the person's page names."""
+    for say in (lambda named: "", lambda named: "y", lambda named: named[:-1]):
+        code, _, errors = add_passkey(ws, say)
+        assert code == 3 and "was not confirmed; nothing was registered" in errors, errors
+    assert ws.json("passkey", "list") == []
+
+
+def add_passkey(ws: Workspace, say: Callable[[str], str]) -> tuple[int, str, str]:
+    """Exit code and what is printed. ``say``: what the page names → the line that is written to the command."""
     device = SoftPasskey()
     with inner_server(ws.root) as server:
-        process = ws.start("passkey", "add", "Ana B.", "--url", server.url + "/", "--json")
+        process = ws.start("passkey", "add", "Ana B.", "--url", server.url + "/", "--json", stdin=subprocess.PIPE)
         try:
             assert process.stderr is not None and process.stdout is not None
             line = process.stderr.readline().decode()
@@ -30,15 +50,12 @@ def test_add_prints_a_link_and_waits_for_the_device(ws: Workspace) -> None:
             made = device.create(options_of(page), server.url)
             page = server.send("POST", "/passkeys/new", [*fields_of(page), ("answer", made)])
             assert "The passkey is made" in page.text
-            printed, errors = process.communicate(timeout=90)
+            (named,) = set(re.findall(r"\b[0-9a-f]{12}\b", page.text))
+            printed, errors = process.communicate(f"{say(named)}\n".encode(), timeout=90)
         finally:
             process.kill()
             process.communicate()
-    assert process.returncode == 0, errors
-    (listed,) = ws.json("passkey", "list")
-    assert listed["name"] == "Ana B." and listed["key"].startswith("passkey:localhost:")
-    assert f'"{listed["id"]}"' in printed.decode()
-    ws.in_order()
+    return process.returncode, printed.decode(), errors.decode()
 
 
 def test_list_and_remove(ws: Workspace) -> None:

@@ -180,8 +180,7 @@ class Workspace:
             [*argv, "-C", str(self.root)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            **options,
+            **{"stdin": subprocess.DEVNULL, **options},
         )
 
     def ok(self, *argv: str) -> Done:

@@ -29,7 +29,7 @@ from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 from cleared.web.http_server import HttpServer
 from cleared.web.loop_pages import make_loop_application
 from cleared.workspace.loopback_listener import open_listener
-from cleared.workspace.settings.loading import load_config_file
+from cleared.workspace.settings.config_file import load_config_file
 
 CLOCK = SystemClock()
 

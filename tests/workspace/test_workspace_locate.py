@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from cleared.base.errors import ExitCode, UsageError, WorkspaceError
 from cleared.domains.managed_files import ManagedFiles
-from cleared.workspace.location import Layout, find_workspace, open_layout
+from cleared.workspace.location import Layout, find_workspace
+from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import load_config
 
 
@@ -18,7 +19,7 @@ def test_it_looks_upwards_as_git_does(tmp_path: Path, monkeypatch: pytest.Monkey
     deep.mkdir(parents=True)
     assert find_workspace(deep) == tmp_path.resolve()
     monkeypatch.chdir(deep)
-    assert open_layout().config.business.name == "Outer"
+    assert load_config_file(find_workspace() / "config.yaml").business.name == "Outer"
     (tmp_path / "books" / "config.yaml").mkdir()  # only a file makes a workspace
     assert find_workspace(deep) == tmp_path.resolve()
 

@@ -9,7 +9,8 @@ import pytest
 from cleared.base.errors import UsageError
 from cleared.workspace import starters
 from cleared.workspace.charts import ENTITY_TYPES, read_starter_chart
-from cleared.workspace.location import open_layout
+from cleared.workspace.location import Layout
+from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.template import initial_files
 
@@ -50,7 +51,7 @@ def test_charts_keep_the_meaning_of_documented_ids(entity_type: str) -> None:
 
 
 def test_the_checkout_is_itself_a_workspace() -> None:
-    layout = open_layout(TOP)
+    layout = Layout(TOP, load_config_file(TOP / "config.yaml"))
     assert (TOP / layout.chart).read_bytes() == read_starter_chart(layout.config.business.entity_type)
     assert layout.config.business.entity_type == "llc_single_member"
     assert (TOP / layout.import_dir).is_dir()

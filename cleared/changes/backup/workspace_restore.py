@@ -35,7 +35,7 @@ from cleared.trust.workspace_pin import (
     pins_of_workspace,
 )
 from cleared.workspace.location import CONFIG_NAME, Layout
-from cleared.workspace.settings.loading import load_config_file
+from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.stores import find_store
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)

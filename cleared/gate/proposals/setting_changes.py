@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cleared.base.errors import CheckFailed, Place, PolicyError, WorkspaceError
+from cleared.base.errors import CheckFailed, ClearedError, Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes import commit_messages
@@ -23,8 +23,9 @@ from cleared.gate.regression_tests import CASES_DIR
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
-from cleared.workspace.settings.editing import set_value
-from cleared.workspace.settings.loading import MAX_BYTES, is_secret, load_config
+from cleared.workspace.settings.config_file import load_config_file, read_text
+from cleared.workspace.settings.editing import remove_value, set_value
+from cleared.workspace.settings.loading import MAX_BYTES, is_secret, load_config, read_valid_part
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import (
     compare_settings,
@@ -51,27 +52,53 @@ def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     """Change one setting: in ``config.yaml``, in one commit, approved where it is protected. Comments stay.
 
     A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
-    go along; what is approved holds all the same. Raises
+    go along; what is approved holds all the same. In a file that is not valid a wrong key is mended by this; nothing is
+    approved before the last one is. Raises
     ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
     (they need a proposal) and, for protected settings, inside a job; ``CheckFailed`` where a test would break.
     """
-    if key.startswith("gate.rules"):
-        raise _needs_proposal(key)
+
+    def edit(text: str) -> str:
+        return set_value(text, key, value)
+
+    return _change_key(host, key, edit, commit_messages.setting_changed(key, value), is_set=True)
+
+
+def unset_setting(host: Host, key: str) -> SettingsOutcome:
+    """Take one key out of ``config.yaml``, so that it is as shipped; of a key that is given twice, the later ones.
+
+    As ``set_setting``, which see for what it raises. In a file that is not valid it approves nothing: what is in force
+    stays so.
+    """
+    return _change_key(
+        host, key, lambda text: remove_value(text, key), commit_messages.setting_removed(key), is_set=False
+    )
+
+
+def _change_key(
+    host: Host, key: str, edit: Callable[[str], str], message: CommitSubject, *, is_set: bool
+) -> SettingsOutcome:
     if is_protected(key):
         refuse_in_job()
     path, before = host.root / host.layout.config_file, _read_working_copy(host)
-    text = set_value(before.decode("utf-8"), key, value).encode("utf-8")
+    was_valid = not read_text(path)[1].problems
+    if key.startswith("gate.rules") and was_valid:
+        raise _needs_proposal(key)
+    text = edit(before.decode("utf-8")).encode("utf-8")
     if is_secret(key):
         write_atomic(path, text)
         return SettingsOutcome((), None, is_uncommitted=True)
-    policy = _change_policy(host, before, text, key)
 
     def edit_committed(committed: bytes | None) -> bytes | None:
         if committed is None or committed == before:
             return text
-        return set_value(committed.decode("utf-8"), key, value).encode("utf-8")
+        try:
+            return edit(committed.decode("utf-8")).encode("utf-8")
+        except (ClearedError, UnicodeDecodeError):  # it has not the mistake, or others
+            return None
 
-    return _commit_settings(host, (before, text), edit_committed, policy, commit_messages.setting_changed(key, value))
+    policy = _change_policy(host, before, text, key) if was_valid else _mend_policy(host, text, key) if is_set else None
+    return _commit_settings(host, (before, text), edit_committed, policy, message)
 
 
 def add_settings(host: Host, edit: Callable[[str], str], message: CommitSubject) -> SettingsOutcome:
@@ -99,6 +126,7 @@ def approve_settings(host: Host, keys: Sequence[str] = ()) -> SettingsOutcome:
     """
     refuse_in_job()
     text = _read_working_copy(host)
+    load_config_file(host.root / host.layout.config_file)  # which names what mends it
     wanted, approved = protected_settings_of(load_config(text.decode("utf-8-sig"))), approved_settings(host).approved
     every = compare_settings(approved or {}, wanted)
     changes = select_changes(every, keys, {*wanted, *(approved or {})})
@@ -159,17 +187,30 @@ def _change_policy(host: Host, before: bytes, after: bytes, key: str = "") -> di
     return _take_keys(policy, new, changed | {each for each in {*policy, *new} if is_within(each, (key,))})
 
 
+def _mend_policy(host: Host, after: bytes, key: str) -> dict[str, Any] | None:
+    """What is approved from now on where ``key`` was set in a file that was not valid; None where nothing more is: it
+    is not valid yet, or nobody's approval counts here, so that there is nothing to begin from."""
+    approved, found = approved_settings(host).approved, read_valid_part(after.decode("utf-8-sig"))
+    if found.problems or approved is None or key.startswith("gate.rules"):
+        return None
+    wanted = protected_settings_of(found.config)
+    policy = _take_keys(approved, wanted, [each for each in {*wanted, *approved} if is_within(each, (key,))])
+    return policy if policy != approved else None
+
+
 def _commit_settings(
     host: Host,
     texts: tuple[bytes, bytes],
     edited: Callable[[bytes | None], bytes | None],
-    policy: Mapping[str, Any],
+    policy: Mapping[str, Any] | None,
     message: CommitSubject,
 ) -> SettingsOutcome:
-    """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is)."""
+    """``texts``: the working copy before and after; ``edited``: the committed text → what it becomes (None: as is);
+    ``policy``: what is approved from now on (None: what was)."""
     before, text = texts
-    config = with_protected_settings(load_config(text.decode("utf-8-sig")), policy)
-    changes = tuple(compare_settings(approved_settings(host).approved or {}, policy))
+    config = None if policy is None else with_protected_settings(load_config(text.decode("utf-8-sig")), policy)
+    approved = approved_settings(host).approved or {}
+    changes = () if policy is None else tuple(compare_settings(approved, policy))
     path, full = host.layout.config_file, host.root / host.layout.config_file
     written: list[bool] = []
     counting: list[ApprovalRecord] = []
@@ -181,18 +222,20 @@ def _commit_settings(
         unsigned = record is None and (
             decision_context.snapshot.read_file(CONFIG) is not None or approvals.is_missing(CONFIG)
         )
-        if record is not None and dict(record.policy) != dict(approved_settings(host).approved or {}):
+        if config is not None and record is not None and dict(record.policy) != dict(approved):
             raise WorkspaceError("other settings were approved meanwhile", place=Place(CONFIG), remedy="Try again.")
         committed = decision_context.snapshot.read_file(path)
         new = edited(committed)
         if new != text:  # the file would have to be other than what lies there
             new = None
             apart.append(True)
-        stands = (dict(record.policy) if record else {}) == dict(policy) and not unsigned
+        stands = (dict(record.policy) if record else {}) == dict(policy or {}) and not unsigned
         files: dict[str, bytes | None] = {}
         if new is not None and new != committed:
             files[path] = new
-        if not stands:
+        if config is None or policy is None:
+            pass  # the file alone is mended
+        elif not stands:
             _check_tests(host, decision_context, config, text)
             signer = Signer(host, approvals, decision_context)
             counting.append(

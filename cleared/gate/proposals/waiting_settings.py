@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.base.errors import UsageError
-from cleared.base.safe_files import read_stable
 from cleared.changes.decisions.shown_cards import digest_shown
 from cleared.changes.host import Host
 from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.trust.policy_in_force import SettingsInForce, settings_in_force
-from cleared.workspace.settings.loading import MAX_BYTES, ConfigError, load_config
+from cleared.workspace.settings.config_file import load_config_file
+from cleared.workspace.settings.loading import ConfigError, load_config
 from cleared.workspace.settings.protected_settings import compare_settings, protected_settings_of
 
 SHOWN: Final = "settings"
@@ -41,8 +41,7 @@ def approved_settings(host: Host) -> SettingsInForce:
 def list_waiting_settings(host: Host, keys: Sequence[str] = ()) -> list[WaitingSetting]:
     """Those that wait, or only ``keys`` of them. Raises ``UsageError`` for a key that does not wait."""
     approved = approved_settings(host).approved or {}
-    text, _ = read_stable(host.root / host.layout.config_file, MAX_BYTES, shown=host.layout.config_file)
-    wanted = protected_settings_of(load_config(text.decode("utf-8-sig")))
+    wanted = protected_settings_of(load_config_file(host.root / host.layout.config_file))
     changes = select_changes(compare_settings(approved, wanted), keys, {*approved, *wanted})
     with host.open_for_reading() as repo:
         origins = _find_origins(host, repo, wanted, [key for key, _, _ in changes])

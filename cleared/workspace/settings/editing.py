@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cleared.base.errors import UsageError
 from cleared.workspace.settings import yaml_tree
-from cleared.workspace.settings.loading import convert_scalar, read_config, read_entry, suggest_known_name, type_name
+from cleared.workspace.settings.edit_checks import refuse_new_problems
+from cleared.workspace.settings.key_removal import cut_out, cut_repeated
+from cleared.workspace.settings.loading import (
+    ConfigError,
+    ConfigReading,
+    convert_scalar,
+    read_entry,
+    read_valid_part,
+    suggest_known_name,
+    type_name,
+)
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.plain_values import to_plain_values
 from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField, setting_fields
+from cleared.workspace.settings.tree_paths import find_keys, find_node, find_pair, split_key, to_plain_tree, without_key
 from cleared.workspace.settings.yaml_tree import Node
 
 # Texts that mean the same without quotes, wherever they stand.
@@ -23,6 +32,9 @@ _UNQUOTED = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_ .@/+()-]*[A-Za-z0-9_.@/+()-])?"
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?", re.ASCII)
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|[\ud800-\udfff]")
+
+
+_TAKE_OUT = "Take it out, then set it: cleared config unset {}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +48,67 @@ class _Target:
 def set_value(text: str, dotted: str, value: str | None) -> str:
     """``text`` with ``value`` (as typed by a person; None: no value, where the key may have none) at ``dotted``.
 
-    A key that stands there is changed in its place; one that does not is added at the end of its section, and
-    a missing section at the end of the file. Entries of lists are named by number or id
-    (``bank_accounts.checking.format``) and must exist. Raises ``UsageError`` where the key or value is wrong
-    or the change cannot be made without touching more, ``ConfigError`` where text or result are not valid.
+    A key that stands there is changed in its place, and where it is given twice the later ones are taken out; one that
+    does not is added at the end of its section, and a missing section at the end of the file. Entries of lists are
+    named by number or id (``bank_accounts.checking.format``) and must exist. What else is wrong in ``text`` stays as it
+    is. Raises ``UsageError`` where the key or value is wrong or the change cannot be made without touching more,
+    ``ConfigError`` where the text is not YAML or the change makes anything wrong.
     """
-    before, root = read_config(text)
-    target = _resolve_key(before, dotted)
-    piece, plain_value = _format_value(target.field, dotted, value)
-    changed = insert_value(text, root, target.keys, piece, dotted)
-    after, _ = read_config(changed)
-    expected = copy.deepcopy(dict(before.data))
-    _put_value(expected, target.keys, plain_value)
-    if to_plain_values(after) != expected:
+    before = read_valid_part(text)
+    target = _resolve_key(to_plain_tree(before.root) if before.problems else before.config.data, dotted)
+    piece = _format_value(target.field, dotted, value)
+    changed = insert_value(text, before.root, target.keys, piece, dotted)
+    while before.problems and (shorter := cut_repeated(changed, target.keys)) is not None:
+        changed = shorter
+    after = read_valid_part(changed)
+    refuse_new_problems(before, after, target.keys, is_set=True)
+    found = find_node(after.root, target.keys)
+    is_there = found is not None and to_plain_tree(found) == to_plain_tree(yaml_tree.parse_yaml(piece))
+    if not is_there or without_key(before.root, target.keys) != without_key(after.root, target.keys):
         raise UsageError(f"{dotted} cannot be changed without changing more", remedy="Edit config.yaml by hand.")
     return changed
 
 
-def _resolve_key(config: Config, dotted: str) -> _Target:
+def remove_value(text: str, dotted: str) -> str:
+    """``text`` without what stands at ``dotted``, whether or not a setting may stand there; of a key that is given
+    twice, without the later ones. Raises as ``set_value`` does."""
+    before = read_valid_part(text)
+    keys = find_keys(before.root, dotted)
+    if not keys:
+        raise UsageError(f"{dotted[:80]!r} does not stand in config.yaml", remedy="It is as shipped, then.")
+    return _cut_checked(text, before, keys, dotted)
+
+
+def _cut_checked(text: str, before: ConfigReading, keys: Sequence[str | int], dotted: str) -> str:
+    changed = cut_out(text, before.root, keys, dotted)
+    try:
+        refuse_new_problems(before, read_valid_part(changed), keys, is_set=False)
+    except ConfigError:
+        above = find_node(before.root, keys[:-1])
+        if len(keys) == 1 or above is None or len(above.pairs) + len(above.items) > 1:
+            raise
+        return _cut_checked(text, before, keys[:-1], dotted)  # it would be left with nothing in it, which it may not
+    return changed
+
+
+def can_be_set(root: Node | None, dotted: str) -> bool:
+    """Whether ``set_value`` takes a value at ``dotted`` in the file of this tree, if it is a right one."""
+    try:
+        target = _resolve_key(to_plain_tree(root), dotted)
+    except UsageError:
+        return False
+    node = find_node(root, target.keys)
+    way = [find_node(root, target.keys[:length]) for length in range(len(target.keys))]
+    is_open = all(each is None or each.is_null or each.kind != "scalar" for each in way)
+    is_value = node is None or node.kind == "scalar" or not node.plain
+    return is_open and is_value and target.field.section is None and target.field.entries is None
+
+
+def _resolve_key(data: Any, dotted: str) -> _Target:
+    """``data``: the values, or texts, that there are."""
     section: type = Config
-    data: Any = config.data
     keys: list[str | int] = []
-    parts = dotted.split(".")
+    parts = split_key(dotted)
     while parts:
         part = parts.pop(0)
         fields = setting_fields(section)
@@ -81,7 +132,7 @@ def _resolve_key(config: Config, dotted: str) -> _Target:
             keys.append(name)
             if not parts:
                 return _Target(SettingField(name, name, section, False, False), keys)
-            data = (data or {}).get(name)
+            data = data.get(name) if isinstance(data, dict) else None
             if data is None:
                 raise UsageError(
                     f"{dotted!r}: there is no such entry in {part}",
@@ -114,32 +165,32 @@ def _show_entry(section: type) -> str:
 
 
 def _find_entry(data: Any, name: str) -> int | None:
-    for number, item in enumerate(data or ()):
-        if item.get("id") == name:
+    if not isinstance(data, list):
+        return None
+    for number, item in enumerate(data):
+        if isinstance(item, dict) and item.get("id") == name:
             return number
     return int(name) if name.isdecimal() and len(name) < 6 and int(name) < len(data or ()) else None
 
 
-def _format_value(field: SettingField, dotted: str, value: str | None) -> tuple[str, Any]:
-    """How the value is written in YAML, and what it is in ``Config.data``."""
+def _format_value(field: SettingField, dotted: str, value: str | None) -> str:
+    """How the value is written in YAML."""
     if value is None:
         if not field.optional:
             raise UsageError(f"{dotted} has a value always")
-        return "null", None
+        return "null"
     try:
         if field.section:
-            entry, node = read_entry(value, field.section, dotted)
-            return _format_flow(node), to_plain_values(entry)
+            return _format_flow(read_entry(value, field.section, dotted)[1])
         if typing.get_origin(field.type) is tuple:
-            items = _parse_items(value)
-            return "[" + ", ".join(format_scalar(item) for item in items) + "]", items
-        plain_value = to_plain_values(convert_scalar(value, field.type, True))
+            return "[" + ", ".join(format_scalar(item) for item in _parse_items(value)) + "]"
+        convert_scalar(value, field.type, True)
     except ValueError as error:
         raise UsageError(f"{dotted}: {error}") from None
     except TypeError:
         raise UsageError(f"{dotted} is {type_name(field.type)}; edit config.yaml by hand") from None
     is_text = field.type is str or typing.get_origin(field.type) is typing.Literal
-    return (format_scalar(value) if is_text else value), plain_value
+    return format_scalar(value) if is_text else value
 
 
 def _parse_items(value: str) -> list[str]:
@@ -182,7 +233,7 @@ def insert_value(text: str, root: Node | None, keys: list[str | int], piece: str
                 break
             key_node, node = None, node.items[step]
         else:
-            pair = _find_pair(node, step)
+            pair = find_pair(node, step)
             if pair is None:
                 break
             key_node, node = pair
@@ -195,7 +246,7 @@ def insert_value(text: str, root: Node | None, keys: list[str | int], piece: str
         lines = _format_lines(rest, piece, " " * (key_node.column + 2), newline)
         return insert_after_line(text, key_node.end, lines, newline)
     if node.kind != "map":
-        raise UsageError(f"{dotted} cannot be set there", remedy="Edit config.yaml by hand.")
+        raise UsageError(f"{dotted} cannot be set there", remedy=_TAKE_OUT.format(_parent_of(dotted, rest)))
     if not node.plain:
         flow = f"{': {'.join(str(k) for k in rest)}: {piece}" + "}" * (len(rest) - 1)
         if node.pairs:
@@ -208,14 +259,9 @@ def insert_value(text: str, root: Node | None, keys: list[str | int], piece: str
     return insert_after_line(text, find_content_end(node), lines, newline)
 
 
-def _find_pair(node: Node, key: str) -> tuple[Node, Node] | None:
-    names = {key, *(alias for (_, alias), name in ALIASES.items() if name == key)}
-    return next(((k, v) for k, v in node.pairs if k.text in names), None)
-
-
 def _replace_value(text: str, key: Node | None, node: Node, piece: str, dotted: str) -> str:
     if node.kind != "scalar" and node.plain:
-        raise UsageError(f"{dotted} is written over several lines", remedy="Edit config.yaml by hand.")
+        raise UsageError(f"{dotted} is written over several lines", remedy=_TAKE_OUT.format(dotted))
     if node.kind == "scalar" and node.plain and not node.text:  # ``key:`` with nothing behind it
         colon = text.index(":", key.end if key else node.start)
         return f"{text[: colon + 1]} {piece}{text[colon + 1 :]}"
@@ -223,6 +269,10 @@ def _replace_value(text: str, key: Node | None, node: Node, piece: str, dotted: 
     if text[node.start : node.start + 1] in "|>" and text[:end].endswith("\n"):
         end -= 2 if text[:end].endswith("\r\n") else 1
     return text[: node.start] + piece + text[end:]
+
+
+def _parent_of(dotted: str, rest: Sequence[str | int]) -> str:
+    return dotted.removesuffix("." + ".".join(map(str, rest)))
 
 
 def find_content_end(node: Node) -> int:
@@ -251,12 +301,3 @@ def insert_after_line(text: str, position: int, lines: str, newline: str) -> str
     if end < 0:
         return text + newline + lines + newline
     return text[: end + 1] + lines + newline + text[end + 1 :]
-
-
-def _put_value(data: Any, keys: list[str | int], value: Any) -> None:
-    """Put ``value`` where ``keys`` lead, making the sections that had no value."""
-    for key in keys[:-1]:
-        if isinstance(data, dict) and data.get(key) is None:
-            data[key] = {}
-        data = data[key]
-    data[keys[-1]] = value

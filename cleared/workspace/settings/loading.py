@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, WorkspaceError
@@ -57,12 +56,12 @@ class Problem:
 class ConfigError(WorkspaceError):
     """The configuration cannot be used. ``problems`` has all reasons, ``message`` one a line."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[Problem], remedy: str | None = None) -> None:
         self.problems = sorted(problems, key=lambda p: p.place.line or 0)
-        super().__init__("\n".join(str(p) for p in self.problems), place=self.problems[0].place)
+        super().__init__("\n".join(str(p) for p in self.problems), place=self.problems[0].place, remedy=remedy)
 
     def __str__(self) -> str:
-        return self.message
+        return f"{self.message.rstrip('.')}. {self.remedy}" if self.remedy else self.message
 
 
 def load_config(text: str, file: str = "config.yaml") -> Config:
@@ -70,27 +69,32 @@ def load_config(text: str, file: str = "config.yaml") -> Config:
     return read_config(text, file)[0]
 
 
-def load_config_file(path: Path) -> Config:
-    """The configuration in a file. Raises ``ConfigError``, or ``WorkspaceError`` if it cannot be read."""
-    from cleared.base.safe_files import read_stable
-
-    data, _ = read_stable(path, MAX_BYTES, shown=path.name)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            [Problem(Place(path.name, line), f"byte {error.start} is not UTF-8; save the file as UTF-8")]
-        ) from None
-    return load_config(text, path.name)
-
-
 def read_config(text: str, file: str = "config.yaml") -> tuple[Config, Node | None]:
-    """``load``, with the tree it was read from (for ``edit``)."""
+    """``load_config``, with the tree it was read from (for ``set_value``). Raises ``ConfigError``."""
+    found = read_valid_part(text, file)
+    if found.problems:
+        raise ConfigError(found.problems)
+    return found.config, found.root
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReading:
+    """What was read from a text; ``config`` has only what is of the right kind, all else in it is as shipped.
+
+    ``unsure``: of values that do not fit each other, where others are not there, so that they may fit."""
+
+    config: Config
+    root: Node | None
+    problems: list[Problem]
+    unsure: list[Problem]
+
+
+def read_valid_part(text: str, file: str = "config.yaml") -> ConfigReading:
+    """The settings that ``text`` says, and what is wrong in it. Raises ``ConfigError`` where it is not YAML at all."""
     if len(text) > MAX_BYTES:
         raise ConfigError([Problem(Place(file), f"longer than {MAX_BYTES:,} characters")])
     try:
-        root = yaml_tree.parse_yaml(text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text)
+        root = yaml_tree.parse_yaml(text)
     except yaml_tree.TreeError as error:
         raise ConfigError([Problem(Place(file, error.line, error.column), error.message)]) from None
     reader = _ConfigReader(file)
@@ -99,11 +103,11 @@ def read_config(text: str, file: str = "config.yaml") -> tuple[Config, Node | No
         section = reader.read_section(root, Config, "")
         if isinstance(section, Config):
             config = section
-            for key, message in check_config(config):
-                reader.add_problem_at(key, message)
-    if reader.problems:
-        raise ConfigError(reader.problems)
-    return replace(config, data=to_plain_values(config)), root
+    certain, checks = reader.problems, _ConfigReader(file, reader.lines)
+    for key, message in check_config(config):
+        checks.add_problem_at(key, message)
+    problems, unsure = (certain, checks.problems) if certain else (checks.problems, [])
+    return ConfigReading(replace(config, data=to_plain_values(config)), root, problems, unsure)
 
 
 def read_entry(text: str, section: type, dotted: str) -> tuple[Any, Node]:
@@ -124,12 +128,12 @@ def read_entry(text: str, section: type, dotted: str) -> tuple[Any, Node]:
 
 
 class _ConfigReader:
-    """Walks the tree along the dataclasses, and goes on after each problem."""
+    """Walks the tree along the dataclasses, goes on after each problem, and leaves out what has one."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, lines: dict[str, int] | None = None) -> None:
         self.file = file
         self.problems: list[Problem] = []
-        self.lines: dict[str, int] = {}
+        self.lines = {} if lines is None else lines
 
     def add_problem(self, node: Node, key: str, message: str) -> None:
         self.problems.append(Problem(Place(self.file, node.line, field=key or None), message))
@@ -139,14 +143,13 @@ class _ConfigReader:
         self.problems.append(Problem(Place(self.file, line, field=key), message))
 
     def read_section(self, node: Node, section: type, path: str, **known: Any) -> Any:
-        """An instance of the dataclass ``section``, or ``_INVALID`` after complaining."""
+        """An instance of the dataclass ``section``; ``_INVALID`` where it lacks what it needs."""
         if node.kind != "map":
             self.add_problem(node, path, f"must be a section with keys such as {', '.join(list(keys_of(section))[:3])}")
             return _INVALID
         known_fields = keys_of(section)
         values: dict[str, Any] = dict(known)
         seen: dict[str, int] = {}
-        before = len(self.problems)
         for key_node, value_node in node.pairs:
             written = key_node.text
             dotted = f"{path}.{written}" if path else written
@@ -162,15 +165,16 @@ class _ConfigReader:
                 field = known_fields[key]
                 value = self.read_value(value_node, field, dotted)
                 if value is not MISSING and value is not _INVALID:
-                    values[field.attribute] = value
                     check = CHECKS.get((section, key))
                     message = check(value) if check and value is not None else None
                     if message:
                         self.add_problem(key_node, dotted, message)
-        for key, field in known_fields.items():
-            if field.required and key not in seen:
-                self.add_problem(node, f"{path}.{key}", "missing")
-        return _INVALID if len(self.problems) > before else section(**values)
+                    else:
+                        values[field.attribute] = value
+        needed = {key: field.attribute for key, field in known_fields.items() if field.required}
+        for key in [each for each in needed if each not in seen]:
+            self.add_problem(node, f"{path}.{key}", "missing")
+        return section(**values) if values.keys() >= {*needed.values()} else _INVALID
 
     def read_value(self, node: Node, field: SettingField, path: str) -> Any:
         """The value of one key; ``MISSING`` where nothing stands there, so that the default holds."""
@@ -203,7 +207,7 @@ class _ConfigReader:
                 if isinstance(inner, type) and is_dataclass(inner)
                 else self.read_scalar(item, inner, dotted)
             )
-        return _INVALID if _INVALID in items else tuple(items)
+        return tuple(item for item in items if item is not _INVALID)
 
     def read_map(self, node: Node, inner: Any, path: str) -> Any:
         if node.kind != "map":
@@ -227,7 +231,7 @@ class _ConfigReader:
                 entries[key] = self.read_section(value_node, ModelPrice, dotted)
             else:
                 entries[key] = self.read_scalar(value_node, inner, dotted)
-        return _INVALID if _INVALID in entries.values() else entries
+        return {key: entry for key, entry in entries.items() if entry is not _INVALID}
 
     def read_scalar(self, node: Node, expected_type: Any, path: str) -> Any:
         if node.kind != "scalar":
@@ -320,7 +324,7 @@ __all__ = [
     "ConfigError",
     "Problem",
     "load_config",
-    "load_config_file",
     "read_config",
+    "read_valid_part",
     "to_plain_values",
 ]

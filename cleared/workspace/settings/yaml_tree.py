@@ -53,9 +53,10 @@ def parse_yaml(text: str) -> Node | None:
     except UnicodeEncodeError as error:
         raise TreeError("half a character (a lone surrogate)", text.count("\n", 0, error.start) + 1) from None
     try:
-        parser = loader(text)
+        shift = int(text.startswith("\ufeff"))  # a byte order mark: it is no part of YAML, and all else keeps its place
+        parser = loader(text[shift:])
         try:
-            return _build_tree(parser.get_event, yaml)
+            return _build_tree(parser.get_event, yaml, shift)
         finally:
             parser.dispose()
     except yaml.MarkedYAMLError as error:
@@ -70,7 +71,7 @@ def parse_yaml(text: str) -> Node | None:
         raise TreeError(f"not valid YAML: {error.reason}", line) from None
 
 
-def _build_tree(next_event: Any, yaml: Any) -> Node | None:
+def _build_tree(next_event: Any, yaml: Any, shift: int) -> Node | None:
     root: Node | None = None
     stack: list[tuple[Node, Node | None]] = []  # the open collection, and its key that waits for a value
     documents = 0
@@ -88,7 +89,7 @@ def _build_tree(next_event: Any, yaml: Any) -> Node | None:
         if kind in (yaml.StreamStartEvent, yaml.DocumentEndEvent):
             continue
         if kind in (yaml.MappingEndEvent, yaml.SequenceEndEvent):
-            stack.pop()[0].end = event.end_mark.index
+            stack.pop()[0].end = event.end_mark.index + shift
             continue
         if kind is yaml.AliasEvent:
             raise TreeError("aliases (*name) are not read; write the value out", line)
@@ -97,7 +98,7 @@ def _build_tree(next_event: Any, yaml: Any) -> Node | None:
         if event.tag is not None:
             raise TreeError(f"tags ({event.tag}) are not read; leave it out", line)
         start, end = event.start_mark, event.end_mark
-        node = Node("scalar", line, start.column, start.index, end.index)
+        node = Node("scalar", line, start.column, start.index + shift, end.index + shift)
         if kind is yaml.ScalarEvent:
             node.text = event.value
             node.plain = not event.style

@@ -11,7 +11,7 @@ from cleared.jobs import file_schemas, loop_state
 from cleared.jobs.job_results import write_result
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 from cleared.jobs.signing import JobSigner
-from cleared.workspace.settings.loading import load_config_file
+from cleared.workspace.settings.config_file import load_config_file
 
 GIT = "grants: [loop.read, loop_enqueue:git_status_summary, git.commit]\n"
 

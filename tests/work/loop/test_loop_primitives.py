@@ -18,7 +18,7 @@ from cleared.jobs.inbox import enqueue_job
 from cleared.primitives.loop import loop_enqueue
 from cleared.service.app import open_workspace
 from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
-from cleared.workspace.settings.loading import load_config_file
+from cleared.workspace.settings.config_file import load_config_file
 
 ASK = 'loop_enqueue("git_status_summary")'
 

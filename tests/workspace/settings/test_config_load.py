@@ -8,7 +8,8 @@ import pytest
 
 from cleared.base.errors import ExitCode, PolicyError, PrimitiveError, WorkspaceError
 from cleared.workspace import starters
-from cleared.workspace.settings.loading import ConfigError, load_config, load_config_file
+from cleared.workspace.settings.config_file import load_config_file
+from cleared.workspace.settings.loading import ConfigError, load_config
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import protected_settings_of, with_protected_settings
 from cleared.workspace.settings.reference import list_settings
