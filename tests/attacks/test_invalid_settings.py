@@ -124,6 +124,7 @@ def test_a_wrong_value_is_not_mended_by_another_wrong_one(ws: Workspace) -> None
     before = ws.state()
     refused(ws("config", "set", "loop.log_dir", "/etc"), 4, "loop.log_dir")
     refused(ws("config", "set", "foo", "2"), 2, "no key")
+    refused(ws("config", "set", "thresholds.auto_confirm", "0.9"), 4, "(foo)", "cleared config unset foo")
     refused(ws("config", "unset", "nothing.here"), 2, "does not stand in config.yaml")
     refused(ws("config", "approve"), 4, "(foo)", "cleared config unset foo")
     assert not ws.state().changed_since(before) and ws.state().head == before.head

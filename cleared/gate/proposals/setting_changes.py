@@ -24,6 +24,7 @@ from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
 from cleared.workspace.settings.config_file import load_config_file, read_text
+from cleared.workspace.settings.edit_checks import is_mended
 from cleared.workspace.settings.editing import remove_value, set_value
 from cleared.workspace.settings.loading import MAX_BYTES, is_secret, load_config, read_valid_part
 from cleared.workspace.settings.model import Config
@@ -52,8 +53,8 @@ def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     """Change one setting: in ``config.yaml``, in one commit, approved where it is protected. Comments stay.
 
     A secret is written to the working copy only. Beside other edits of yours the file is not committed, as they would
-    go along; what is approved holds all the same. In a file that is not valid a wrong key is mended by this; nothing is
-    approved before the last one is. Raises
+    go along; what is approved holds all the same. In a file that is not valid only what is wrong can be set; nothing is
+    approved before the last of it is mended. Raises
     ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
     (they need a proposal) and, for protected settings, inside a job; ``CheckFailed`` where a test would break.
     """
@@ -81,10 +82,13 @@ def _change_key(
     if is_protected(key):
         refuse_in_job()
     path, before = host.root / host.layout.config_file, _read_working_copy(host)
-    was_valid = not read_text(path)[1].problems
+    found = read_text(path)[1]
+    was_valid = not found.problems
     if key.startswith("gate.rules") and was_valid:
         raise _needs_proposal(key)
     text = edit(before.decode("utf-8")).encode("utf-8")
+    if not was_valid and not is_mended(found, read_valid_part(text.decode("utf-8"))):
+        load_config_file(path)  # which says what is wrong instead
     if is_secret(key):
         write_atomic(path, text)
         return SettingsOutcome((), None, is_uncommitted=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from cleared.workspace.settings.loading import ConfigError, ConfigReading, Problem
@@ -34,6 +35,16 @@ def refuse_new_problems(
     unsure = [each for each in after.unsure if "[" not in (each.place.field or "") and _path_of(each).startswith(own)]
     if new := [each for each in [*after.problems, *unsure] if is_made(each)]:
         raise ConfigError(new)
+
+
+def is_mended(before: ConfigReading, after: ConfigReading) -> bool:
+    """Whether anything that was wrong is so no more."""
+    was, left = (Counter(_without_lines(each) for each in [*of.problems, *of.unsure]) for of in (before, after))
+    return bool(was - left)
+
+
+def _without_lines(problem: Problem) -> tuple[str, str]:
+    return _path_of(problem), re.sub("line [0-9]+", "line", problem.message)
 
 
 def _path_of(problem: Problem) -> str:
