@@ -143,3 +143,9 @@ class Interrupted(ClearedError):
     """The user pressed Ctrl-C; what is not committed is not done."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+def restore_remedy(file: str) -> str:
+    """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from before that."""
+    before = f'git checkout "$(git log -1 --format=%h -- {file})^" -- {file}'
+    return f"Restore it: git checkout -- {file}. Where the last commit has it so: {before}, and commit that"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
@@ -121,7 +121,7 @@ def load_cards(source: FileSource, queue: str) -> dict[str, Card]:
                 raise WorkspaceError(
                     "a line of the queue is not readable",
                     place=Place(path, number),
-                    remedy=f"Restore it: git checkout -- {path}",
+                    remedy=restore_remedy(path),
                 ) from None
     for card_id, decisions in agreed.items():
         if card_id in opened:

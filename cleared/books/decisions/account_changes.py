@@ -148,6 +148,7 @@ def _commit_chart(
     def stage_change(decision_context: DecisionContext) -> Decision:
         books = books_of(decision_context.context).books
         path = books.paths.chart
+        parse_chart(books.source.read(path), path)  # which says what is wrong with one that is damaged or missing
         committed = books.source.read(path) or b""
         rows = [row for _, row in read_records(committed, HEADER, optional=OPTIONAL)]
         message = change(rows, decision_context)

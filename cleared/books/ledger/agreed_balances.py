@@ -14,7 +14,7 @@ from typing import Final
 
 from cleared.base import money
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, restore_remedy
 from cleared.books.ledger.bank_timing import BankTiming
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO
@@ -77,7 +77,7 @@ def parse_agreed_balances(data: bytes | None, file: str) -> list[AgreedBalance]:
 
 
 def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
 class AgreementCheck:

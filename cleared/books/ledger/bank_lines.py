@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 from cleared.base import money
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.deadline import check_deadline
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, restore_remedy
 from cleared.books.ledger.bank_row import BankRow
 
 LINE_COLUMNS: Final = (
@@ -380,7 +380,7 @@ def _read_rows(
 
 
 def damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
 def describe_imports(records: Sequence[ImportRecord]) -> list[dict[str, str]]:

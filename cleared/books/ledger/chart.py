@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from cleared.base.csv_text import CsvDamage, read_records
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, restore_remedy
 
 HEADER: Final = ("account_id", "account_name", "account_type", "parent_id", "tax_line", "description")
 OPTIONAL: Final = ("code", "currency", "status", "closed_on")
@@ -80,7 +80,7 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
         raise WorkspaceError(
             "the chart of accounts is missing",
             place=Place(file),
-            remedy="Restore it (git checkout -- accounts) or copy one from a new workspace (cleared init).",
+            remedy=restore_remedy(file),
         )
     accounts: dict[int, Account] = {}
     lines: dict[int, int] = {}
@@ -134,5 +134,5 @@ def _chart_error(file: str, line: int, field: str | None, message: str) -> Works
     return WorkspaceError(
         message,
         place=Place(file, line, field=field),
-        remedy="Mend that line, or go back to the committed version (git checkout -- " + file + ").",
+        remedy=f"Mend that line. {restore_remedy(file)}",
     )

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError, restore_remedy
 
 HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")
@@ -85,4 +85,4 @@ def append_mark(data: bytes | None, mark: PeriodMark) -> bytes:
 
 
 def _period_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line, field=field), remedy=f"Restore it: git checkout -- {file}")
+    return WorkspaceError(message, place=Place(file, line, field=field), remedy=restore_remedy(file))

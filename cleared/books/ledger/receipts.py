@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
 from cleared.domains.violations import Violation
 
 FOLDER: Final = "receipts"
@@ -104,7 +104,7 @@ def _parse_row(row: list[str], file: str, line: int) -> tuple[Receipt, str, str]
 
 
 def _damage_error(file: str, line: int, message: str) -> WorkspaceError:
-    return WorkspaceError(message, place=Place(file, line), remedy=f"Restore it: git checkout -- {file}")
+    return WorkspaceError(message, place=Place(file, line), remedy=restore_remedy(file))
 
 
 def append_receipt_rows(data: bytes | None, rows: Iterable[str]) -> bytes:
