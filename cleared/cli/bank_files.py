@@ -178,7 +178,10 @@ def import_handed_files(
             failed = True
             folder = f"{host.layout.import_dir}/"
             print_message(f"cleared: the files stay in {folder}. Once that is mended: cleared agent run {each.agent}")
-    if failed or (needs_files and not handed) or any(file.is_bank_file for file in left):
+    waiting = [path for path in paths if runs and not failed and (host.root / path).exists()]
+    for path in waiting:
+        print_message(f"cleared: {path} was not imported. Its card says why: cleared queue list")
+    if failed or waiting or (needs_files and not handed) or any(file.is_bank_file for file in left):
         raise typer.Exit(1)
 
 

@@ -38,6 +38,12 @@ def test_a_file_that_came_with_git_is_held_with_a_card(pushed: Workspace) -> Non
     assert [entry["description"] for entry in pushed.entries()] == ["GITHUB *PRO"], "files beside it are imported"
 
 
+def test_whoever_names_it_hears_each_time_that_it_was_not_imported(pushed: Workspace) -> None:
+    for _ in range(2):  # the run says why once: a card has it then
+        done = pushed("import", str(pushed.root / "import/march.csv"))
+        assert done.code == 1 and "import/march.csv was not imported. Its card says why: cleared queue list" in done.err
+
+
 def test_a_script_cannot_name_it_either(pushed: Workspace) -> None:
     fails(pushed, 'importer_parse("march.csv")', "nobody on this machine handed it in")
 
