@@ -108,7 +108,8 @@ def _list_settings(section: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
             for name, inner in value.items():
                 yield f"{dotted}.{name}", _to_json(inner), None
         else:
-            yield dotted, _to_json(value), _to_json(field.default)
+            shipped = _shipped_values(kind)[key]
+            yield dotted, shipped if value is field.default else _to_json(value), shipped
 
 
 def _to_json(value: Any) -> Any:
@@ -116,6 +117,12 @@ def _to_json(value: Any) -> Any:
     if type(value) in _SAME_IN_JSON:
         return value
     return json.loads(json.dumps(to_plain_values(value), default=str))
+
+
+@cache
+def _shipped_values(section: type) -> dict[str, Any]:
+    """Key → value as shipped, of a section."""
+    return {key: _to_json(field.default) for key, field in setting_fields(section).items()}
 
 
 @lru_cache(maxsize=4096)

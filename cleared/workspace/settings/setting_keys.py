@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from cleared.workspace.settings import bank_section, model
@@ -26,7 +26,7 @@ REFUSED: dict[tuple[type, str], str] = {
 _NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SettingField:
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
     accepted, and no part of the program reads it yet."""
@@ -42,12 +42,12 @@ class SettingField:
     default: Any = None
     """As declared; None where it must be given."""
 
-    @property
+    @cached_property
     def section(self) -> type | None:
         """The dataclass, where the key holds a section."""
         return self.type if dataclasses.is_dataclass(self.type) else None
 
-    @property
+    @cached_property
     def entries(self) -> type | None:
         """The dataclass of each entry, where the key holds a list or a map of sections."""
         origin, args = typing.get_origin(self.type), typing.get_args(self.type)
@@ -57,7 +57,7 @@ class SettingField:
             return args[1]
         return None
 
-    @property
+    @cached_property
     def has_named_entries(self) -> bool:
         """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
         entries = self.entries
