@@ -27,8 +27,8 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 def is_inside(root: Path, name: str = KEY) -> bool:
     """Whether what must lie outside the workspace would lie in it, links followed."""
-    folder, inside = cleared_home(), os.path.join(os.path.realpath(root), "")
-    return any(f"{os.path.realpath(place)}/".startswith(inside) for place in (folder, folder / name))
+    folder, inside = cleared_home(), f"{os.path.realpath(root).rstrip(os.sep)}{os.sep}"
+    return any(f"{os.path.realpath(place)}{os.sep}".startswith(inside) for place in (folder, folder / name))
 
 
 def is_mark(text: str) -> bool:
