@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
@@ -21,10 +21,15 @@ _REBUILT: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 
 @dataclass(slots=True)
 class FileWalk:
-    """Goes through a workspace. ``left_out`` tells, when all was gone through, what is not carried and why; what is
-    declared as such (``workspace.stores``) is not told of."""
+    """Goes through a workspace.
+
+    ``committed``: the folders in which the last commit has files, each with a slash at its end. What a commit brings says
+    of none of them that it can be made again. ``left_out`` tells, when all was gone through, what is not carried and
+    why; what is declared as such (``workspace.stores``) is not told of.
+    """
 
     root: Path
+    committed: Collection[str]
     left_out: list[str]
 
     def list_entries(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -54,7 +59,7 @@ class FileWalk:
                 place=Place(prefix),
                 remedy="Give yourself the right to read it, or move it out of the workspace.",
             ) from error
-        if prefix and any(entry.name in _REBUILT for entry in entries):
+        if prefix and prefix not in self.committed and any(entry.name in _REBUILT for entry in entries):
             self.left_out.append(f"{prefix} (it can be made again)")
             return []
         return entries
@@ -91,3 +96,8 @@ class FileWalk:
     @staticmethod
     def _is_plain(entry: os.DirEntry[str]) -> bool:
         return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+
+
+def list_folders(paths: Iterable[str]) -> set[str]:
+    """The folders that these files lie in, and those around them, each with a slash at its end."""
+    return {f"{folder.as_posix()}/" for path in paths for folder in PurePosixPath(path).parents if folder.name}

@@ -16,7 +16,7 @@ from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, read_stable, write_parts
 from cleared.changes.backup.archive_members import ArchiveWriter
 from cleared.changes.backup.backup_reading import verify_backup
-from cleared.changes.backup.file_walk import FileWalk
+from cleared.changes.backup.file_walk import FileWalk, list_folders
 from cleared.changes.backup.home_files import collect_home_files, public_half_of
 from cleared.changes.backup.last_backup import LastBackup, remember_backup
 from cleared.changes.backup.manifest import BUNDLE, NAME, BackupManifest
@@ -99,7 +99,8 @@ class _BackupWriting:
             for path, data in home.items():
                 archive.add_bytes(f"home/{path}", data)
             self._add_git(archive, repo, state)
-            for path, entry in FileWalk(self.root, self.left_out).list_entries():
+            committed = list_folders(Snapshot(repo, repo.read_head()).list_entries())
+            for path, entry in FileWalk(self.root, committed, self.left_out).list_entries():
                 self._add_entry(archive, path, entry)
             archive.finish()
             refuse_changed(repo, state)

@@ -112,6 +112,23 @@ def test_what_is_not_carried_is_named(ws: Workspace, tmp_path: Path) -> None:
     assert not {"receipts/scans", "pipe", "sub/.git/config", ".venv/bin/python"} & set(found)
 
 
+def test_no_mark_in_a_commit_leaves_a_folder_out(ws: Workspace, tmp_path: Path) -> None:
+    """Whoever can push can call receipts and books rebuildable; the content of some is on this machine alone."""
+    marks = [
+        f"{folder}/{name}" for folder in ("receipts", "books", "import") for name in ("CACHEDIR.TAG", "pyvenv.cfg")
+    ]
+    for mark in marks:
+        ws.put(mark, "")
+    ws.git("add", "-f", *marks)
+    ws.git("commit", "-qm", "docs")
+    ws.put("receipts/2f/photo.jpg", b"mine alone")
+    done = ws("backup", str(tmp_path / "b"), "--passphrase-file", str(passphrase_file(tmp_path)))
+    assert done.code == 0 and "not in it" not in done.err, done
+    with other_machine(tmp_path / "machine"):
+        assert restore(tmp_path / "b", tmp_path / "new").code == 0
+    assert {"receipts/2f/photo.jpg", *marks} <= set(all_files(tmp_path / "new"))
+
+
 def test_a_file_that_nobody_may_read_is_no_backup(ws: Workspace, tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root reads everything")
