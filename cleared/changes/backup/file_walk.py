@@ -23,9 +23,9 @@ _REBUILT: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 class FileWalk:
     """Goes through a workspace.
 
-    ``committed``: the folders in which the last commit has files, each with a slash at its end. What a commit brings says
-    of none of them that it can be made again. ``left_out`` tells, when all was gone through, what is not carried and
-    why; what is declared as such (``workspace.stores``) is not told of.
+    ``committed``: the folders in which the last commit has files, each with a slash at its end. What a commit brings
+    says of none of them that it can be made again. ``left_out`` tells, when all was gone through, what is not carried
+    and why; what is declared as such (``workspace.stores``) is not told of.
     """
 
     root: Path
