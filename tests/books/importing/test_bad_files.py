@@ -97,6 +97,17 @@ def test_b10_many_files_of_one_kind_are_settled_when_all_are_imported(ws: Worksp
     ws.in_order()
 
 
+def test_b10_more_files_than_the_card_names_wait_for_a_person(ws: Workspace) -> None:
+    """Of those that it does not name nobody knows whether they were imported."""
+    for number in range(51):
+        ws.drop(f"part-{number}.csv", BAD)
+    ws.run("ingest")
+    assert len(bad(ws)) == 1 and bad(ws)[0]["title"].startswith("51 files")
+    ws.drop("january.csv", JANUARY)
+    ws.run("ingest")
+    assert len(bad(ws)) == 1 and len(ws.entries()) == 4
+
+
 def test_b10_what_it_is_known_by_is_not_shown(refused_file: Workspace) -> None:
     assert "_known_by" not in refused_file.ok("queue", "show", bad(refused_file)[0]["id"]).out
 
