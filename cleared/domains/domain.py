@@ -88,7 +88,8 @@ class DraftDescription:
 
 
 class Staged(Protocol):
-    """The records of a domain as of one commit, and what is staged on them."""
+    """The records of a domain as of one commit, and what is staged on them. What derives from it says only what its
+    domain has."""
 
     @property
     def has_changes(self) -> bool:
@@ -110,10 +111,12 @@ class Staged(Protocol):
 
     def list_effects(self) -> list[Effect]:
         """What the draft does that may take a reviewer's right, or two reviewers."""
+        return []
 
     def find_answered_cards(self, context: RunContext) -> Iterable[tuple[str, str]]:
         """The ids of open cards that are answered by what this run takes in or refuses, each with the answer. Only
         where that is certain."""
+        return ()
 
     def complete_draft(self, context: RunContext, snapshot: Snapshot, *, stays_open: bool) -> None:
         """Stage what follows from a draft that is in order, just before its commit. ``snapshot``: the commit that it
@@ -127,15 +130,18 @@ class Staged(Protocol):
 
     def taken_files(self) -> Mapping[str, TakenFile]:
         """The files that leave the drop folder with this draft, by the path where they lie."""
+        return {}
 
     def verify_files(self) -> None:
         """Raises ``PrimitiveError`` where a file that the draft was made from is another by now."""
 
     def count_waiting_bytes(self) -> int:
         """How large the files together are that a run has to read."""
+        return 0
 
     def statements(self) -> Mapping[str, object]:
         """What the attestation of the commit says of the draft beside its files; empty values are left out."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,42 +172,46 @@ def import_when_called(reference: str) -> Callable[..., Any]:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One domain, as the runtime knows it. The modules are named, and imported when they are used."""
+    """One domain, as the runtime knows it: what stands first it must have, the rest where it has such. Modules are
+    named, and imported when they are used."""
 
     name: str
     about: str
     record_noun: tuple[str, str]
     """What one of its records is called, and several: ``("entry", "entries")``. JSON lists them under the latter."""
-    record_schema: Callable[[], Mapping[str, Any]]
-    """JSON Schema of one of its records, as drafts describe them."""
-    primitive_modules: Sequence[str]
-    """Where its primitives are declared."""
-    lint_module: str
-    """Where rules about its scripts are declared, as ``RULES``."""
-    read_lint_facts: Callable[[Layout, FileSource], object]
-    """What these rules look things up in, such as the accounts that there are."""
-    operation_module: str
-    """Where what programs may ask of it is declared, as ``OPERATIONS``."""
-    job_type_modules: Sequence[str]
-    """Where its types of jobs are declared, as ``JOB_TYPES``."""
     open: Callable[[Opening], Staged]
-    open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]]
+
+    primitive_modules: Sequence[str] = ()
+    """Where its primitives are declared."""
+    lint_modules: Sequence[str] = ()
+    """Where rules about its scripts are declared, as ``RULES``."""
+    operation_modules: Sequence[str] = ()
+    """Where what programs may ask of it is declared, as ``OPERATIONS``."""
+    job_type_modules: Sequence[str] = ()
+    """Where its types of jobs are declared, as ``JOB_TYPES``."""
+
+    record_schema: Callable[[], Mapping[str, Any]] = lambda: {"type": "object"}
+    """JSON Schema of one of its records, as drafts describe them."""
+    comparison: Callable[[], RecordComparison] = RecordComparison
+    """How its records are compared and shown."""
+    audit: Callable[[Layout], RecordAudit] = RecordAudit
+    """How its records are judged, in any commit and in the working tree."""
+    list_checks: Callable[[], Mapping[str, str]] = dict
+    """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
+    list_acts: Callable[[], Sequence[Act]] = tuple
+    """How decisions about its records are taken back where ``cleared queue undo`` does not."""
+    open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]] = lambda *_: lambda card: card
     """Opens the records of a commit. What it gives puts into an open card what they say of what it is about: anybody
     who can push may have written the card. The flag: whether the process stays, and may keep what was read."""
-    find_sample_time: Callable[[Layout, FileSource, datetime], datetime]
-    """At which time sample files can be taken in by the records of a commit: the given one, or a later one."""
-    make_sample_files: Callable[[Config, date], Mapping[str, bytes]]
-    """Made-up files of the days before this one, for dry runs: name in the drop folder → bytes."""
-    read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]]
-    """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
-    list_checks: Callable[[], Mapping[str, str]]
-    """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
-    list_acts: Callable[[], Sequence[Act]]
-    """How decisions about its records are taken back where ``cleared queue undo`` does not."""
-    comparison: Callable[[], RecordComparison]
-    """How its records are compared and shown."""
-    audit: Callable[[Layout], RecordAudit]
-    """How its records are judged, in any commit and in the working tree."""
-    make_duties: Callable[[Callable[..., None]], Sequence[Duty]]
+    make_duties: Callable[[Callable[..., None]], Sequence[Duty]] = lambda _: ()
     """What the service does for it; made once for a workspace. It is given the service's log: called with the name of
     what happened, a sentence, and ``level=``."""
+
+    read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]] = lambda *_: ()
+    """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""
+    find_sample_time: Callable[[Layout, FileSource, datetime], datetime] = lambda _layout, _source, now: now
+    """At which time sample files can be taken in by the records of a commit: the given one, or a later one."""
+    make_sample_files: Callable[[Config, date], Mapping[str, bytes]] = lambda *_: {}
+    """Made-up files of the days before this one, for dry runs: name in the drop folder → bytes."""
+    read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
+    """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""

@@ -17,7 +17,7 @@ from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.script_source import normalise_text, parse_script
 
-_OF_DOMAINS: Final = [import_module(domain.lint_module) for domain in load_domains()]
+_OF_DOMAINS: Final = [import_module(name) for domain in load_domains() for name in domain.lint_modules]
 _RULE_SETS: Final[tuple[RuleSet, ...]] = (code_rules.RULES, *(each.RULES for each in _OF_DOMAINS), grant_rules.RULES)
 RULES: Final[dict[str, Rule]] = {id_: rule for rule_set in _RULE_SETS for id_, rule in rule_set.rules.items()}
 

@@ -1,19 +1,21 @@
-"""A second domain, as small as it gets: notes that decisions write into ``notes/list.csv``, one a row."""
+"""A second domain, as small as it gets: notes that runs and decisions write into ``notes/list.csv``, one a row."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import cast
 
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
-from cleared.books.books_domain import BOOKS
-from cleared.domains.domain import DraftDescription, Opening
+from cleared.domains.domain import Domain, DraftDescription, Opening, Staged
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot
+from cleared.primitives.context import Context
+from cleared.primitives.registry import primitive as declaration
+from cleared.primitives.registry.vocabulary import Line
 
 PATH = "notes/list.csv"
 HEADER = "id,text\n"
@@ -57,7 +59,7 @@ class NotesAudit(RecordAudit):
 
 
 @dataclass
-class StagedNotes:
+class StagedNotes(Staged):
     source: FileSource
     added: dict[str, str] = field(default_factory=dict)
 
@@ -69,19 +71,10 @@ class StagedNotes:
         return len(self.added)
 
     def describe_draft(self) -> DraftDescription:
-        return DraftDescription({name: {"text": text} for name, text in self.added.items()})
-
-    def adopt_later(self, source: FileSource) -> None: ...
-
-    def stage_findings(self, context: object) -> None: ...
+        return DraftDescription({name: {"note_id": name, "text": text} for name, text in self.added.items()})
 
     def list_effects(self) -> list[Effect]:
         return [Effect(f"note {text}", None, record=name) for name, text in self.added.items()]
-
-    def find_answered_cards(self, context: object) -> Sequence[tuple[str, str]]:
-        return ()
-
-    def complete_draft(self, context: object, snapshot: Snapshot, *, stays_open: bool) -> None: ...
 
     def find_violations(self) -> list[Violation]:
         return find_empty(self.added)
@@ -91,32 +84,26 @@ class StagedNotes:
         rows = "".join(f"{name},{text}\n" for name, text in self.added.items())
         return {PATH: before + rows.encode()} if rows else {}
 
-    def taken_files(self) -> Mapping[str, Any]:
-        return {}
-
-    def verify_files(self) -> None: ...
-
-    def count_waiting_bytes(self) -> int:
-        return 0
-
-    def statements(self) -> Mapping[str, object]:
-        return {}
-
 
 def open_notes(opening: Opening) -> StagedNotes:
     return StagedNotes(opening.source)
 
 
-NOTES = replace(
-    BOOKS,  # what is left as it is there is not asked for here
-    name="notes",
-    about="Notes.",
+@declaration.primitive(effect=declaration.Effect.STAGE, grant="notes.write")
+def note_put(ctx: Context, text: Line) -> str:
+    """Put a note; its id."""
+    added = cast(StagedNotes, ctx.parts["notes"]).added
+    name = f"N{len(added) + 1}"
+    added[name] = text
+    return name
+
+
+NOTES = Domain(
+    "notes",
+    "Notes.",
     record_noun=("note", "notes"),
-    primitive_modules=(),
-    job_type_modules=(),
     open=open_notes,
-    read_imported_files=lambda source, layout: [],
+    primitive_modules=("notes_domain",),
     list_checks=lambda: {"note": "A note says something."},
-    list_acts=lambda: (),
     audit=NotesAudit,
 )

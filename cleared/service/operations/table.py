@@ -163,7 +163,7 @@ _RECORD_OPERATIONS: Final = (
     ),
 )
 
-_DOMAIN_MODULES: Final = [import_module(domain.operation_module) for domain in load_domains()]
+_DOMAIN_MODULES: Final = [import_module(name) for domain in load_domains() for name in domain.operation_modules]
 _OF_DOMAINS: Final = [operation for module in _DOMAIN_MODULES for operation in module.OPERATIONS]
 OPERATIONS: Final[Mapping[str, Operation]] = {
     o.name: o for o in (*_AGENT_OPERATIONS, *_RECORD_OPERATIONS, *_OF_DOMAINS)
