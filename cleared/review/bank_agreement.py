@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cleared.git import Snapshot
 
 _COMPLETENESS: Final = "completeness"
-_SOURCES: Final = ("base", "books/index", "books/ledger", "changes/decisions", "review", "workspace")
+_SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "review", "workspace")
 """The folders of the program that decide what is in the sealed file."""
 
 
