@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from cleared.base.errors import WorkspaceError
 from cleared.git import working_files
@@ -39,7 +40,11 @@ def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes
         entry = before.find_entry(path)
         if entry is not None and not entry.is_file and not (entry.is_tree and content is None):
             kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "a folder")
-            raise WorkspaceError(f"{path} cannot be written: the last commit has {kind} there")
+            raise WorkspaceError(
+                f"{path} cannot be written: the last commit has {kind} there",
+                remedy=f"Look who put it there (git log -- {quote(path)}), bring back what was there before "
+                f"(git checkout COMMIT^ -- {quote(path)}), and commit that.",
+            )
         old = entry.oid if entry is not None and entry.is_file else None
         new = None if content is None else blob_id(content, repo.hash_name)
         if old != new:

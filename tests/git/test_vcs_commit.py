@@ -170,7 +170,7 @@ def test_obstacles_are_found_before_the_commit(work: Work, tmp_path: Path) -> No
     for path, why in {
         "way/x.csv": "symbolic link",
         "here": "symbolic link",
-        "link": "symbolic link",
+        "link": r"symbolic link there\. Look who put it there \(git log -- link\), bring back",
         "untracked.csv": "in the way",
         "untracked.csv/x": "is not a folder",
         "config.yaml": "differs from the last commit",
