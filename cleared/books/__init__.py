@@ -1,4 +1,4 @@
 """The first domain: bank files in, a balanced double-entry journal out.
 
-It imports ``primitives`` and below. Begin with ``books_domain``, ``staged_books`` and ``ledger.entry``.
+It imports ``primitives`` and below. Begin with ``books_domain``, ``books_draft`` and ``ledger.entry``.
 """

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.meta.completion_check import describe_evidence
 from cleared.meta.model_requests import RequestCancelled
@@ -13,7 +13,7 @@ from cleared.meta.session_events import EventJournal, clip_for_event
 from cleared.meta.session_history import PendingCall, SessionHistory, digest_call
 
 if TYPE_CHECKING:
-    from cleared.meta.session_loop import SessionTools
+    from cleared.meta.tools.tool import Evidence, Tool
 
 MAX_CALLS: Final = 16
 """Calls of one reply that are made; the others are answered with a word about it."""
@@ -24,6 +24,19 @@ _GUIDANCE: Final = (
     "\n\n[host] This is the same call with the same answer as before. Making it again gives the same. "
     "Do something else: read another file, change what you wrote, or tell the user what is in the way."
 )
+
+
+class SessionTools(Protocol):
+    """What is used of ``cleared.meta.tools.tool_set.ToolSet``."""
+
+    @property
+    def tools(self) -> Mapping[str, Tool]: ...
+
+    def call(self, name: str, arguments: object) -> Any: ...
+
+    def initial_state(self) -> str: ...
+
+    def evidence(self) -> Evidence: ...
 
 
 class ToolCalls:

@@ -23,9 +23,10 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.service.operations import agent_operations
 from cleared.service.status_report import list_next_runs
 from cleared.trust.approval_record import digest_of
-from cleared.web.long_work import Finish, Work, answer_when_done
+from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
+from cleared.web.work_pages import answer_when_done
 
 _VERBS: Final = {"roll-back": "Roll back", "disable": "Disable", "enable": "Enable"}
 

@@ -21,7 +21,6 @@ from cleared.web import (
     book_pages,
     chat_pages,
     http_api,
-    long_work,
     loop_pages,
     passkey_pages,
     queue_pages,
@@ -31,6 +30,7 @@ from cleared.web import (
     today_page,
     upload,
     webhook_intake,
+    work_pages,
 )
 from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
@@ -115,7 +115,7 @@ def _make_routes() -> list[Route]:
         Route("/reports", page(report_pages.list_reports)),
         Route("/reports/{name}", page(report_pages.show_report)),
         Route("/reports/{name}/file.{format}", page(report_pages.download_report)),
-        Route("/work/{work}", page(long_work.show_work)),
+        Route("/work/{work}", page(work_pages.show_work)),
         Route("/files", page(upload.take_files), methods=["POST"]),
         Route("/hooks/{agent}", program_endpoint(webhook_intake.take_call), methods=["POST"]),
         Route("/api/openapi.json", program_endpoint(http_api.show_description)),

@@ -8,20 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from cleared.base.errors import BusyError, UsageError
 
-if TYPE_CHECKING:
-    from starlette.responses import Response
+Finish = Callable[[Any], Any]
+"""Makes the page of what came of it, for the ``PageRequest`` of whoever asks."""
 
-    from cleared.web.page import PageRequest
-
-Finish = Callable[["PageRequest"], "Response"]
-"""Makes the page of what came of it."""
-
-QUICK_SECONDS: Final = 2.0
-"""What ends within them is answered as if nobody had waited."""
 MAX_ACTIVE: Final = 8
 """Of one workspace at a time."""
 _KNOWN: Final = 50
@@ -53,7 +46,7 @@ class Work:
         self.calls += 1
         self.entries += name.startswith("journal_add")
 
-    def answer(self, page: PageRequest) -> Response:
+    def answer(self, page: Any) -> Any:
         """The page of what came of it. Raises what it failed with."""
         if self.error is not None:
             raise self.error
@@ -96,19 +89,6 @@ class LongWork:
     def read_stamp(self) -> str:
         """Another text where something is further than before."""
         return " ".join(f"{work.id}-{work.seconds}" for work in self.list_active())
-
-
-def answer_when_done(page: PageRequest, work: Work) -> Response:
-    """What came of it, if that is quick; else the page that says how far it is."""
-    if work.has_ended.wait(QUICK_SECONDS):
-        return work.answer(page)
-    return page.go_to(f"/work/{work.id}")
-
-
-def show_work(page: PageRequest) -> Response:
-    """How far it is, and then what came of it."""
-    work = page.site.work.find(page.part("work"))
-    return work.answer(page) if work.has_ended.is_set() else page.render("work.html", work=work)
 
 
 def _run(work: Work, act: Callable[[Work], Finish]) -> None:

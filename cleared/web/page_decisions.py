@@ -11,9 +11,10 @@ from starlette.responses import Response
 from cleared.base.errors import PolicyError
 from cleared.review.card_actions import ActionResult
 from cleared.trust.keys import is_passphrase_protected
-from cleared.web.long_work import Finish, Work, answer_when_done
+from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
 from cleared.web.passkey_signing import NOT_SENT_AGAIN, ask_passkey, make_device, prepare_decision
+from cleared.web.work_pages import answer_when_done
 
 if TYPE_CHECKING:
     from cleared.web.site import Decided

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.checks import check_books, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
@@ -19,7 +20,6 @@ from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.staged_books import StagedBooks
 from cleared.cards.card import Card
 from cleared.cards.queue_files import CardDraft, load_cards
 from cleared.domains.violations import BooksViolated
@@ -146,7 +146,7 @@ class World:
             event={},
             host=HostCalls(lambda _: None, lambda _: [], lambda *_: None, lambda: None),
             loop=WorkspaceLoop(self.root, config()),
-            parts={"books": StagedBooks(books, bank, imports, {"checking": 1010, "other": 1020})},
+            parts={"books": BooksDraft(self.layout, books, bank, imports, {"checking": 1010, "other": 1020})},
         )
         imports.card = context.stage_card
         door = Dispatcher(primitive_registry(), context, context.env, monotonic=time.monotonic)

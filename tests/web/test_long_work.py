@@ -10,14 +10,14 @@ import pytest
 from harness import JANUARY, Workspace
 from web_client import PATIENCE, Page, Server, inner_server
 
-from cleared.web import long_work
+from cleared.web import long_work, work_pages
 from cleared.web.long_work import MAX_ACTIVE, LongWork, Work
 from cleared.web.site import Decided, Site
 
 
 @pytest.fixture
 def server(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(long_work, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(work_pages, "QUICK_SECONDS", 0.0)
     with inner_server(ws.root) as running:
         running.sign_in(running.code)
         yield running

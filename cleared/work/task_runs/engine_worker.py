@@ -19,7 +19,7 @@ from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.job_processes import end_job_processes
 from cleared.work.loop.private_clone import remove_tree
-from cleared.work.task_runs.workers import Assignment, WorkReport
+from cleared.work.task_runs.assignment import Assignment, WorkReport
 
 _MOST_SUMMARY: Final = 500
 

@@ -14,6 +14,7 @@ from cleared.git import Repository
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
 from cleared.work.loop.private_clone import remove_tree
+from cleared.work.task_runs.assignment import Assignment
 from cleared.work.task_runs.briefing import make_briefing
 from cleared.work.task_runs.task_archive import archive_tasks
 from cleared.work.task_runs.task_claims import Claim, claim_task, drop_claim, read_claim
@@ -21,7 +22,7 @@ from cleared.work.task_runs.task_completion import TaskOutcome, complete_task, f
 from cleared.work.task_runs.task_planning import refuse_task_faults
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set, state_folder
 from cleared.work.task_runs.task_reports import find_next
-from cleared.work.task_runs.workers import Assignment, Worker
+from cleared.work.task_runs.workers import Worker
 from cleared.workspace.lock import writer_lock
 
 LOCK_NAME: Final = "task-orchestrator.lock"

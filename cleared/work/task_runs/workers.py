@@ -8,40 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
-from cleared.work.task_runs.briefing import Briefing
+from cleared.work.task_runs.assignment import Assignment, WorkReport
 from cleared.work.task_runs.fenced_command import run_fenced
 from cleared.work.task_runs.task_delta import TaskChange, write_change
 
 _MAX_PAYLOAD: Final = 60_000
 """Characters of a briefing that an agent script is handed with its event."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """One piece of work. ``base``: the commit that it begins from; ``clone``: of it, the only place for its changes;
-    ``seconds``: how long it may take."""
-
-    briefing: Briefing
-    base: str
-    clone: Path
-    seconds: float
-    output: Path
-    """Where what the worker printed is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """What a worker says of its work: whether it is finished, and in a sentence what it did or why not."""
-
-    is_finished: bool
-    summary: str
 
 
 class Worker(Protocol):

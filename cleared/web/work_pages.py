@@ -1,0 +1,31 @@
+"""How far long work is, and what came of it, for whoever waits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from starlette.responses import Response
+
+from cleared.web.long_work import Work
+from cleared.web.page import PageRequest
+
+QUICK_SECONDS: Final = 2.0
+"""What ends within them is answered as if nobody had waited."""
+
+
+def answer_when_done(page: PageRequest, work: Work) -> Response:
+    """What came of it, if that is quick; else the page that says how far it is."""
+    if work.has_ended.wait(QUICK_SECONDS):
+        return _answer(page, work)
+    return page.go_to(f"/work/{work.id}")
+
+
+def show_work(page: PageRequest) -> Response:
+    """How far it is, and then what came of it."""
+    work = page.site.work.find(page.part("work"))
+    return _answer(page, work) if work.has_ended.is_set() else page.render("work.html", work=work)
+
+
+def _answer(page: PageRequest, work: Work) -> Response:
+    answer: Response = work.answer(page)
+    return answer

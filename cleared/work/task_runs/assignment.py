@@ -1,0 +1,29 @@
+"""What a worker is given, and what it says of its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleared.work.task_runs.briefing import Briefing
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One piece of work. ``base``: the commit that it begins from; ``clone``: of it, the only place for its changes;
+    ``seconds``: how long it may take."""
+
+    briefing: Briefing
+    base: str
+    clone: Path
+    seconds: float
+    output: Path
+    """Where what the worker printed is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """What a worker says of its work: whether it is finished, and in a sentence what it did or why not."""
+
+    is_finished: bool
+    summary: str
