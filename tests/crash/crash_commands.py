@@ -57,6 +57,7 @@ ELSEWHERE = {
     "up": "serves until it is ended: test_crash_triggers",
     "review": "a screen: its keys are the decisions of cleared queue",
     "passkey add": "waits for a device in a browser",
+    "config restore": "puts a file back in one move and commits nothing: tests/attacks/test_invalid_settings.py",
     "task list": "reads",
     "task next": "reads",
     "task claim": "writes to the ledger, and commits nothing: test_crash_tasks",
@@ -118,6 +119,13 @@ def approve_settings(ws: Workspace) -> list[str]:
     assert "timezone" in text
     ws.put("config.yaml", text.replace("timezone: ", "timezone: America/New_York # ", 1))
     return ["config", "approve"]
+
+
+def unset_pushed_key(ws: Workspace) -> list[str]:
+    """A key that no version knows has come with a commit."""
+    ws.put("config.yaml", ws.read("config.yaml") + "bogus_key: 1\n")
+    ws.commit("config.yaml")
+    return ["config", "unset", "bogus_key"]
 
 
 def import_files(ws: Workspace) -> list[str]:
@@ -275,6 +283,7 @@ CASES: dict[str, Case] = {
     "agent run": Case(run_agent),
     "bank add": Case(add_bank),
     "config approve": Case(approve_settings),
+    "config unset": Case(unset_pushed_key, done="does not stand in config.yaml"),
     "config set": Case(after(then=("config", "set", "sandbox.timeout", "20"))),
     "event emit": Case(after(then=("event", "emit", "statement.read"))),
     "import files": Case(import_files),
