@@ -187,7 +187,7 @@ def whole_run(template: Any, rows: int, agent: str = "ingest") -> Side:
 
         def act() -> None:
             result = run_now(opened, agent)
-            assert result.error is None and len(result.entries) == rows, result.error
+            assert result.error is None and len(result.records["entries"]) == rows, result.error
 
         return act
 
