@@ -10,6 +10,11 @@ def shorten_text(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def shorten_line(text: str, most: int) -> str:
+    """The text on one line, every run of white space one blank: at most ``most`` characters."""
+    return shorten_text(" ".join(text.split()), most)
+
+
 def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first ``most`` names, with " …" where there are more."""
     return separator.join(names[:most]) + (" …" if len(names) > most else "")

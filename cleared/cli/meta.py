@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import shorten_line
 from cleared.base.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import CommandGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
@@ -172,9 +172,13 @@ def describe_event(event: dict[str, Any]) -> str:
     """A step in one line for people; empty for what is not worth one."""
     kind = event["type"]
     if kind == "tool.called":
-        return f"→ {event['tool']} {_shorten(event['arguments'])}"
+        return f"→ {event['tool']} {shorten_line(event['arguments'], 100)}"
     if kind == "tool.finished":
-        return "" if event["outcome"] == "ok" else f"  {event['tool']} {event['outcome']}: {_shorten(event['text'])}"
+        return (
+            ""
+            if event["outcome"] == "ok"
+            else f"  {event['tool']} {event['outcome']}: {shorten_line(event['text'], 100)}"
+        )
     if kind == "message.text" and event["purpose"] == "reply":
         return str(event["text"])
     if kind == "context.compacted":
@@ -182,10 +186,6 @@ def describe_event(event: dict[str, Any]) -> str:
     if kind == "session.ended":
         return f"ended: {event['status']} ({event['reason']})"
     return ""
-
-
-def _shorten(text: str) -> str:
-    return shorten_text(" ".join(text.split()), 100)
 
 
 def _make_options(jsonl: bool, max_cost: str | None) -> Any:

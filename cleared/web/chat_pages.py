@@ -10,7 +10,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from cleared.base.errors import BusyError, ClearedError, UsageError
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import shorten_line
 from cleared.changes.host import Host
 from cleared.gate.proposals.proposal_history import read_proposal
 from cleared.llm.model_check import check_model
@@ -150,9 +150,12 @@ def _list_steps(events: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]
             reply = text
             yield {"kind": "reply", "text": text[:_REPLY]}
         elif kind == "tool.called":
-            yield {"kind": "step", "text": _shorten(f"{event.get('tool')} {event.get('arguments')}")}
+            yield {"kind": "step", "text": shorten_line(f"{event.get('tool')} {event.get('arguments')}", _TEXT)}
         elif kind == "tool.finished" and event.get("outcome") != "ok":
-            yield {"kind": "step failed", "text": _shorten(f"{event.get('tool')} {event.get('outcome')}: {text}")}
+            yield {
+                "kind": "step failed",
+                "text": shorten_line(f"{event.get('tool')} {event.get('outcome')}: {text}", _TEXT),
+            }
         elif kind == "context.compacted":
             yield {"kind": "step", "text": "Older steps were summed up to save room."}
         elif kind == "session.ended":
@@ -160,7 +163,7 @@ def _list_steps(events: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]
                 yield {"kind": "reply", "text": text[:_REPLY]}
             if event.get("status") not in ("completed", "answered"):
                 message = str(event.get("message") or event.get("reason"))
-                yield {"kind": "step failed", "text": _shorten(f"{event.get('status')}: {message}")}
+                yield {"kind": "step failed", "text": shorten_line(f"{event.get('status')}: {message}", _TEXT)}
 
 
 def _read_proposal(page: PageRequest, host: Host, number: object) -> dict[str, Any] | None:
@@ -182,7 +185,3 @@ def _read_usage(host: Host) -> Any:
     with suppress(ClearedError, OSError):
         return report_usage(host, 0)
     return None
-
-
-def _shorten(text: str) -> str:
-    return shorten_text(" ".join(text.split()), _TEXT)

@@ -8,11 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.errors import BusyError, UsageError
 
-Finish = Callable[[Any], Any]
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+Finish = Callable[[Any], "Response"]
 """Makes the page of what came of it, for the ``PageRequest`` of whoever asks."""
 
 MAX_ACTIVE: Final = 8
@@ -46,7 +49,7 @@ class Work:
         self.calls += 1
         self.entries += name.startswith("journal_add")
 
-    def answer(self, page: Any) -> Any:
+    def answer(self, page: Any) -> Response:
         """The page of what came of it. Raises what it failed with."""
         if self.error is not None:
             raise self.error

@@ -16,16 +16,11 @@ QUICK_SECONDS: Final = 2.0
 def answer_when_done(page: PageRequest, work: Work) -> Response:
     """What came of it, if that is quick; else the page that says how far it is."""
     if work.has_ended.wait(QUICK_SECONDS):
-        return _answer(page, work)
+        return work.answer(page)
     return page.go_to(f"/work/{work.id}")
 
 
 def show_work(page: PageRequest) -> Response:
     """How far it is, and then what came of it."""
     work = page.site.work.find(page.part("work"))
-    return _answer(page, work) if work.has_ended.is_set() else page.render("work.html", work=work)
-
-
-def _answer(page: PageRequest, work: Work) -> Response:
-    answer: Response = work.answer(page)
-    return answer
+    return work.answer(page) if work.has_ended.is_set() else page.render("work.html", work=work)

@@ -6,9 +6,9 @@ import pytest
 from held_jobs import Jobs
 from running import has_ended
 
+from cleared.base.tree_removal import remove_tree
 from cleared.sandbox.confinement import landlock_abi
 from cleared.work.loop import job_confinement
-from cleared.work.loop.private_clone import remove_tree
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.safe_files import write_atomic
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.jobs.signing import KEY_NAME
 from cleared.meta.tools.process_keeper import BOOTSTRAP, KILL_GRACE
@@ -22,7 +23,6 @@ from cleared.meta.tools.tool import ToolFailed
 from cleared.sandbox.confinement import landlock_abi
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home
 from cleared.work.loop.job_process import module_search_path
-from cleared.work.loop.private_clone import remove_tree
 from cleared.work.loop.supervisor import job_environment
 
 MAX_PROCESSES: Final = 16

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import UsageError
+from cleared.base.tree_removal import remove_tree
 from cleared.gate.candidate import file_kind
 from cleared.meta.tools.overlay import SCRATCH, is_scratch, max_bytes
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import ToolFailed
-from cleared.work.loop.private_clone import remove_tree
 
 _MAX_TREE: Final = 512 << 20
 _MAX_NAMES: Final = 2_000

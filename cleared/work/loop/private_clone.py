@@ -7,7 +7,6 @@ process never runs git in it. What was changed is found by comparing plain files
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Final, Literal
 
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.gate.program_changes import sort_change as sort_change
 from cleared.git import Snapshot
@@ -100,33 +100,6 @@ def make_private_clone(host: Host, folder: Path) -> PrivateClone:
         commit = repo.read_head()
         copy_history(repo, commit, folder)
     return PrivateClone(host, folder, commit)
-
-
-def remove_tree(folder: Path) -> None:
-    """Delete a folder with all that is in it, whatever their rights and however deep; links are removed, not followed.
-
-    Raises ``OSError``.
-    """
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-        return
-    if not folder.exists():
-        return
-    folder.chmod(0o700)
-    while entries := list(os.scandir(folder)):
-        for entry in entries:
-            if not entry.is_dir(follow_symlinks=False):
-                Path(entry).unlink()
-                continue
-            Path(entry).chmod(0o700)
-            for below in list(os.scandir(entry)):
-                if below.is_dir(follow_symlinks=False):  # moved up, as a path has its limit; to a name that is free
-                    Path(below).chmod(0o700)
-                    Path(below).rename(folder / f"removed-{secrets.token_hex(8)}")
-                else:
-                    Path(below).unlink()
-            Path(entry).rmdir()
-    folder.rmdir()
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, int]]:

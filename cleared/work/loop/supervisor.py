@@ -21,6 +21,7 @@ from typing import Final, Literal
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.base.tree_removal import remove_tree
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_results import write_result
 from cleared.jobs.job_types import JobType
@@ -42,7 +43,6 @@ from cleared.work.loop.job_confinement import (
 )
 from cleared.work.loop.job_output import JobOutput, last_line
 from cleared.work.loop.loop_settings import LoopSettings
-from cleared.work.loop.private_clone import remove_tree
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor
 

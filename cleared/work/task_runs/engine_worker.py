@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.jobs.tasks.task_definition import skill_path
 from cleared.sandbox.confinement import ConfinementUnavailable
@@ -18,7 +19,6 @@ from cleared.work.cycles.engine_process import run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.job_processes import end_job_processes
-from cleared.work.loop.private_clone import remove_tree
 from cleared.work.task_runs.assignment import Assignment, WorkReport
 
 _MOST_SUMMARY: Final = 500

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from cleared.base.errors import BusyError, ClearedError
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
-from cleared.work.loop.private_clone import remove_tree
 from cleared.work.task_runs.assignment import Assignment
 from cleared.work.task_runs.briefing import make_briefing
 from cleared.work.task_runs.task_archive import archive_tasks

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cleared.base.safe_files import write_atomic
+from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_seals import TaskSeals
-from cleared.work.loop.private_clone import remove_tree
 from cleared.work.task_runs.fenced_command import CommandResult, run_fenced
 from cleared.work.task_runs.task_delta import TaskDelta, write_change
 from cleared.work.task_runs.task_recording import state_folder
