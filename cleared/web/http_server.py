@@ -42,7 +42,7 @@ class HttpServer:
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         config = uvicorn.Config(
             app,
-            http=_make_protocol(),
+            http=_make_protocol(lambda: self.is_ending),
             loop="asyncio",
             log_config=None,
             access_log=False,
@@ -104,8 +104,9 @@ class _SleepingServer(uvicorn.Server):
         yield
 
 
-def _make_protocol() -> type[H11Protocol]:
-    """A class of its own for each server: it knows which of the server's connections are silent."""
+def _make_protocol(is_ending: Callable[[], bool]) -> type[H11Protocol]:
+    """A class of its own for each server: it knows which of the server's connections are silent, and whether the server
+    ends."""
     silent: dict[PatientProtocol, None] = {}
 
     class PatientProtocol(H11Protocol):
@@ -115,6 +116,9 @@ def _make_protocol() -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if is_ending():  # it came after uvicorn had closed the others, and would be waited for
+                transport.close()
+                return
             self._await_head()
 
         def data_received(self, data: bytes) -> None:
