@@ -7,11 +7,15 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-from cleared.base.errors import Place
+from cleared.base.errors import Place, PolicyError
+from cleared.changes.host import Host
 from cleared.gate.candidate import Candidate
+from cleared.gate.named_folders import refuse_used_folders
 from cleared.gate.regression_tests import parse_test
+from cleared.git import Snapshot
 from cleared.sandbox.finding import Finding, is_switchable, make_rules
 from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.protected_settings import compare_settings, protected_settings_of
 
 _UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
@@ -27,6 +31,11 @@ RULES: Final = make_rules(
             "a rule in `gate.rules` that is none, or that cannot be switched",
             "A misspelt rule would be switched nowhere, and nobody would notice.",
             "Name a rule of this page that can be switched.",
+        ),
+        "policy-folder": (
+            "a folder in `loop.runtime_dir`, `loop.log_dir` or `paths.books` that is used for something else",
+            "What lies there is believed, and what is written there must not mix with what the workspace keeps.",
+            "Name a folder of its own; the message says which setting it was.",
         ),
         "text-unreadable": (
             "a file of `rules/` or `templates/` that is not plain text",
@@ -82,6 +91,19 @@ def find_unknown_rules(candidate: Candidate, known_rules: Collection[str]) -> li
             place = Place(candidate.changes_of_kind("config")[0].path, field=f"gate.rules.{rule}")
             findings.append(Finding("policy-rule", f"{rule!r} {reason}", place, remedy))
     return findings
+
+
+def find_used_folders(candidate: Candidate, host: Host, commit: Snapshot) -> list[Finding]:
+    """A folder that the changed settings name, and that is used for something else."""
+    if candidate.config is None:
+        return []
+    before, after = protected_settings_of(host.config), protected_settings_of(candidate.config)
+    try:
+        refuse_used_folders(host, candidate.config, {key for key, _, _ in compare_settings(before, after)}, commit)
+    except PolicyError as error:
+        place = error.place or Place(host.layout.config_file)
+        return [Finding("policy-folder", error.message, place, (error.remedy or "").rstrip("."))]
+    return []
 
 
 def find_mixed_rule_change(candidate: Candidate, config: Config) -> list[Finding]:

@@ -16,6 +16,7 @@ from cleared.gate.candidate_checks import (
     find_unknown_rules,
     find_unreadable_tests,
     find_unreadable_texts,
+    find_used_folders,
 )
 from cleared.gate.check_result import CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
@@ -194,6 +195,7 @@ class Gate:
             *find_unreadable_tests(candidate),
             *find_unreadable_texts(candidate),
             *find_unknown_rules(candidate, RULES),
+            *find_used_folders(candidate, self.host, self.snapshot),
         ]
         dynamic = DryRunChecks(self.repo, self.snapshot, runs)
         dynamic.pins = dict(pins or {})

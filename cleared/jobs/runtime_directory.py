@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,12 +12,14 @@ from typing import Final
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import describe_os_error
 from cleared.git import Repository, Snapshot
+from cleared.workspace.location import USED_FOLDERS, Layout
 from cleared.workspace.lock import ensure_state_dir
 from cleared.workspace.settings.model import Config
+from cleared.workspace.stores import find_store
 
 LOCK_NAME: Final = "loop.lock"
 _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)
-_RESERVED: Final = (".git", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts", "books")
+_FIELDS: Final = ("runtime_dir", "log_dir")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,40 +126,75 @@ def locate_runtime(
     leads out of the workspace, or into which a commit can bring files.
     """
     base = root.resolve()
-    chosen = Path(os.path.realpath(base / (folder or config.loop.runtime_dir)))
+    chosen = _resolve_folder(base, folder or config.loop.runtime_dir)
     named = logs or config.loop.log_dir
-    log_folder = Path(os.path.realpath(base / named)) if named else chosen / "logs"
-    for place, field, is_configured in (
-        (chosen, "runtime_dir", not folder),
-        (log_folder, "log_dir", not logs and bool(named)),
-    ):
-        if is_configured:
-            _refuse_open_to_commits(base, place, f"loop.{field}")
-        if place == base or (place is chosen and base.is_relative_to(place)) or _top_folder(base, place) in _RESERVED:
-            raise PolicyError(
-                f"{place} is no place for the loop's files: it is, or holds, what the workspace keeps there",
-                place=Place(field=field),
-                remedy="Name a folder of its own, such as .cleared/loop, or one outside of the workspace.",
-            )
+    log_folder = _resolve_folder(base, named) if named else chosen / "logs"
+    _refuse_folder(base, config, chosen, "runtime_dir", is_configured=not folder)
+    _refuse_folder(base, config, log_folder, "log_dir", is_configured=not logs and bool(named))
     return RuntimeDirectory(base, chosen, log_folder)
 
 
-def _refuse_open_to_commits(base: Path, place: Path, field: str) -> None:
-    """What lies there is believed: whoever can push must not be able to put something there."""
-    problem, top = "", _top_folder(base, place)
+def refuse_loop_folders(root: Path, config: Config, changed: Collection[str]) -> None:
+    """Raises ``PolicyError`` as ``locate_runtime`` does, for the settings among these keys that are about to change, so
+    that a wrong one is not taken first and refused when the loop starts."""
+    base = root.resolve()
+    for field in _FIELDS:
+        named = getattr(config.loop, field)
+        if named and {f"loop.{field}", "paths.books"} & {*changed}:
+            _refuse_folder(base, config, _resolve_folder(base, named), field, is_configured=True)
+
+
+def _resolve_folder(base: Path, named: str | Path) -> Path:
+    return Path(os.path.realpath(base / named))
+
+
+def _refuse_folder(base: Path, config: Config, place: Path, field: str, *, is_configured: bool) -> None:
+    problem = _find_other_use(base, config, place)
+    if not problem and field == "runtime_dir" and base.is_relative_to(place):
+        problem = "the workspace lies in it"
+    if problem:
+        problem = f"{place} is no place for the loop's files: {problem}"
+    elif is_configured:
+        problem = _find_open_to_commits(base, place)
+        problem = problem and f"loop.{field} {problem}"
+    if problem and is_configured:
+        mended = "unset loop.log_dir" if field == "log_dir" else "set loop.runtime_dir .cleared/loop"
+        remedy = f"Name a folder of its own: cleared config {mended}."
+        raise PolicyError(problem, place=Place("config.yaml", field=f"loop.{field}"), remedy=remedy)
+    if problem:
+        remedy = "Name a folder of its own, such as .cleared/loop, or one outside of the workspace."
+        raise PolicyError(problem, place=Place(field=field), remedy=remedy)
+
+
+def _find_other_use(base: Path, config: Config, place: Path) -> str:
+    """What the workspace uses the folder for; empty where it does not. Capitals make no other folder: on macOS and
+    Windows they are the same."""
+    if place == base:
+        return "it is the workspace itself"
     if not place.is_relative_to(base):
-        problem = f"leads out of the workspace, to {place}"
-    elif top != ".cleared":  # of which each command sees that no commit holds it
+        return ""
+    top, *inner = place.relative_to(base).parts
+    if top.lower() == Layout.state:
+        path = "/".join(inner).lower()
+        store = find_store("state", path) or find_store("state", f"{path}/x") if path else None
+        is_other = not path or (store is not None and not store.pattern.startswith("loop/"))
+        return "cleared keeps its own state there" if is_other else ""
+    books = Layout(base, config).books_dir.split("/")[0]
+    return f"{top}/ is used for something else" if top.lower() in {*USED_FOLDERS, books.lower()} else ""
+
+
+def _find_open_to_commits(base: Path, place: Path) -> str:
+    """Why a commit can bring files there; empty where none can. What lies there is believed: whoever can push must not
+    be able to put something there."""
+    if not place.is_relative_to(base):
+        return f"leads out of the workspace, to {place}"
+    top = place.relative_to(base).parts[0]
+    if top != Layout.state:  # of which each command sees that no commit holds it
         with Repository.open(base, for_writing=False) as repo:
             head = repo.find_head()
             if head is not None and Snapshot(repo, head).find_entry(top) is not None:
-                problem = f"lies in {top}/, in which the last commit has files"
-    if problem:
-        raise PolicyError(
-            f"{field} {problem}",
-            place=Place("config.yaml", field=field),
-            remedy="Name a folder of its own: cleared config set loop.runtime_dir .cleared/loop.",
-        )
+                return f"lies in {top}/, in which the last commit has files"
+    return ""
 
 
 def own_runtime(root: Path, config: Config) -> RuntimeDirectory:
@@ -169,7 +207,3 @@ def check_job_id(text: str) -> str:
     if not _JOB_ID.fullmatch(text):
         raise UsageError(f"{text[:80]!r} is not the id of a job", remedy="See: cleared loop jobs.")
     return text
-
-
-def _top_folder(base: Path, chosen: Path) -> str:
-    return chosen.relative_to(base).parts[0] if chosen.is_relative_to(base) else ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness import IDENTITY, Workspace, chase, refused, take_ok
+from harness import IDENTITY, Workspace, chase, refused, take_ok, take_shown
 
 from cleared.trust import policy_in_force
 from cleared.workspace.settings import model
@@ -130,14 +130,14 @@ def test_a_pushed_runtime_directory_is_not_used_nor_one_that_git_has_files_in(ws
     ws.commit("data/jobs/job_20250210T060000Z_x.result.json")
     push(ws, ws.read("config.yaml") + "\nloop:\n  runtime_dir: data\n")
     assert "data/" not in ws.ok("loop", "init").out and (ws.root / ".cleared/loop").is_dir()
-    take_ok(ws, "config", "approve")
-    for argv in (["loop", "status"], ["loop", "jobs"], ["loop", "run", "--once"]):
-        refused(ws(*argv), 3, "loop.runtime_dir lies in data/, in which the last commit has files")
+    told = "loop.runtime_dir lies in data/, in which the last commit has files"
+    refused(take_shown(ws, "config", "approve"), 3, told)
     ws.ok("config", "set", "loop.runtime_dir", "elsewhere/loop")
     ws.ok("loop", "init")
     ws.put("elsewhere/loop/jobs/x.result.json", "{}")
     ws.commit("elsewhere/loop/jobs/x.result.json")
-    refused(ws("loop", "status"), 3, "loop.runtime_dir lies in elsewhere/")
+    for argv in (["loop", "status"], ["loop", "jobs"], ["loop", "run", "--once"]):
+        refused(ws(*argv), 3, "loop.runtime_dir lies in elsewhere/")
 
 
 @pytest.mark.parametrize("key", ["runtime_dir", "log_dir"])
@@ -149,8 +149,10 @@ def test_no_setting_leads_the_loop_out_of_the_workspace(ws: Workspace, key: str,
 
 @pytest.mark.parametrize("key", ["runtime_dir", "log_dir"])
 def test_nor_does_a_link(ws: Workspace, tmp_path: Path, key: str) -> None:
-    ws.ok("config", "set", f"loop.{key}", "out/loop")
     (tmp_path / "target").mkdir()
+    (ws.root / "away").symlink_to(tmp_path / "target")
+    refused(ws("config", "set", f"loop.{key}", "away/loop"), 3, f"loop.{key} leads out of the workspace")
+    ws.ok("config", "set", f"loop.{key}", "out/loop")
     (ws.root / "out").symlink_to(tmp_path / "target")
     refused(ws("loop", "run", "--once"), 3, f"loop.{key} leads out of the workspace")
     assert not list((tmp_path / "target").iterdir())

@@ -17,6 +17,7 @@ from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.host import Host
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
+from cleared.gate.named_folders import refuse_used_folders
 from cleared.gate.proposals.approval import Signer, count_settings
 from cleared.gate.proposals.waiting_settings import SHOWN, approved_settings, digest_changes, select_changes
 from cleared.gate.regression_tests import CASES_DIR
@@ -56,7 +57,8 @@ def set_setting(host: Host, key: str, value: str) -> SettingsOutcome:
     go along; what is approved holds all the same. In a file that is not valid only what is wrong can be set; nothing is
     approved before the last of it is mended. Raises
     ``UsageError`` or ``ConfigError`` where the result would not be valid, ``PolicyError`` for the gate's own rules
-    (they need a proposal) and, for protected settings, inside a job; ``CheckFailed`` where a test would break.
+    (they need a proposal), for a folder that is used for something else, and, for protected settings, inside a job;
+    ``CheckFailed`` where a test would break.
     """
 
     def edit(text: str) -> str:
@@ -223,6 +225,8 @@ def _commit_settings(
     def stage_settings(decision_context: DecisionContext) -> Decision | None:
         approvals = Approvals(CommittedSource(decision_context.snapshot), host.root, {})
         record = approvals.read_record(CONFIG)
+        if config is not None:
+            refuse_used_folders(host, config, {key for key, _, _ in changes}, decision_context.snapshot)
         unsigned = record is None and (
             decision_context.snapshot.read_file(CONFIG) is not None or approvals.is_missing(CONFIG)
         )

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from cleared.base import money
+from cleared.workspace.location import USED_FOLDERS
 from cleared.workspace.settings.address_checks import (
     check_base_url,
     check_host_name,
@@ -52,18 +53,6 @@ Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
-_RESERVED_FOLDERS = {
-    ".git",
-    ".cleared",
-    "import",
-    "agents",
-    "scripts",
-    "logs",
-    "queue",
-    "accounts",
-    "tests",
-    "receipts",
-}
 
 
 def _check_currency(value: str) -> str | None:
@@ -106,7 +95,7 @@ def _check_books_folder(value: str) -> str | None:
     if problem:
         return problem
     top = value.split("/")[0].lower()
-    return f"{top}/ is used for something else" if top in _RESERVED_FOLDERS else None
+    return f"{top}/ is used for something else" if top in USED_FOLDERS else None
 
 
 def _check_folder(value: str) -> str | None:
