@@ -20,6 +20,7 @@ from cleared.trust import trust_store
 from cleared.trust.approval_record import FOLDER, try_parse_record
 from cleared.trust.passkey_records import FOLDER as PASSKEYS
 from cleared.trust.passkey_records import read_passkey
+from cleared.trust.trust_store import Trust
 from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles
 from cleared.workspace.starters import was_path_shipped
@@ -40,17 +41,47 @@ def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None
 
     Raises ``WorkspaceError`` where git cannot read them, or the note cannot be kept.
     """
-    files = SealedFiles(host.layout.state_dir, _VERSION)
-    seen, head = (files.read(_NAME) or b"").decode("ascii"), snapshot.commit
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    if head is None or head == seen or not approvals.workspace:
+    seen = _read_seen(host)
+    if snapshot.commit is None or snapshot.commit == seen or not approvals.workspace:
         return
-    trust, now = trust_store.load_trust(approvals.workspace), format_iso(host.clock.now())
+    trust = trust_store.load_trust(approvals.workspace)
+    if _add_withdrawals(trust, host, approvals, snapshot, seen):
+        trust.save()
+    _open_note(host).write(_NAME, snapshot.commit.encode("ascii"))
+
+
+def read_noticed_trust(host: Host, repo: Repository, workspace: str) -> Trust:
+    """What this user trusts of these books, without what the commits up to the last one have withdrawn: as a run would
+    find it. Nothing is noted, so it may be asked without the writer lock. Raises ``WorkspaceError`` where git cannot
+    read the commits."""
+    trust = trust_store.load_trust(workspace)
+    snapshot, seen = Snapshot(repo, repo.find_head()), _read_seen(host)
+    if snapshot.commit is not None and snapshot.commit != seen:
+        approvals = Approvals(CommittedSource(snapshot), host.root, {})
+        if workspace and approvals.workspace == workspace:
+            _add_withdrawals(trust, host, approvals, snapshot, seen)
+    return trust
+
+
+def _open_note(host: Host) -> SealedFiles:
+    return SealedFiles(host.layout.state_dir, _VERSION)
+
+
+def _read_seen(host: Host) -> str:
+    """The commit up to which was looked; empty where none was."""
+    return (_open_note(host).read(_NAME) or b"").decode("ascii")
+
+
+def _add_withdrawals(trust: Trust, host: Host, approvals: Approvals, snapshot: Snapshot, seen: str) -> bool:
+    """Take out of ``trust`` what the commits from ``seen`` to this one have withdrawn; whether there was anything."""
+    now, head = format_iso(host.clock.now()), snapshot.commit
     withdrawn, barred = set(trust.withdrawn), dict(trust.barred)
-    left: set[str] = set()
-    for path, before, after in _iter_changes(host, repo, head, seen):
+    assert head is not None
+    for path, before, after in _iter_changes(host, snapshot.repo, head, seen):
         if not path.startswith(f"{FOLDER}/"):
-            left |= {path} if after is None and was_path_shipped(path) else set()
+            if after is None and was_path_shipped(path):
+                barred.setdefault(trust_store.starter_key(path), now)
             continue
         if path.startswith(f"{PASSKEYS}/"):
             old, new = try_parse_record(before), try_parse_record(after)
@@ -61,17 +92,15 @@ def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None
             if record is None or path != record.file:
                 continue
             if record.kind in ("script", "quarantine") and was_path_shipped(record.path):
-                left.add(record.path)
+                barred.setdefault(trust_store.starter_key(record.path), now)
             key = trust_store.disabled_key(record.path)
             if record.kind == "disabled":
                 barred[key] = max(barred.get(key, ""), min(record.at, now))
             elif record.kind == "enabled" and not approvals.find_doubt(record) and record.at >= barred.get(key, ""):
                 barred.pop(key, None)
-    if (withdrawn, barred) != (trust.withdrawn, trust.barred):
-        trust.withdrawn, trust.barred = withdrawn, barred
-        trust.save()
-    trust_store.leave_starters(approvals.workspace, left, now)
-    files.write(_NAME, head.encode("ascii"))
+    is_more = (withdrawn, barred) != (trust.withdrawn, trust.barred)
+    trust.withdrawn, trust.barred = withdrawn, barred
+    return is_more
 
 
 def _iter_changes(host: Host, repo: Repository, head: str, seen: str) -> Iterator[RecordChange]:

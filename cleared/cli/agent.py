@@ -157,6 +157,9 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
         wrap=["description", "schedule", "trigger"],
         empty="There are no agents yet: put a script into agents/.",
     )
+    for agent in agents:
+        if agent["remedy"] and agent["state"] != "disabled":
+            print_message(f"{agent['name']} is not run: {agent['approval']}. {agent['remedy']}")
 
 
 @app.command("show")

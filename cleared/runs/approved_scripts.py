@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cleared.base.clock import format_iso
@@ -11,6 +12,7 @@ from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.noticed_history import read_noticed_trust
 from cleared.git import Snapshot, blob_id, history
 from cleared.git.working_files import read_content_id
 from cleared.trust.approval_record import digest_of
@@ -57,7 +59,8 @@ class Scripts:
         self._given: list[str] = []
         self.warnings: dict[str, tuple[Finding, ...]] = {}
         """File → what rules say that came later, of every script that was asked for."""
-        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self))
+        noticed = partial(read_noticed_trust, host, snapshot.repo)
+        self.approvals = Approvals(CommittedSource(snapshot), host.root, _Starters(self), noticed)
 
     def load_agent(self, name: str) -> Script:
         """The agent's script: as committed, whatever lies in the working tree. Raises ``UsageError`` for a bad or

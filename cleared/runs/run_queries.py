@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def read_agents(host: Host) -> list[dict[str, Any]]:
     """Every agent: its header, whether it is approved, and whether its working copy is another.
 
-    ``state``: approved, starter, not approved, not trusted, quarantined, not committed.
+    ``state``: approved, starter, not approved, not trusted, quarantined, not committed. ``remedy``: what to do so that
+    it may run, with the command; empty where it may.
     """
     from cleared.runs.approved_scripts import Scripts
 
@@ -54,22 +55,23 @@ _STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted",
 def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
     from cleared.sandbox.construct_lint import lint_script
     from cleared.sandbox.header import parse_header
+    from cleared.trust.verification import remedy_of
 
     head = snapshot.read_file(path)
     full = host.root / path
     work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
-    approval = None
+    approval, remedy, name = None, "", path.rsplit("/", 1)[1].removesuffix(".py")
     if head is None:
         state = "missing" if work is None else "not committed"
     else:
         standing = approvals.verify_agent(path, head)
-        approval = standing.reason
+        approval, remedy = standing.reason, remedy_of(name, standing)
         state = _STATE_NAMES.get(standing.state, standing.state)
     source = (head if head is not None else work or b"").decode("utf-8", errors="replace")
     header, findings = parse_header(source, path, kind="agent")
     findings = [*findings, *lint_script(source, path)] if source else []
     return {
-        "name": path.rsplit("/", 1)[1].removesuffix(".py"),
+        "name": name,
         "title": header.name if header else None,
         "description": header.description if header else None,
         "trigger": list(header.triggers) if header else [],
@@ -80,6 +82,7 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
         "state": state,
         "edited": head is not None and work != head,
         "approval": approval,
+        "remedy": remedy,
         "findings": [
             {"rule": f.rule, "message": f.message, "place": str(f.place), "remedy": f.remedy} for f in findings
         ],

@@ -16,11 +16,11 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.noticed_history import read_noticed_trust
 from cleared.git import Snapshot
 from cleared.triggers.schedule import Schedule
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import own_public_key
-from cleared.trust.trust_store import load_trust
 from cleared.trust.workspace_pin import identify_workspace
 from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.workspace.starters import shipped_digests
@@ -45,6 +45,8 @@ class AgentSummary:
     state: str
     """approved, starter, disabled, unapproved, untrusted, quarantined, elsewhere, unreadable."""
     why: str
+    remedy: str
+    """What to do so that it may run, with the command; empty where it may."""
     schedule: str | None = None
     """Of an agent that can run."""
     timezone: str = ""
@@ -97,7 +99,7 @@ def _file_name(host: Host, snapshot: Snapshot) -> str:
     if folder is None:
         return ""
     books = identify_workspace(host.root, CommittedSource(snapshot).read(WORKSPACE))
-    trust = load_trust(books.id)
+    trust = read_noticed_trust(host, snapshot.repo, books.id)
     facts: list[Any] = [
         folder.oid,
         approvals.oid if approvals else None,

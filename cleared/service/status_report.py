@@ -26,6 +26,7 @@ from cleared.service.waiting_cards import read_waiting_cards
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
 from cleared.triggers.webhook_calls import count_waiting_calls
+from cleared.trust.verification import remedy_of
 from cleared.workspace.lock import read_holder
 
 _RUNS_READ: Final = 1_000
@@ -82,8 +83,7 @@ def service_status(host: Host) -> dict[str, Any]:
         if failed:  # what somebody has seen, or a later run settled, needs nobody any more
             trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
         if agent["state"] not in ("approved", "starter", "disabled"):
-            remedy = " (cleared trust)" if agent["state"] == "untrusted" else ""
-            trouble.append(f"{agent['name']} is not run: {agent['why']}{remedy}")
+            trouble.append(f"{agent['name']} is not run: {agent['why']}. {agent['remedy']}")
         if agent["held"] and agent["state"] != "disabled":
             trouble.append(f"{agent['name']} is held: {agent['held']}")
     return {
@@ -115,6 +115,7 @@ class _AgentState:
     state: str
     """approved, starter, disabled, unapproved, untrusted, quarantined, unreadable."""
     why: str
+    remedy: str = ""
 
     @property
     def can_run(self) -> bool:
@@ -127,12 +128,12 @@ def _read_agent_states(host: Host, snapshot: Snapshot) -> list[_AgentState]:
     triggers.read_agents(host, snapshot)
     source = PreloadedSource(snapshot, host.layout.agents_dir)
     approvals = replace(Scripts(host, snapshot).approvals, source=source)
-    states = [_AgentState(name, None, "unreadable", why) for name, why in triggers.unreadable.items()]
+    states = [_AgentState(name, None, "unreadable", why, f"See all that is wrong: cleared agent check {name}.") for name, why in triggers.unreadable.items()]
     for name, listener in triggers.listeners.items():
         file = host.layout.agent_path(name)
         data = source.read(file) or b""
         standing = approvals.verify_agent(file, data)
-        states.append(_AgentState(name, listener, standing.state, standing.reason))
+        states.append(_AgentState(name, listener, standing.state, standing.reason, remedy_of(name, standing)))
     return sorted(states, key=lambda agent_state: agent_state.name)
 
 
@@ -143,7 +144,7 @@ def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
         times = each.listener.schedule if each.listener and each.can_run else None
         kinds = [kind for kind in kinds_of(header) if kind is not ON_DEMAND] if header else []
         on = [text for kind in kinds for text in kind.values(header) or (kind.name,)] if header else []
-        summary = AgentSummary(each.name, list(header.triggers) if header else [], on, each.state, each.why)
+        summary = AgentSummary(each.name, list(header.triggers) if header else [], on, each.state, each.why, each.remedy)
         if times is not None:
             summary = replace(summary, schedule=times.expression, timezone=times.timezone)
         summaries.append(summary)
@@ -166,6 +167,7 @@ def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
                 "on": list(agent.starts_on),
                 "state": agent.state,
                 "why": agent.why,
+                "remedy": agent.remedy,
                 "next_due": agent.next_due,
                 "last_run": {
                     "run_id": latest["id"],

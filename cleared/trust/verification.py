@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
@@ -57,6 +57,8 @@ class Approvals:
     root: Path
     starters: Mapping[str, bytes]
     """Path → the version that these books had, or would have, before anything was approved."""
+    read_trust: Callable[[str], trust_store.Trust] = trust_store.load_trust
+    """What this user trusts of the books with this id."""
     _trust: trust_store.Trust | None = None
     _own: str | None = None
     _own_run: str | None = None
@@ -221,7 +223,7 @@ class Approvals:
     def trust(self) -> trust_store.Trust:
         """What this user trusts of the workspace."""
         if self._trust is None:
-            self._trust = trust_store.load_trust(self.workspace)
+            self._trust = self.read_trust(self.workspace)
         return self._trust
 
     def _own_key(self) -> str:
@@ -276,6 +278,11 @@ class Approvals:
 
 def refusal_of(path: str, name: str, standing: Verification) -> PolicyError:
     """The error for a script that may not run. ``name`` is what the commands take."""
+    return PolicyError(f"{standing.reason}; it was not run", place=Place(path), remedy=remedy_of(name, standing))
+
+
+def remedy_of(name: str, standing: Verification) -> str:
+    """What to do so that a script may run, with the command; empty where it may. ``name`` is what the commands take."""
     remedies = {
         "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
         "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
@@ -283,4 +290,4 @@ def refusal_of(path: str, name: str, standing: Verification) -> PolicyError:
         "disabled": f"If it is to run again: cleared agent enable {name}.",
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
     }
-    return PolicyError(f"{standing.reason}; it was not run", place=Place(path), remedy=remedies[standing.state])
+    return remedies.get(standing.state, "")

@@ -60,6 +60,7 @@ _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "state": TEXT | {"description": "approved, starter, disabled, not approved, not trusted, quarantined …"},
     "edited": FLAG | {"description": "Whether its working copy is another."},
     "approval": MAYBE_TEXT,
+    "remedy": TEXT | {"description": "What to do so that it may run; empty where it may."},
     "findings": list_of(object_of(rule=TEXT, message=TEXT, place=TEXT, remedy=MAYBE_TEXT)),
 }
 AGENTS: Final = list_of(object_of(**_AGENT_FIELDS))
