@@ -30,6 +30,8 @@ BOOKS: Final = Domain(
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
     comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
     list_checks=import_when_called("cleared.books.audit.book_checks:list_checks"),
+    standing_name="accounts",
+    read_standing=import_when_called("cleared.books.decisions.bank_agreement:read_standing"),
     list_acts=import_when_called("cleared.books.decisions.book_acts:list_acts"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )

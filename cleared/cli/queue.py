@@ -130,8 +130,8 @@ def split_entry(
     of the other sign, unless --mixed says so. Nothing is edited: a correcting entry is posted, in one commit; in a
     closed month, on the first open day.
     """
+    from cleared.books.decisions.entry_correction import Correction
     from cleared.review.correction_tests import correct_and_record
-    from cleared.review.entry_decisions import Correction
 
     parts = tuple(parse_leg(text) for text in lines)
     correction = Correction(lines=parts, counterparty=counterparty, note=note, mixed=mixed)
@@ -183,9 +183,9 @@ def correct_booked_entries(
     A payee, tags and a note are changed where they stand, in a closed month too. A held bank line is
     posted as said. The correction becomes a test of the agent that made the entry.
     """
+    from cleared.books.decisions.entry_correction import Correction
     from cleared.cli.options import parse_day
     from cleared.review.correction_tests import correct_and_record
-    from cleared.review.entry_decisions import Correction
 
     correction = Correction(
         account,

@@ -114,7 +114,7 @@ def list_kept_receipts(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the receipts that are kept, newest first, with the entries that they prove."""
-    from cleared.review.receipt_list import list_receipts
+    from cleared.books.receipt_list import list_receipts
 
     data = list_receipts(open_host(workspace), loose=loose)
     if json:
@@ -156,7 +156,7 @@ def list_payments_without_receipt(
     """List payments that no receipt proves: money that went out of a bank account, and was not a transfer."""
     from decimal import Decimal, InvalidOperation
 
-    from cleared.review.receipt_list import list_missing_receipts
+    from cleared.books.receipt_list import list_missing_receipts
 
     try:
         least = Decimal(over)

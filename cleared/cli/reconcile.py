@@ -40,7 +40,7 @@ def reconcile_with_bank(
     doubled, on the wrong side, with swapped digits. Exits 1 where they differ. What agrees is committed, shown by
     cleared status, and checked by cleared journal check from then on.
     """
-    from cleared.review.bank_agreement import parse_balance, read_reconciliation
+    from cleared.books.decisions.bank_agreement import parse_balance, read_reconciliation
 
     day, host = parse_day(date), open_host(workspace)
     if withdraw is not None:

@@ -25,7 +25,7 @@ def show_status(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
-    from cleared.review.bank_agreement import list_completeness
+    from cleared.books.decisions.bank_agreement import list_completeness
     from cleared.service.status_report import service_status as read
 
     host = open_readable_host(workspace)
@@ -67,7 +67,7 @@ def _print_status(status: dict[str, Any]) -> None:
         ]
     )
     print_line("")
-    from cleared.review.bank_agreement import describe_completeness
+    from cleared.books.decisions.bank_agreement import describe_completeness
 
     for account in status["accounts"]:
         print_line(escape_text(describe_completeness(account)))

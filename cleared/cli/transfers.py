@@ -31,7 +31,7 @@ def list_transfers(json: JsonOption = False, workspace: WorkspaceOption = None) 
 
     The word list may be left out. Both sides go through the clearing account (1090); they stay two entries.
     """
-    from cleared.review.own_transfers import read_transfers
+    from cleared.books.decisions.transfer_pairing import read_transfers
 
     data = read_transfers(open_host(workspace))
     if json:
@@ -83,7 +83,7 @@ def pair_entries(one: EntryId, other: EntryId, json: JsonOption = False, workspa
 
     Nothing is edited: correcting entries are posted, in one commit. cleared queue undo takes it back.
     """
-    from cleared.review.own_transfers import pair_transfer
+    from cleared.books.decisions.transfer_pairing import pair_transfer
 
     result = pair_transfer(open_host(workspace), one, other)
     if json:

@@ -17,6 +17,7 @@ from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit
 from cleared.domains.record_comparison import RecordComparison
+from cleared.domains.standing import Standing
 from cleared.domains.violations import Violation
 from cleared.domains.way_back import Act
 from cleared.workspace.location import Layout
@@ -206,6 +207,11 @@ class Domain:
     make_duties: Callable[[Callable[..., None]], Sequence[Duty]] = lambda _: ()
     """What the service does for it; made once for a workspace. It is given the service's log: called with the name of
     what happened, a sentence, and ``level=``."""
+
+    standing_name: str = ""
+    """What programs call the rows of ``read_standing``; empty where it has nothing to say."""
+    read_standing: Callable[[RunHost], Standing] = lambda _: Standing()
+    """How its records stand: for the first message of a month. Raises ``ClearedError`` where they cannot be read."""
 
     read_imported_files: Callable[[FileSource, Layout], Sequence[ImportedFile]] = lambda *_: ()
     """The files that were taken in up to a commit, oldest first. Raises ``WorkspaceError`` for damaged records."""

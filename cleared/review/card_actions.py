@@ -9,13 +9,13 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.books.decisions.entry_correction import Correction
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.review import card_decisions
 from cleared.review.card_view import CardChoice, cards_summary, digest_shown_cards
 from cleared.review.correction_tests import agree_and_record, correct_and_record
 from cleared.review.decision_staging import DecisionResult
-from cleared.review.entry_decisions import Correction
 from cleared.review.explanation import explain_entry
 from cleared.review.questions import answer_and_resume
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, proposal_folder, read_queue

@@ -15,6 +15,12 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_first
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
+from cleared.books.decisions.entry_correction import (
+    Correction,
+    correction_data,
+    non_bank_legs,
+    read_correction,
+)
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.staged_books import books_of
@@ -32,12 +38,6 @@ from cleared.review.decision_staging import (
     DecisionResult,
     require_entry,
     settle_decided_transfers,
-)
-from cleared.review.entry_decisions import (
-    Correction,
-    correction_data,
-    non_bank_legs,
-    read_correction,
 )
 from cleared.review.last_act import LATER_TRAILER
 from cleared.review.target_lookup import Target, find_targets

@@ -7,6 +7,7 @@ from typing import Any
 
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.books.decisions.entry_correction import Correction
 from cleared.books.ledger.entry import Leg
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -18,7 +19,6 @@ from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
 from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
 from cleared.review.decision_staging import DecisionResult
-from cleared.review.entry_decisions import Correction
 from cleared.review.explanation import posting_commit
 
 

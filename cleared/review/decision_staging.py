@@ -13,7 +13,17 @@ from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.books.decisions.adjusting_entries import post_adjustment
+from cleared.books.decisions.entry_correction import (
+    Correction,
+    checked_lines,
+    correct_entry,
+    decidable_entry,
+    posted_line,
+    read_correction,
+    void_with_corrections,
+)
 from cleared.books.decisions.receipt_filing import link_proposed
+from cleared.books.decisions.split_parts import refuse_odd_parts
 from cleared.books.importing.bank_file import find_entry_day
 from cleared.books.ledger.bank_lines import why_not_postable
 from cleared.books.ledger.booked_lines import DECIDED
@@ -29,16 +39,6 @@ from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.primitives.context import Context
 from cleared.review.answers import answer_choices, committed_questions
 from cleared.review.branch_merge import read_branch_files
-from cleared.review.entry_decisions import (
-    Correction,
-    checked_lines,
-    correct_entry,
-    decidable_entry,
-    posted_line,
-    read_correction,
-    void_with_corrections,
-)
-from cleared.review.split_parts import refuse_odd_parts
 from cleared.review.target_lookup import Target
 
 OWNER_DRAWS_ACCOUNT: Final = 3200

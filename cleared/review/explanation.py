@@ -15,6 +15,7 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
+from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.entry_json import entry_to_json
 from cleared.books.ledger.receipts import parse_receipts
@@ -30,7 +31,6 @@ from cleared.changes.trace import TraceStore
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.git import Repository, Snapshot, history
-from cleared.review.entry_amending import describe_changes
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event

@@ -7,6 +7,8 @@ from datetime import date
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
+from cleared.books.decisions.entry_amending import restore_amended
+from cleared.books.decisions.entry_correction import void_with_corrections
 from cleared.books.decisions.receipt_filing import take_back_links
 from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVERSES, date_tags, list_links
 from cleared.books.ledger.entry import Entry
@@ -31,8 +33,6 @@ from cleared.gate.regression_tests import CASES_DIR
 from cleared.git import Snapshot, history
 from cleared.review.answers import committed_questions
 from cleared.review.decision_staging import DecisionResult
-from cleared.review.entry_amending import restore_amended
-from cleared.review.entry_decisions import void_with_corrections
 from cleared.review.last_act import LATER_TRAILER, UNDOES, LastAct, find_last_act
 from cleared.runs.suspended_runs import reissue_question
 from cleared.trust.approval_record import digest_of

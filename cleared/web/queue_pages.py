@@ -10,9 +10,10 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError, UsageError
+from cleared.books.decisions.entry_correction import Correction
+from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
-from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
 from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import (
@@ -23,7 +24,6 @@ from cleared.review.card_view import (
     group_suggestion,
     show_card,
 )
-from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file

@@ -7,10 +7,10 @@ from typing import Final
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError
+from cleared.books.decisions.bank_agreement import describe_completeness, list_completeness
 from cleared.books.importing.handed_files import find_readers
 from cleared.changes.host import Host
 from cleared.jobs.runtime_directory import own_runtime
-from cleared.review.bank_agreement import describe_completeness, list_completeness
 from cleared.runs import run_queries
 from cleared.service.status_report import list_next_runs, service_status
 from cleared.web.page import PageRequest

@@ -8,8 +8,8 @@ import pytest
 from harness import Workspace, chase
 
 from cleared.base.errors import UsageError
+from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.changes.host import Host
-from cleared.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, confidence_text, show_card
 from cleared.review.explanation import explain_entry as why_of

@@ -10,13 +10,13 @@ from rich.text import Text
 from textual.app import App
 
 from cleared.base.terminal import escape_text
+from cleared.books.decisions.entry_correction import Correction
 from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cli.tui import rendering
 from cleared.cli.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
 from cleared.review.card_actions import UNDO, ActionRequest, ActionResult, approve_lesson, vendor_words
 from cleared.review.card_groups import CardGroup, possible_duplicates
 from cleared.review.card_view import CardChoice
-from cleared.review.entry_decisions import Correction
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
 
 _OUTCOMES: Final = {

@@ -18,9 +18,9 @@ from textual.widgets import Input, Static
 
 from cleared.base.errors import UsageError
 from cleared.base.terminal import escape_text
+from cleared.books.decisions.entry_correction import Correction, add_typed_details
+from cleared.books.review.account_choice import AccountMatch, match_accounts, parse_split
 from cleared.cli.tui import rendering
-from cleared.review.account_choice import AccountMatch, match_accounts, parse_split
-from cleared.review.entry_decisions import Correction, add_typed_details
 from cleared.review.queue_snapshot import QueueSnapshot
 
 T = TypeVar("T")

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import count_noun, escape_text
+from cleared.books.decisions.entry_correction import Correction, add_typed_details
+from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import key_bindings
-from cleared.review.account_choice import match_accounts, parse_split
 from cleared.review.card_actions import (
     NAME_LAST_ACT,
     UNDO,
@@ -24,7 +25,6 @@ from cleared.review.card_actions import (
 )
 from cleared.review.card_groups import card_group, possible_duplicates
 from cleared.review.card_view import CardChoice, CardView, show_card
-from cleared.review.entry_decisions import Correction, add_typed_details
 from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
 

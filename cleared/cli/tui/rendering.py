@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cleared.base.terminal import count_noun, escape_text
+from cleared.books.review.account_choice import AccountMatch
 from cleared.cards.kinds import INTRODUCTION, kind_named
-from cleared.review.account_choice import AccountMatch
 from cleared.review.card_details import CardSection
 from cleared.review.card_view import CardView
 from cleared.review.queue_snapshot import QueueRow

@@ -18,8 +18,8 @@ from cleared.cards.kinds import PROPOSAL, kind_named
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.trace import KEEP_RUNS, TraceStore
+from cleared.domains.standing import Standing
 from cleared.git import Snapshot
-from cleared.review.bank_agreement import describe_completeness
 from cleared.service.notify.channels import Message, escape_text
 
 _MAX_LISTED: Final = 20
@@ -44,18 +44,18 @@ def count_failed_runs(host: Host, since: datetime) -> Counter[str]:
 
 
 def digest_message(
-    host: Host, cards: list[Card], failed: Counter[str], now: datetime, accounts: Sequence[Mapping[str, Any]] = ()
+    host: Host, cards: list[Card], failed: Counter[str], now: datetime, standing: Mapping[str, Standing]
 ) -> Message:
     """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one.
-    ``accounts``: of the first one of a month, through which day each bank account is complete."""
+    ``standing``: for the first one of a month, how the records of each domain stand, by what that is called."""
     kinds = Counter(card.kind for card in cards)
     proposals = [card for card in cards if card.kind == PROPOSAL.name]
     counts = [count_noun(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
     counts += [count_noun(failed.total(), "run") + " failed"] if failed else []
     counts = counts or ["the month before"]
     lines = [f"{', '.join(counts)}.", ""]
-    if accounts:
-        lines += ["Bank accounts:", *_list_items([describe_completeness(dict(each)) for each in accounts]), ""]
+    for part in standing.values():
+        lines += [part.heading, *_list_items(part.lines), ""] if part.lines else []
     lines += [f"{count:>5}  {kind_named(kind).meaning}" for kind, count in kinds.most_common()]
     if cards:
         lines += ["", f"The oldest waits since {cards[0].created_at[:10]}: {cards[0].title}"]
@@ -75,7 +75,7 @@ def digest_message(
         "overdue": [_card_summary(card) for card in late[:_MAX_LISTED]],
         "proposals": [_card_summary(card) for card in proposals[:_MAX_LISTED]],
         "failed": dict(failed),
-        "accounts": [dict(each) for each in accounts],
+        **{name: part.rows for name, part in standing.items()},
     }
     return make_message(host, "digest", ", ".join(counts), lines, data, now)
 
@@ -130,6 +130,6 @@ def _card_summary(card: Card) -> dict[str, str]:
     return {"id": card.id, "kind": card.kind, "title": card.title, "since": card.created_at}
 
 
-def _list_items(items: list[str]) -> list[str]:
+def _list_items(items: Sequence[str]) -> list[str]:
     left = len(items) - _MAX_LISTED
     return [*(f"  {item}" for item in items[:_MAX_LISTED]), *([f"  and {left} more"] if left > 0 else [])]

@@ -15,6 +15,8 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.standing import Standing
 from cleared.service.notify.channels import Message, Undelivered, escape_text, send_message
 from cleared.service.notify.messages import (
     count_failed_runs,
@@ -142,7 +144,7 @@ class Notifier:
             return
         try:
             cards, failed = load_open_cards(self.host), count_failed_runs(self.host, since)
-            accounts = self._read_accounts(since, now)
+            standing = self._read_standing(since, now)
         except (ClearedError, OSError, sqlite3.Error, ValueError) as error:
             with self._lock:
                 self._state.last_error = self._clean_error(f"what waits cannot be read: {error}")
@@ -155,22 +157,23 @@ class Notifier:
             self._state.outbox = [w for w in self._state.outbox if w.message.kind != "digest"]
             if not self._state.outbox:
                 self._state.last_error = None
-            if cards or failed or accounts:
-                self._queue_message(digest_message(self.host, cards, failed, now, accounts), now)
+            if cards or failed or any(part.lines for part in standing.values()):
+                self._queue_message(digest_message(self.host, cards, failed, now, standing), now)
             self._state.digest_at = format_iso(now)
             self._unwritten = True
 
-    def _read_accounts(self, since: datetime, now: datetime) -> list[dict[str, Any]]:
-        """For the first digest of a month: through which day each bank account with lines is complete."""
+    def _read_standing(self, since: datetime, now: datetime) -> dict[str, Standing]:
+        """How the records of each domain stand, where this is the first digest of a month; else nothing of it."""
         from zoneinfo import ZoneInfo
-
-        from cleared.review.bank_agreement import read_completeness
 
         zone = ZoneInfo(self.host.config.business.timezone)
         before, today = since.astimezone(zone), now.astimezone(zone)
-        if (before.year, before.month) == (today.year, today.month):
-            return []
-        return [account for account in read_completeness(self.host) if account["imported"]]
+        is_first = (before.year, before.month) != (today.year, today.month)
+        return {
+            name: domain.read_standing(self.host) if is_first else Standing()
+            for domain in load_domains()
+            if (name := domain.standing_name)
+        }
 
     def _queue_message(self, message: Message, now: datetime) -> None:
         self._state.outbox.append(QueuedMessage(message, next=format_iso(now)))

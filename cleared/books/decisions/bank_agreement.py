@@ -24,6 +24,7 @@ from cleared.books.ledger.reconciliation import (
 from cleared.books.opened_books import journal_bounds
 from cleared.books.queries import open_committed_books
 from cleared.changes.host import Host
+from cleared.domains.standing import Standing
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from cleared.git import Snapshot
 
 _COMPLETENESS: Final = "completeness"
-_SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "review", "workspace")
+_SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "workspace")
 """The folders of the program that decide what is in the sealed file."""
 
 
@@ -204,3 +205,9 @@ def describe_completeness(account: dict[str, Any]) -> str:
     elif account["differs_on"] is not None:
         through += f"; on {account['differs_on']} {account['difference']} is missing"
     return f"{account['name']}: {through}"
+
+
+def read_standing(host: Host) -> Standing:
+    """Through which day each bank account with lines is complete."""
+    accounts = [account for account in read_completeness(host) if account["imported"]]
+    return Standing("Bank accounts:", [describe_completeness(account) for account in accounts], accounts)

@@ -8,11 +8,11 @@ from decimal import Decimal, InvalidOperation
 
 from cleared.base import money
 from cleared.base.bounds import MAX_DIGITS
+from cleared.books.decisions.split_parts import MIXED_WORD, describe_odd_part
 from cleared.books.ledger.chart import Account
 from cleared.books.ledger.entry import ZERO
 from cleared.cards.card import Card
 from cleared.review.queue_snapshot import QueueSnapshot
-from cleared.review.split_parts import MIXED_WORD, describe_odd_part
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
+from cleared.books.decisions.entry_amending import list_amendments, stage_amendments
+from cleared.books.decisions.split_parts import refuse_odd_parts
 from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import CORRECTS, REPLACES, date_tags
@@ -27,8 +29,6 @@ from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
-from cleared.review.entry_amending import list_amendments, stage_amendments
-from cleared.review.split_parts import refuse_odd_parts
 
 _MAX_STEPS: Final = 20
 """An entry can be posted again and again; tags that were written by hand may lead round in a circle."""
