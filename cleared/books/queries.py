@@ -18,7 +18,6 @@ from cleared.git import Repository, Snapshot
 if TYPE_CHECKING:
     from cleared.books.index.current_books import AccountRow, BusinessFacts
     from cleared.books.index.journal_index import JournalIndex
-    from cleared.books.index.surroundings import Surroundings
     from cleared.books.ledger.chart import Chart
     from cleared.books.ledger.staged_bank_lines import BankBook
     from cleared.books.ledger.staged_journal import Books
@@ -97,7 +96,8 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
     """
     from cleared.books.index.current_books import remember_current_books
     from cleared.books.index.journal_index import open_index
-    from cleared.books.index.surroundings import read_surroundings
+    from cleared.changes.kept_answers import can_be_kept
+    from cleared.workspace.surroundings import read_surroundings
 
     surroundings = None if host.stays_open else read_surroundings(host.root)
     with open_committed_books(host) as (repo, snapshot, books, _bank):
@@ -107,18 +107,6 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
             with suppress(WorkspaceError):  # a chart that is damaged, say
                 accounts = _account_rows(books.chart)
                 remember_current_books(host.root, surroundings, index, accounts, _business_facts(host))
-
-
-def can_be_kept(host: Host, repo: Repository, snapshot: Snapshot, surroundings: Surroundings) -> bool:
-    """Whether what was read of this commit is all that the next command would say, while the surroundings hold."""
-    from cleared.changes.lost_rows import find_lost_rows
-
-    waits = host.policy is not None and bool(host.policy.waiting or host.policy.problem)  # each command says it
-    if surroundings.checkout.commit != snapshot.commit or host.is_outdated or waits:
-        return False
-    with suppress(WorkspaceError):
-        return find_lost_rows(host.layout, repo, snapshot) is None
-    return False
 
 
 def _account_rows(chart: Chart) -> list[AccountRow]:

@@ -12,8 +12,8 @@ from cleared.cli.options import chosen_workspace, open_host
 if TYPE_CHECKING:
     from cleared.books.index.current_books import CurrentBooks
     from cleared.books.index.journal_index import JournalIndex
-    from cleared.books.index.open_cards import CardList
     from cleared.books.reports.report_books import ReportBooks
+    from cleared.cards.open_cards import CardList
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def read_balances(
 def list_cards(workspace: Path | None, status: str) -> CardList:
     """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
     if status == "open":
-        from cleared.books.index.open_cards import read_open_cards
+        from cleared.cards.open_cards import read_open_cards
         from cleared.workspace.workspace_root import find_workspace
 
         current = read_open_cards(find_workspace(chosen_workspace(workspace)))

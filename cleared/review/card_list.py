@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cleared.books.index.open_cards import CardList, remember_open_cards
-from cleared.books.index.surroundings import read_surroundings
-from cleared.books.queries import can_be_kept
 from cleared.cards.kinds import QUESTION
+from cleared.cards.open_cards import CardList, remember_open_cards
 from cleared.changes.host import Host
+from cleared.changes.kept_answers import can_be_kept
 from cleared.git import Snapshot
 from cleared.review.queue_cards import read_queue_of_commit
+from cleared.workspace.surroundings import read_surroundings
 
 
 def list_cards(host: Host, status: str = "open") -> CardList:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cleared.books.index.index_files import index_files
 from cleared.books.index.journal_index import JournalIndex, MonthKey
 from cleared.books.index.month_facts import Sums
-from cleared.books.index.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
+from cleared.workspace.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
 
 if TYPE_CHECKING:
     from cleared.books.ledger.journal import JournalMonth

@@ -1,4 +1,4 @@
-"""The open cards of what is checked out, as the last list of them left them in the index: see ``current_books``."""
+"""The open cards of what is checked out, as the last list of them left them: see ``workspace.surroundings``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cleared.books.index.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
+from cleared.workspace.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
 
 _NAME: Final = "cards"
-_SOURCES: Final = ("books/index", "cards", "workspace")
+_SOURCES: Final = ("cards", "workspace")
 """The folders of the program that decide what is in the file."""
 
 
