@@ -128,7 +128,10 @@ def _read_agent_states(host: Host, snapshot: Snapshot) -> list[_AgentState]:
     triggers.read_agents(host, snapshot)
     source = PreloadedSource(snapshot, host.layout.agents_dir)
     approvals = replace(Scripts(host, snapshot).approvals, source=source)
-    states = [_AgentState(name, None, "unreadable", why, f"See all that is wrong: cleared agent check {name}.") for name, why in triggers.unreadable.items()]
+    states = [
+        _AgentState(name, None, "unreadable", why, f"See all that is wrong: cleared agent check {name}.")
+        for name, why in triggers.unreadable.items()
+    ]
     for name, listener in triggers.listeners.items():
         file = host.layout.agent_path(name)
         data = source.read(file) or b""
@@ -144,7 +147,8 @@ def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
         times = each.listener.schedule if each.listener and each.can_run else None
         kinds = [kind for kind in kinds_of(header) if kind is not ON_DEMAND] if header else []
         on = [text for kind in kinds for text in kind.values(header) or (kind.name,)] if header else []
-        summary = AgentSummary(each.name, list(header.triggers) if header else [], on, each.state, each.why, each.remedy)
+        triggers = list(header.triggers) if header else []
+        summary = AgentSummary(each.name, triggers, on, each.state, each.why, each.remedy)
         if times is not None:
             summary = replace(summary, schedule=times.expression, timezone=times.timezone)
         summaries.append(summary)

@@ -56,7 +56,7 @@ def test_what_a_refusal_names_mends_the_file_and_brings_nothing_into_force(poste
     before, policy = posted.read("config.yaml"), posted.read(RECORD)
     push(posted, before + pushed)
     refused(posted("agent", "run", "ingest"), 4, "config.yaml:", "cleared config ")
-    said = mend(posted, {"loop.log_dir": "logs/loop"})
+    said = mend(posted, {"loop.log_dir": "control/loop"})
     assert said
     assert take_ok(posted, "config", "approve").code == 0
     after = posted.read("config.yaml")
@@ -104,19 +104,19 @@ def test_without_it_nothing_but_the_editor_mends(posted: Workspace, monkeypatch:
 def test_one_wrong_key_is_mended_beside_another_which_is_told(ws: Workspace) -> None:
     text = ws.read("config.yaml")
     push(ws, f"{text}{WRONG_FOLDER}foo: 1 # x\nbar: 2\n")
-    done = ws.ok("config", "set", "loop.log_dir", "logs/loop")
+    done = ws.ok("config", "set", "loop.log_dir", "control/loop")
     lines = len(text.splitlines())
-    assert ws.read("config.yaml") == f"{text}{WRONG_FOLDER}foo: 1 # x\nbar: 2\n".replace("../x", "logs/loop")
+    assert ws.read("config.yaml") == f"{text}{WRONG_FOLDER}foo: 1 # x\nbar: 2\n".replace("../x", "control/loop")
     for named in (f"config.yaml:{lines + 4} (foo): unknown key", "not valid yet", "cleared config unset foo"):
         assert named in done.err, named
     assert ws("config", "get", "loop.log_dir").code == 1  # nobody approved it
     told = ws("config", "unset", "foo", "--json")
     assert told.code == 0 and "(bar)" in told.json["problems"][0] and "unset bar" in told.json["remedy"]
     assert not ws.ok("config", "unset", "bar").err.count("unknown key")
-    assert ws.read("config.yaml") == f"{text}{WRONG_FOLDER}".replace("../x", "logs/loop")
+    assert ws.read("config.yaml") == f"{text}{WRONG_FOLDER}".replace("../x", "control/loop")
     assert ws.git("status", "--porcelain") == ""
     take_ok(ws, "config", "approve")
-    assert ws.ok("config", "get", "loop.log_dir").out == "logs/loop\n"
+    assert ws.ok("config", "get", "loop.log_dir").out == "control/loop\n"
 
 
 def test_a_wrong_value_is_not_mended_by_another_wrong_one(ws: Workspace) -> None:
@@ -183,6 +183,23 @@ def link_elsewhere(path: Path) -> None:
     path.symlink_to("/etc/hostname")
 
 
+def lay_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize("damage", [link_elsewhere, lay_a_folder])
+def test_each_command_that_finds_no_file_there_says_what_brings_it_back(
+    posted: Workspace, damage: Callable[[Path], None]
+) -> None:
+    damage(posted.root / "config.yaml")
+    kept = "Put the newest version of it that is valid in its place: cleared config restore."
+    for argv in ("agent run ingest", "agent list", "config set business.name X", "config unset business.name"):
+        refused(posted(*argv.split()), 4, "config.yaml: not a file but a", kept)
+    posted.ok("config", "restore")
+    posted.run("ingest")
+
+
 @pytest.mark.parametrize("damage", [remove_file, link_elsewhere])
 def test_a_file_that_was_taken_away_is_brought_back(posted: Workspace, damage: Callable[[Path], None]) -> None:
     text = posted.read("config.yaml")
@@ -203,7 +220,7 @@ def test_a_clone_that_nobody_trusts_is_mended_and_trusted_in_either_order(posted
         )
     one, two = Workspace(tmp_path / "one"), Workspace(tmp_path / "two")
     refused(one("journal", "check"), 4, "cleared config set loop.log_dir VALUE")
-    assert "loop.log_dir is now logs/loop" in one.ok("config", "set", "loop.log_dir", "logs/loop").err
+    assert "loop.log_dir is now control/loop" in one.ok("config", "set", "loop.log_dir", "control/loop").err
     take_ok(one, "trust", "--yes")
     assert "loop.log_dir" in take_ok(one, "config", "approve").out + one("config", "get", "loop.log_dir").err
     take_ok(two, "trust", "--yes")

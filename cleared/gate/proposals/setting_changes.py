@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, PolicyError, WorkspaceError
-from cleared.base.safe_files import read_stable, write_atomic
+from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes import commit_messages
 from cleared.changes.book_sources import CommittedSource
@@ -24,10 +24,10 @@ from cleared.gate.regression_tests import CASES_DIR
 from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
-from cleared.workspace.settings.config_file import load_config_file, read_text
+from cleared.workspace.settings.config_file import load_config_file, read_bytes, read_text
 from cleared.workspace.settings.edit_checks import is_mended
 from cleared.workspace.settings.editing import remove_value, set_value
-from cleared.workspace.settings.loading import MAX_BYTES, is_secret, load_config, read_valid_part
+from cleared.workspace.settings.loading import is_secret, load_config, read_valid_part
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import (
     compare_settings,
@@ -158,7 +158,7 @@ def approve_settings(host: Host, keys: Sequence[str] = ()) -> SettingsOutcome:
 def _read_working_copy(host: Host) -> bytes:
     """``config.yaml`` as it lies there; where a commit was killed, once its files are in their places."""
     host.repair_interrupted_commit()
-    return read_stable(host.root / host.layout.config_file, MAX_BYTES, shown=host.layout.config_file)[0]
+    return read_bytes(host.root / host.layout.config_file)
 
 
 def _take_keys(policy: Mapping[str, Any], wanted: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:

@@ -40,18 +40,25 @@ def read_config_file(path: Path) -> tuple[Config, ConfigError | None]:
     return found.config, describe_fault(text, found)
 
 
+def read_bytes(path: Path) -> bytes:
+    """The bytes of the file, whatever they say. Raises ``ConfigError`` where it is no file, or cannot be read."""
+    try:
+        return read_stable(path, MAX_BYTES, shown=path.name)[0]
+    except WorkspaceError as error:
+        raise ConfigError([Problem(Place(path.name), error.message)], RESTORE) from None
+
+
 def read_text(path: Path) -> tuple[str, ConfigReading]:
     """A file's text, and what of it is valid. Raises ``ConfigError`` where it is not YAML, or no file."""
+    data = read_bytes(path)
     try:
-        text = _decode_text(read_stable(path, MAX_BYTES, shown=path.name)[0], path.name)
+        text = _decode_text(data, path.name)
         found = read_valid_part(text, path.name)
         if found.root is not None and found.root.kind != "map" and not found.root.is_null:
             raise ConfigError(found.problems)
         return text, found
     except ConfigError as error:
         raise ConfigError(error.problems, f"No command changes a part of such a file. {RESTORE}") from None
-    except WorkspaceError as error:
-        raise ConfigError([Problem(Place(path.name), error.message)], RESTORE) from None
 
 
 def describe_fault(text: str, found: ConfigReading) -> ConfigError | None:
