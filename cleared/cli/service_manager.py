@@ -29,9 +29,9 @@ class ManagerUnreachable(Exception):
 class Systemd:
     def __init__(self, service: ServiceDefinition) -> None:
         from cleared.service.unit_file import systemd_unit
+        from cleared.workspace.user_folder import config_home
 
-        config_home = Path(os.environ.get("XDG_CONFIG_HOME") or "")
-        self.unit = systemd_unit(service, config_home if config_home.is_absolute() else Path.home() / ".config")
+        self.unit = systemd_unit(service, config_home())
         self.wait = service.stop_seconds + CALL_SECONDS
         name = self.unit.name
         self.by_hand = f"systemctl --user daemon-reload && systemctl --user enable --now {name}"
@@ -67,8 +67,9 @@ class Systemd:
 class Launchd:
     def __init__(self, service: ServiceDefinition) -> None:
         from cleared.service.unit_file import launchd_agent
+        from cleared.workspace.user_folder import user_home
 
-        self.unit = launchd_agent(service, Path.home())
+        self.unit = launchd_agent(service, user_home())
         self.wait = service.stop_seconds
         self.domain = f"gui/{os.getuid()}"
         self.target = f"{self.domain}/{self.unit.name}"
@@ -178,7 +179,7 @@ def _service_environment() -> dict[str, str]:
 
     environment: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
-        environment["CLEARED_HOME"] = str(cleared_home().absolute())
+        environment["CLEARED_HOME"] = str(cleared_home())
     if UNATTENDED in os.environ:
         environment[UNATTENDED] = os.environ[UNATTENDED]
     git = find_program("git")

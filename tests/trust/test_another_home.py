@@ -65,6 +65,36 @@ def test_nothing_is_begun_with_new_keys(
     posted.in_order()
 
 
+@pytest.mark.parametrize(
+    ("variable", "path"),
+    [
+        *((each, path) for each in ("HOME", "XDG_CONFIG_HOME", "CLEARED_HOME") for path in ("home", "~/home")),
+        ("HOME", ""),
+    ],
+)
+def test_a_home_that_is_not_absolute_is_refused_first(
+    posted: Workspace, homes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, variable: str, path: str
+) -> None:
+    """Each folder would be another home; and which variable it is, and what to do, is said before anything else."""
+    monkeypatch.setenv("HOME", str(homes[0]))
+    monkeypatch.setenv(variable, path)
+    said = (f"cleared: {variable}: {path!r} is not an absolute path", f"Set {variable} to an absolute path")
+    with unchanged(posted):
+        for argv in (*COMMANDS, ("trust", "--yes")):
+            refused(posted(*argv), 2, *said)
+
+
+def test_a_user_without_a_home_is_told(
+    posted: Workspace, homes: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_nobody(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", find_nobody)
+    refused(posted("agent", "run", "ingest"), 2, "HOME: this user has no home directory", "Set HOME (or CLEARED_HOME)")
+
+
 def test_whoever_means_it_says_so(posted: Workspace, homes: tuple[Path, Path]) -> None:
     """Another user, or another machine with a copy of the folder."""
     take_ok(posted, "trust", "--yes")

@@ -181,7 +181,7 @@ class ConfinedProcesses:
             stderr=subprocess.DEVNULL,
             cwd=self._tree,
             start_new_session=True,
-            env={"CLEARED_HOME": str(cleared_home().absolute()), "PATH": os.defpath},
+            env={"CLEARED_HOME": str(cleared_home()), "PATH": os.defpath},
         )
         answer = self._read_answer(_START_SECONDS)
         if answer.get("ready"):

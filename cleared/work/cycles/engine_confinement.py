@@ -25,6 +25,7 @@ from cleared.work.loop.job_confinement import find_missing_walls, make_fence
 from cleared.work.loop.job_processes import FOLDER_VARIABLE
 from cleared.work.loop.system_files import open_around
 from cleared.workspace.programs import search_path
+from cleared.workspace.user_folder import user_home
 
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
 _VARIABLES: Final = (
@@ -128,7 +129,7 @@ def engine_fence(
     missing = find_missing_walls() if confine == "require" else []
     if missing:
         raise ConfinementUnavailable(f"{'; '.join(missing)}, and sandbox.confine is require")
-    home = Path.home()
+    home = user_home()
     closed = [path.resolve() for path in (root, cleared_home(), home)]
     named = [
         *map(Path, _NETWORK_FILES),

@@ -320,7 +320,7 @@ def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
     }
     if own:
-        environment["CLEARED_HOME"] = str(cleared_home().absolute())
+        environment["CLEARED_HOME"] = str(cleared_home())
         if UNATTENDED in os.environ:
             environment[UNATTENDED] = os.environ[UNATTENDED]
     return environment | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
