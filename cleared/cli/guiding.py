@@ -40,7 +40,7 @@ def take_guiding_texts(
 
 def _printing(text: GuidingText) -> Callable[[], None]:
     def print_text() -> None:
-        print_line(f"{text.path}:")
+        print_line(f"{text.path}{f' (included by {text.included_by})' if text.included_by else ''}:")
         for line in escape_lines(text.data.decode("utf-8", "replace").rstrip()).split("\n"):
             print_line(f"| {line}")
 

@@ -22,6 +22,7 @@ from cleared.trust.shown_digests import is_known, note_shown
 from cleared.work.cycles.consensus import CONSENSUS, ConsensusFile
 from cleared.work.cycles.cycle_files import cycle_files
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE, read_prompt
+from cleared.work.cycles.included_texts import IncludedTexts
 
 _NAMES: Final = frozenset(
     {
@@ -52,6 +53,8 @@ class GuidingText:
 
     path: str
     data: bytes
+    included_by: str = ""
+    """The text that includes it; empty for one that an engine reads by itself."""
 
     @property
     def digest(self) -> str:
@@ -77,9 +80,10 @@ def read_own_texts(root: Path) -> dict[str, bytes]:
 def list_unknown_texts(
     host: Host, commit: str | None = None, *, own: Mapping[str, bytes] | None = None, more: Iterable[str] = ()
 ) -> list[GuidingText]:
-    """The guiding texts of a commit (None: of HEAD) that nobody here knows.
+    """The guiding texts of a commit (None: of HEAD) that nobody here knows, and those that these include.
 
-    ``own``: texts that are taken from the working tree instead; ``more``: paths of further ones, such as skills.
+    ``own``: texts that are taken from the working tree instead; ``more``: paths of further ones, such as skills. Raises
+    ``PolicyError`` where one includes what lies outside of the repository.
     """
     own, wanted = own or {}, set(more)
     with host.open_for_reading() as repo:
@@ -90,12 +94,15 @@ def list_unknown_texts(
             for path, data in own.items()
             if data and not _is_known_text(host, path, data) and not _is_only_here(repo, data)
         ]
-        for path, (mode, _) in snapshot.list_entries().items():
-            if path in own or not mode.startswith("100") or not (path in wanted or is_guiding(path)):
-                continue
-            data = snapshot.read_file(path) or b""
+        included = IncludedTexts(snapshot)
+        files = [path for path, (mode, _) in snapshot.list_entries().items() if mode.startswith("100")]
+        paths = {*(p for p in files if p in wanted or is_guiding(p)), *included.find_linked(is_guiding)} - own.keys()
+        texts = {path: snapshot.read_file(path) or b"" for path in paths}
+        named = included.include({**texts, **own})
+        texts |= {path: snapshot.read_file(path) or b"" for path in named}
+        for path, data in texts.items():
             if data and not _is_known_text(host, path, data) and not approvals.verify_version(path, data).may_run:
-                unknown.append(GuidingText(path, data))
+                unknown.append(GuidingText(path, data, named.get(path, "")))
     return sorted(unknown, key=lambda text: text.path)
 
 
