@@ -53,7 +53,7 @@ def _explain_entry(host: Host, entry: str) -> dict[str, Any]:
     """Why an entry is as it is (see ``review.explanation``). Raises ``UsageError``."""
     from cleared.review import explanation
 
-    return explanation.explain_entry(host, entry)
+    return explanation.explain_record(host, entry).data
 
 
 OPERATIONS: Final = (

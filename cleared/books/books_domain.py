@@ -6,6 +6,9 @@ from typing import Final
 
 from cleared.domains.domain import Domain, import_when_called
 
+INBOX_ACTOR: Final = "receipts inbox"
+"""Who keeps what was put into the inbox of receipts, where the service looks there."""
+
 BOOKS: Final = Domain(
     name="books",
     about="Bank files in, a balanced double-entry journal out.",
@@ -27,11 +30,13 @@ BOOKS: Final = Domain(
     find_sample_time=import_when_called("cleared.books.sample_files:find_open_time"),
     make_sample_files=import_when_called("cleared.books.sample_files:make_sample_files"),
     read_imported_files=import_when_called("cleared.books.opened_books:read_imported_files"),
+    actors=(INBOX_ACTOR,),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
     comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
     list_checks=import_when_called("cleared.books.audit.book_checks:list_checks"),
     standing_name="accounts",
     read_standing=import_when_called("cleared.books.decisions.bank_agreement:read_standing"),
     list_acts=import_when_called("cleared.books.decisions.book_acts:list_acts"),
+    review=import_when_called("cleared.books.review.book_review:BookReview"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )

@@ -16,32 +16,17 @@ def explain_entry(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
-    from cleared.review.explanation import explain_entry as do
+    from cleared.review.explanation import explain_record
 
-    explanation = do(open_host(workspace), entry)
+    explanation = explain_record(open_host(workspace), entry)
     if json:
-        print_json(explanation)
+        print_json(explanation.data)
         return
-    print_fields(_explanation_rows(explanation))
+    print_fields([*explanation.words, *_origin_rows(explanation.data)])
 
 
-def _explanation_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
-    entry, line, call = explanation["entry"], explanation["bank_line"], explanation.get("call")
-    from decimal import Decimal
-
-    legs = "\n".join(
-        f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}" for x in entry["lines"]
-    )
-    rows: list[tuple[str, object]] = [
-        ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),
-        ("legs", legs),
-        ("status", entry["status"]),
-    ]
-    if line:
-        rows.append(("bank line", f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"))
-    for receipt in explanation["receipts"]:
-        missing = "" if receipt["is_here"] else " (not in this clone)"
-        rows.append(("receipt", f"{receipt['name']}: {receipt['file']}{missing}"))
+def _origin_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
+    call, rows = explanation.get("call"), list[tuple[str, object]]()
     rows.append(
         (
             "commit",

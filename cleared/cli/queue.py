@@ -23,7 +23,7 @@ from cleared.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cleared.review.decision_staging import DecisionResult
+    from cleared.review.record_review import DecisionResult
 
 app = new_group()
 _MAX_IDS: Final = 20

@@ -30,6 +30,8 @@ RunContext: TypeAlias = Any
 """The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""
 RunHost: TypeAlias = Any
 """The ``Host`` of the open workspace (``changes.host``, which stands above this room)."""
+RecordReview: TypeAlias = Any
+"""A ``RecordReview`` (``review.record_review``, which stands above this room)."""
 ShownCard: TypeAlias = Any
 """A ``Card`` (``cards.card``, which stands above this room)."""
 
@@ -201,12 +203,17 @@ class Domain:
     """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
     list_acts: Callable[[], Sequence[Act]] = tuple
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
+    review: Callable[[], RecordReview] | None = None
+    """How its records are decided about, shown, taken back and explained; None: not at all."""
     open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]] = lambda *_: lambda card: card
     """Opens the records of a commit. What it gives puts into an open card what they say of what it is about: anybody
     who can push may have written the card. The flag: whether the process stays, and may keep what was read."""
     make_duties: Callable[[Callable[..., None]], Sequence[Duty]] = lambda _: ()
-    """What the service does for it; made once for a workspace. It is given the service's log: called with the name of
-    what happened, a sentence, and ``level=``."""
+    """What the service does for it, in the name of ``actors``; made once for a workspace. It is given the service's
+    log: called with the name of what happened, a sentence, and ``level=``."""
+
+    actors: Sequence[str] = ()
+    """Who its duties decide as, where no person does: ``cleared queue undo`` passes over what they did."""
 
     standing_name: str = ""
     """What programs call the rows of ``read_standing``; empty where it has nothing to say."""

@@ -2,82 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
-from cleared.books.decisions.entry_correction import Correction
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.review import card_decisions
-from cleared.review.card_view import CardChoice, cards_summary, digest_shown_cards
-from cleared.review.correction_tests import agree_and_record, correct_and_record
-from cleared.review.decision_staging import DecisionResult
-from cleared.review.explanation import explain_entry
+from cleared.review.action_request import ActionRequest, ActionResult
+from cleared.review.card_facts import CardChoice, QueueRow
+from cleared.review.card_view import cards_summary, digest_shown_cards
+from cleared.review.correction_tests import agree_and_record, correct_and_record, take_suggestion
+from cleared.review.explanation import explain_record
 from cleared.review.questions import answer_and_resume
-from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, proposal_folder, read_queue
+from cleared.review.queue_snapshot import QueueSnapshot, proposal_folder, read_queue
+from cleared.review.record_review import DecisionResult, load_reviews
 from cleared.review.source_files import FileView, entry_script
 from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_again
 
-if TYPE_CHECKING:
-    from cleared.books.teaching.vendor_teaching import Lesson
-
 OpenHost = Callable[[], Host]
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
-    """A choice that a person made about open cards, with everything that it needs."""
-
-    choice: CardChoice
-    cards: tuple[str, ...]
-    about: str
-    """What the cards are about, for the line that says what came of it."""
-    correction: Correction | None = None
-    reason: str = ""
-    outcome: str | None = None
-    duplicate_of: str | None = None
-    """With the outcome duplicate: the entry that stands."""
-    words: str = ""
-    """With the verb always: the words of the bank's text that name the vendor."""
-    act: str | None = None
-    """With the verb undo: the id of the act that the person was shown; None: whichever is the last."""
-    shown: Mapping[str, str] | None = None
-    """Digests of what the person was shown, for ``changes.decisions.shown_cards``; None where the caller says them."""
 
 
 def request_decision(queue: QueueSnapshot, choice: CardChoice, rows: Sequence[QueueRow]) -> ActionRequest:
     """A choice about cards as this queue shows them: it is refused where one is another by then."""
     ids = tuple(row.id for row in rows)
     return ActionRequest(choice, ids, cards_summary(rows), shown=digest_shown_cards(queue, ids))
-
-
-UNDO = ActionRequest(CardChoice("undo", "Undo"), (), "")
-NAME_LAST_ACT = ActionRequest(CardChoice("name", "Undo"), (), "")
-"""Says what undo would take back; ``act`` of its result is what ``UNDO`` is bound to then."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionResult:
-    """What came of a request."""
-
-    text: str
-    """It, in one line."""
-    ok: bool
-    """False for a refusal: then nothing was changed."""
-    cards: tuple[str, ...] = ()
-    """Cards that are settled; after an undo, cards that wait again."""
-    act: str = ""
-    """What an undo of it is bound to; empty where it is none that undo could take back."""
-    similar_cards: tuple[str, ...] = ()
-    """Open cards that look like a corrected one."""
-    lesson: Lesson | None = None
-    """A vendor that was taught, which one key may approve: ``approve_lesson`` asks for it."""
 
 
 @dataclass(slots=True)
@@ -105,65 +58,35 @@ class ActionExecutor:
             named = undo_decision(host, dry_run=True)
             return ActionResult(". ".join(named.messages), True, act=named.act)
         if verb == "confirm":
-            return self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, ids))
+            return describe_decision("Confirmed", request, card_decisions.confirm_entries(host, ids))
         if verb == "correct":
-            result = correct_and_record(host, ids, request.correction or Correction())
+            if request.correction is None:
+                raise UsageError("a correction says what should have been", remedy="Say it.")
+            result = correct_and_record(host, ids, request.correction)
             verb_done = "Posted" if result.posted and not result.entries else "Corrected"
-            return self._decision_result(verb_done, request, result)
+            return describe_decision(verb_done, request, result)
         if verb == "suggested":
-            result = correct_and_record(host, ids, read_suggestion(request.choice.value))
-            return self._decision_result("Posted" if not result.entries else "Corrected", request, result)
-        if verb == "always":
-            return self._teach_vendor(host, request)
+            result = take_suggestion(host, ids, request.choice.value)
+            return describe_decision("Posted" if not result.entries else "Corrected", request, result)
         if verb == "reject":
             result = card_decisions.reject_cards(host, ids, request.reason, request.outcome, request.duplicate_of)
-            return self._decision_result("Rejected", request, result)
+            return describe_decision("Rejected", request, result)
         if verb == "agree":
-            return self._decision_result("Agreed", request, agree_and_record(host, ids))
+            return describe_decision("Agreed", request, agree_and_record(host, ids))
         if verb == "answer":
             result, run = answer_and_resume(host, ids[0], request.choice.value)
             if run is not None:
                 result.messages.append(_run_summary(run, "went on"))
-            return self._decision_result(f"Answered {request.choice.value}", request, result)
+            return describe_decision(f"Answered {request.choice.value}", request, result)
         if verb == "retry":
             return self._run_again(host, request)
-        return self._decide_proposal(host, request)
-
-    def _teach_vendor(self, host: Host, request: ActionRequest) -> ActionResult:
-        """Decide one card, and propose that the vendor's lines always go to that account."""
-        from cleared.books.teaching.vendor_teaching import propose_vendor
-
-        correction, queue = request.correction or Correction(), read_queue(host)
-        card = queue.cards.get(request.cards[0])
-        entry = queue.entry_of(card) if card is not None else None
-        if correction.account is None:
-            raise UsageError("a vendor goes to one account", remedy="Give one, not a split.")
-        booked = [leg.account_id for leg in queue.changeable_legs(entry)] if entry is not None else []
-        if booked == [correction.account]:
-            done = self._decision_result("Confirmed", request, card_decisions.confirm_entries(host, [*request.cards]))
-        else:
-            decision = correct_and_record(host, [*request.cards], correction)
-            verb_done = "Posted" if decision.posted and not decision.entries else "Corrected"
-            done = self._decision_result(verb_done, request, decision)
-        if not done.cards:  # the first of two has decided: what it always is waits for the second
-            return done
-        vendor, agent = correction.counterparty or "", (card.agent if card is not None else "") or ""
-        try:
-            lesson = propose_vendor(host, request.words, correction.account, vendor=vendor, agent=agent)
-        except ClearedError as error:
-            return replace(done, text=f"{done.text}. Not taught: {' '.join(str(error).split())}")
-        if lesson.doubts:
-            text = f"{done.text}. {lesson.proposal.id} waits as a card: {lesson.doubts[0]}"
-            return replace(done, text=text)
-        return replace(done, text=f"{done.text}. {lesson.difference}", lesson=lesson)
-
-    def _decision_result(self, verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
-        posted = f", posted {', '.join(result.posted[:3])}" if result.posted else ""
-        posted += " …" if len(result.posted) > 3 else ""
-        settled = tuple(card_id for card_id in request.cards if card_id not in result.agreed)
-        messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
-        text = ". ".join([*messages, *result.messages])
-        return ActionResult(text, True, settled, similar_cards=tuple(result.similar_cards), act=result.commit)
+        if verb in ("approve", "decline"):
+            return self._decide_proposal(host, request)
+        actions = (review.find_action(verb) for review in load_reviews().values())
+        action = next((action for action in actions if action is not None), None)
+        if action is None:
+            raise UsageError(f"nothing is done by {verb[:40]!r}", remedy="cleared queue show tells what can be done.")
+        return action(host, request)
 
     def _undo_last(self, host: Host, act: str | None) -> ActionResult:
         result = undo_decision(host, act=act)
@@ -183,7 +106,7 @@ class ActionExecutor:
         if run.status not in _WENT_WELL:
             return ActionResult(_run_summary(run, "ran"), False)
         if card.id in read_queue(host).cards:  # most such runs have settled it themselves
-            self._decision_result("", request, card_decisions.answer_card(host, card.id, "seen"))
+            describe_decision("", request, card_decisions.answer_card(host, card.id, "seen"))
         return ActionResult(_run_summary(run, "ran"), True, request.cards)
 
     def _decide_proposal(self, host: Host, request: ActionRequest) -> ActionResult:
@@ -204,29 +127,16 @@ class ActionExecutor:
         return ActionResult(text, True, request.cards, act=outcome.commit or "")
 
 
-def read_suggestion(value: str) -> Correction:
-    """The correction that a suggestion's choice stands for. Raises ``UsageError`` for anything else."""
-    lines: list[tuple[int, Decimal | None]] = []
-    try:
-        for word in value.split()[:_MOST_PARTS]:
-            account, _, digits = word.partition("=")
-            if not (account.isascii() and account.isdecimal() and len(account) <= 10):
-                raise ValueError
-            amount = Decimal(digits) if digits else None
-            if amount is not None and not amount.is_finite():
-                raise ValueError
-            lines.append((int(account), amount))
-    except (ValueError, InvalidOperation):
-        lines = []
-    if len(lines) == 1 and lines[0][1] is None:
-        return Correction(lines[0][0])
-    parts = tuple((account, amount) for account, amount in lines if amount is not None)
-    if not parts or len(parts) != len(lines):
-        raise UsageError("choose an account", remedy="Tap one of the list.")
-    return Correction(lines=parts, mixed=True)  # all parts were shown, and split so before
+def describe_decision(verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
+    """What came of a decision. ``verb_done``: ``Corrected``."""
+    posted = f", posted {', '.join(result.posted[:3])}" if result.posted else ""
+    posted += " …" if len(result.posted) > 3 else ""
+    settled = tuple(card_id for card_id in request.cards if card_id not in result.agreed)
+    messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
+    text = ". ".join([*messages, *result.messages])
+    return ActionResult(text, True, settled, similar_cards=tuple(result.similar_cards), act=result.commit)
 
 
-_MOST_PARTS: Final = 100
 _WENT_WELL: Final = ("succeeded", "waiting")
 
 
@@ -239,25 +149,10 @@ def _run_summary(run: RunResult, verb_done: str) -> str:
     return f"{run.agent} failed: {run.error or run.status}"
 
 
-def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
-    """The words of a card's bank text that may name the vendor."""
-    from cleared.books.teaching.vendor_table import propose_words
-
-    card = queue.cards.get(card_id)
-    return propose_words(queue.row_of(card).text) if card is not None else ""
-
-
-def approve_lesson(lesson: Lesson) -> ActionRequest:
-    """The request that makes a taught vendor live."""
-    about = f"{lesson.row.words} to {lesson.row.account}"
-    shown = {lesson.proposal.folder: lesson.proposal.digest_shown()}
-    return ActionRequest(CardChoice("approve", "Approve: it becomes live"), (lesson.proposal.card,), about, shown=shown)
-
-
 def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileView]:
     """The code behind a card: a proposal's changes, or the script at the line that made the entry.
 
-    Raises ``UsageError`` for a card without code, and what ``app.why`` raises.
+    Raises ``UsageError`` for a card without code, and what ``explain_record`` raises.
     """
     card = queue.cards.get(card_id)
     shown = queue.proposal_of(card) if card is not None else None
@@ -265,4 +160,4 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
         return [FileView(path, tuple(text.splitlines())) for path, text in shown.code.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [entry_script(host, explain_entry(host, card.entry_id))]
+    return [entry_script(host, explain_record(host, card.entry_id).data)]

@@ -6,41 +6,24 @@ The terminal, the page and the command line call these; nothing else settles a c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Final
 
-from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import list_first
-from cleared.books.decision_effects import entry_weight
-from cleared.books.decisions.adjusting_entries import read_adjustment
-from cleared.books.decisions.entry_correction import (
-    Correction,
-    correction_data,
-    non_bank_legs,
-    read_correction,
-)
-from cleared.books.ledger.corrections import find_corrections
-from cleared.books.ledger.entry import ZERO, Entry, Leg
-from cleared.books.staged_books import books_of
-from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ADJUSTMENT, ENTRY
+from cleared.cards.card import Card
 from cleared.changes import commit_messages
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host, current_user
 from cleared.git import Snapshot
+from cleared.primitives.context import Context
+from cleared.review.action_request import CorrectionWish
 from cleared.review.answers import find_stopped_question
-from cleared.review.decision_staging import (
-    STAGE_BY_VERB,
-    DecisionData,
-    DecisionResult,
-    require_entry,
-    settle_decided_transfers,
-)
+from cleared.review.decision_staging import STAGE_BY_VERB
 from cleared.review.last_act import LATER_TRAILER
-from cleared.review.target_lookup import Target, find_targets
+from cleared.review.record_review import DecisionCase, DecisionData, DecisionResult, Target, load_reviews
+from cleared.review.target_lookup import find_targets
 from cleared.runs.question_tickets import Questions
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.reviewers import parse_agreements
@@ -73,17 +56,25 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
     return result
 
 
-RecordTests = Callable[[DecisionContext, dict[str, tuple[Leg, ...]], DecisionResult], dict[str, bytes | None]]
-"""Makes the files of the tests that record corrections; it gets entry id → the legs it should have had."""
+RecordTests = Callable[[DecisionContext, DecisionResult], dict[str, bytes | None]]
+"""Makes the files of the tests that record the corrections of a result."""
 
 
 def correct_entries(
-    host: Host, ids: Sequence[str], correction: Correction, remember: RecordTests | None = None
+    host: Host,
+    ids: Sequence[str],
+    wish_of: Callable[[Target], CorrectionWish],
+    remember: RecordTests | None = None,
 ) -> DecisionResult:
-    """Correct entries; a held bank line is posted as the correction says."""
-    return _decide_targets(
-        host, "queue correct", ids, lambda *_: {"verb": "correct", **correction_data(correction)}, remember
-    )
+    """Correct records; what is none yet, such as a held bank line, becomes one as the correction says.
+
+    ``wish_of`` gives what a target should have been.
+    """
+
+    def request_of(_: DecisionContext, target: Target) -> DecisionData:
+        return {"verb": "correct", **wish_of(target).to_data()}
+
+    return _decide_targets(host, "queue correct", ids, request_of, remember)
 
 
 def reject_cards(
@@ -129,24 +120,12 @@ def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
     )
 
 
-def _similar_cards(decision_context: DecisionContext, corrected: Sequence[Target]) -> list[str]:
-    """Open entry cards with the same text or counterparty, on the same accounts, as one that was corrected."""
-    context = decision_context.context
-    corrected_keys = {
-        (key, tuple(x.account_id for x in non_bank_legs(context, t.entry.legs)))
-        for t in corrected
-        if t.entry is not None
-        for key in (t.entry.counterparty, t.entry.description)
-        if key
-    }
-    similar = []
-    for card in context.cards.open_cards():
-        entry = books_of(context).books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
-        if entry is not None and entry.entry_id not in {t.name for t in corrected}:
-            legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
-            if any((key, legs) in corrected_keys for key in (entry.counterparty, entry.description) if key):
-                similar.append(card.id)
-    return similar
+def _similar_cards(context: Context, corrected: Sequence[Target]) -> list[str]:
+    """Open cards that look like those of one that was corrected."""
+    found: list[str] = []
+    for review in dict.fromkeys(target.review for target in corrected):
+        found += review.list_similar_cards(context, [target for target in corrected if target.review is review])
+    return found
 
 
 def _decide_targets(
@@ -179,18 +158,15 @@ def _decide_targets(
                 names.append(name)
                 summary = names[0] if len(names) == 1 else f"{len(names)} {_plural_summary(request)}"
                 subject = commit_messages.entries_decided(kind, summary)
-        settle_decided_transfers(decision_context, result)
+        for review in load_reviews().values():
+            review.settle_followers(decision_context, result)
         if waiting:
             result.messages.append(_first_of_two_message(waiting))
-        result.similar_cards = _similar_cards(decision_context, targets) if command == "queue correct" else []
-        files = (
-            remember(decision_context, result.corrected_legs, result)
-            if remember is not None and result.corrected_legs
-            else {}
-        )
+        result.similar_cards = _similar_cards(decision_context.context, targets) if command == "queue correct" else []
+        files = remember(decision_context, result) if remember is not None and result.corrected else {}
         settled, agreed = " ".join([*result.cards, *result.entries]), " ".join(result.agreed)
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
-        files = {**files, **result.merged_files}
+        files = {**files, **result.files}
         return Decision(subject or commit_messages.second_needed(waiting), files, tuple(marks))
 
     result.commit = commit_decision(host, command, stage_decision, collects=[result]) or ""
@@ -214,53 +190,24 @@ def _stage_or_agree(
     target: Target,
     request: DecisionData,
     result: DecisionResult,
-    stage: Callable[[DecisionContext, Target, DecisionData, DecisionResult], str],
+    stage: Callable[[DecisionCase], str],
 ) -> str | None:
     """Stage one decision, and return what it was about. None where it takes two and this is the first: then only the
     agreement is staged."""
     right = decision_context.authorization
-    if right.rules.needs_two(_upper_bound(decision_context, target, request)):
+    if right.rules.needs_two(target.review.weigh_decision(decision_context.context, target, request)):
         trial = decision_context.with_empty_draft()
-        name = stage(trial, target, request, DecisionResult())
+        name = stage(DecisionCase(trial, target, request, DecisionResult()))
         effects = right.find_effects(trial.context)
         if right.effects_of_one(effects):
-            card = target.card or _new_entry_card(decision_context, require_entry(target))
+            card = target.card or _make_card(decision_context.context, target)
             if not right.has_agreement(card, effects):
                 right.stage_agreement(decision_context.context, card, effects, f"{request['verb']}: {name}", request)
                 result.agreed.append(card.id)
                 return None
-    return stage(decision_context, target, request, result)
+    return stage(DecisionCase(decision_context, target, request, result))
 
 
-def _upper_bound(decision_context: DecisionContext, target: Target, request: DecisionData) -> Decimal:
-    """An amount that the decision hardly exceeds. Below the two-person threshold nothing needs to be tried out. (Where
-    it is exceeded, the commit itself asks for the second reviewer.)"""
-    context = decision_context.context
-    lines = read_correction(request).lines if request["verb"] == "correct" else ()
-    written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
-    if target.entry is not None:
-        corrected = target.entry.status == "user-corrected"
-        entries = [target.entry, *(find_corrections(books_of(context).books, target.entry) if corrected else ())]
-        return money.total(
-            [*(entry_weight(each, books_of(context).books, books_of(context).bank) for each in entries), *written]
-        )
-    if target.card is not None and target.card.kind == ADJUSTMENT.name:
-        posts = request["verb"] == "confirm"
-        return read_adjustment(target.card, books_of(context).books.bounds.places).amount if posts else ZERO
-    line = (
-        books_of(context).bank.find_line(str(target.card.details.get("line", ""))) if target.card is not None else None
-    )
-    return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
-
-
-def _new_entry_card(decision_context: DecisionContext, entry: Entry) -> Card:
-    """A card for an entry that has no open one, to record there what the first of two has decided."""
-    return Card(
-        card_id(ENTRY.name, entry.entry_id, "again", decision_context.context.run_id),
-        ENTRY.name,
-        f"{entry.date} {entry.amount} {entry.description[:120]}",
-        format_iso(decision_context.context.now),
-        decision_context.context.run_id,
-        entry.entry_id,
-        details={"description": entry.description, "amount": str(entry.amount)},
-    )
+def _make_card(context: Context, target: Target) -> Card:
+    assert target.record is not None, "what is named without a card is a record"
+    return target.review.make_card(context, target.record)

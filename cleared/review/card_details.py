@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cleared.cards.card import Card
 from cleared.cards.kinds import AGREEMENT, kind_named
 
 MAX_ROWS: Final = 50
@@ -101,6 +102,14 @@ def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
     if isinstance(futures, Mapping):
         for choice in details.get("choices", ()):
             yield CardSection(f"If you answer {choice}", tuple(preview_lines(futures.get(choice))))
+
+
+def detail_sections(card: Card) -> Iterator[CardSection]:
+    """Whatever the card holds."""
+    yield from detail_tables(card.details)
+    fields = tuple(f"{label}: {value}" for label, value in detail_fields(card.details, card.title))
+    if fields:
+        yield CardSection("Details", fields)
 
 
 def preview_lines(future: Any) -> list[str]:

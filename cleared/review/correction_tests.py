@@ -1,15 +1,11 @@
-"""Corrections become tests: each is recorded as a test of the agent that made the entry, or joins one."""
+"""Corrections become tests: each is recorded as a test of the agent that made the record, or joins one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from cleared.base import money
 from cleared.base.errors import ClearedError, Place, PolicyError
-from cleared.books.decisions.entry_correction import Correction
-from cleared.books.ledger.entry import Leg
-from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import is_approved_test, require_verifiable
@@ -17,14 +13,29 @@ from cleared.gate.examination import Gate
 from cleared.gate.proposals.approval import Signer, sign_tests
 from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
+from cleared.review.action_request import CorrectionWish
 from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
-from cleared.review.decision_staging import DecisionResult
-from cleared.review.explanation import posting_commit
+from cleared.review.explanation import find_making_commit
+from cleared.review.record_review import DecisionResult
 
 
-def correct_and_record(host: Host, ids: list[str], correction: Correction) -> DecisionResult:
-    """Correct entries, and keep the correction as a regression test (see ``correct_entries``)."""
-    return correct_entries(host, ids, correction, correction_recorder(host))
+class _Lesson(NamedTuple):
+    """One test: of an agent's run, for the records of one month of one domain."""
+
+    agent: str
+    run: str
+    month: str
+    correction_key: str
+
+
+def correct_and_record(host: Host, ids: list[str], correction: CorrectionWish) -> DecisionResult:
+    """Correct records, and keep the correction as a regression test (see ``correct_entries``)."""
+    return correct_entries(host, ids, lambda _: correction, correction_recorder(host))
+
+
+def take_suggestion(host: Host, ids: list[str], value: str) -> DecisionResult:
+    """The same, with what is suggested for them all: ``CardChoice.value``."""
+    return correct_entries(host, ids, lambda target: target.review.read_suggestion(value), correction_recorder(host))
 
 
 def agree_and_record(host: Host, ids: list[str]) -> DecisionResult:
@@ -35,23 +46,20 @@ def agree_and_record(host: Host, ids: list[str]) -> DecisionResult:
 def correction_recorder(host: Host) -> RecordTests:
     """For ``correct_entries``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
-    def record_corrections(
-        decision_context: DecisionContext, lessons: dict[str, tuple[Leg, ...]], result: DecisionResult
-    ) -> dict[str, bytes | None]:
-        by_run: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for entry_id, legs in lessons.items():
-            entry = books_of(decision_context.context).books.get_entry(entry_id)
-            commit = posting_commit(host, decision_context.repo, entry)
+    def record_corrections(decision_context: DecisionContext, result: DecisionResult) -> dict[str, bytes | None]:
+        lessons: dict[_Lesson, dict[str, Any]] = {}
+        for corrected in result.corrected.values():
+            place = corrected.review.locate_record(host.layout, corrected.record)
+            commit = find_making_commit(host, decision_context.repo, place)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
-                continue  # a person posted it
-            found = books_of(decision_context.context).bank.find_line(entry.reference)
-            month = f"{found[1].posted_date if found is not None else entry.date:%Y-%m}"
-            key = commit.trailers["Agent"], commit.trailers["Run"], month
-            by_run.setdefault(key, {})[entry.reference] = [_leg_data(leg) for leg in legs]
-        if not by_run:
+                continue  # a person made it
+            agent, run = commit.trailers["Agent"], commit.trailers["Run"]
+            lesson = _Lesson(agent, run, corrected.month, corrected.correction_key)
+            lessons.setdefault(lesson, {}).update(corrected.expected)
+        if not lessons:
             return {}
         with Gate(host, decision_context.repo) as gate:
-            return _test_files(host, gate, decision_context, by_run, result)
+            return _test_files(host, gate, decision_context, lessons, result)
 
     return record_corrections
 
@@ -60,14 +68,14 @@ def _test_files(
     host: Host,
     gate: Gate,
     decision_context: DecisionContext,
-    by_run: dict[tuple[str, str, str], dict[str, Any]],
+    lessons: dict[_Lesson, dict[str, Any]],
     result: DecisionResult,
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
     texts: dict[str, bytes | None] = {}
-    for (agent, run, month), legs in by_run.items():
+    for lesson, expected in lessons.items():
         try:
-            case = _corrected_test(host, gate, decision_context, (agent, run, month), legs)
+            case = _corrected_test(host, gate, decision_context, lesson, expected)
         except ClearedError as error:
             result.messages.append(f"Not remembered as a test: {error}")
             continue
@@ -81,23 +89,18 @@ def _test_files(
 
 
 def _corrected_test(
-    host: Host, gate: Gate, decision_context: DecisionContext, of: tuple[str, str, str], legs: dict[str, Any]
+    host: Host, gate: Gate, decision_context: DecisionContext, lesson: _Lesson, expected: dict[str, Any]
 ) -> RegressionTest:
     """The test of the corrections of this agent, run and month, with these among them. Raises ``PolicyError`` where the
     one that is there is not as it was approved."""
-    agent, run, month = of
-    path = path_of_test(corrected_test_name(agent, run, month))
+    key, path = lesson.correction_key, path_of_test(corrected_test_name(lesson.agent, lesson.run, lesson.month))
     committed = decision_context.snapshot.read_file(path)
     if committed is not None:
         require_verifiable(gate.scripts.approvals, path)
         if not is_approved_test(gate.scripts.approvals, path, committed):
             raise PolicyError("it is not as it was approved", place=Place(path), remedy=f"See: git log -- {path}.")
         old = parse_test(committed, path)
-        if "legs" in old.expected:
-            return replace(old, expected={"legs": {**old.expected["legs"], **legs}})
-    case, _ = record_test(host, gate, agent, run, "corrected by a person", about=legs)
-    return corrected_test(case, month, legs)
-
-
-def _leg_data(leg: Leg) -> list[Any]:
-    return [leg.account_id, money.format_amount(leg.debit), money.format_amount(leg.credit)]
+        if key in old.expected:
+            return replace(old, expected={key: {**old.expected[key], **expected}})
+    case, _ = record_test(host, gate, lesson.agent, lesson.run, "corrected by a person", about=expected)
+    return corrected_test(case, lesson.month, {key: expected})

@@ -1,4 +1,4 @@
-"""Why an entry is as it is: bank file and line → event → run → line of the script → values → approval → corrections.
+"""Why a record is as it is: what it was made from → event → run → line of the script → values → approval → decisions.
 
 Everything comes from git, so it works in a fresh clone; the line of the script by running it again over the same files,
 or, where these were not kept, from this machine's trace.
@@ -9,114 +9,106 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
-from cleared.books.decisions.entry_amending import describe_changes
-from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.entry_json import entry_to_json
-from cleared.books.ledger.receipts import parse_receipts
-from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.ledger.staged_journal import Books
-from cleared.books.opened_books import open_books
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
 from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
+from cleared.domains.installed_domains import load_domains
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.git import Repository, Snapshot, history
+from cleared.review.record_review import RecordOrigin, RecordPlace, RecordReview, load_reviews
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals
 
-_POSTING: Final = ("journal_add", "journal_add_double", "journal_add_many", "journal_void")
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Recognises the call that made a record."""
+
+    review: RecordReview
+    record_id: str
+
+    def find_in(self, answer: Any) -> int | None:
+        return self.review.find_in_answer(answer, self.record_id)
 
 
-def explain_entry(host: Host, name: str) -> dict[str, Any]:
-    """All that explains an entry, as plain data. Raises ``UsageError`` where there is no such entry, or where its
-    commit is not in this clone."""
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a record is as it is."""
+
+    data: dict[str, Any]
+    """All of it as plain data: the facts of its domain, ``commit``, run or decision, and later ``decisions``."""
+    words: Sequence[tuple[str, str]]
+    """The domain's facts for people: labels and texts."""
+
+
+def explain_record(host: Host, name: str) -> Explanation:
+    """All that explains a record. Raises ``UsageError`` where there is no such record, or where its commit is not in
+    this clone."""
     with host.open_for_reading() as repo:
         head = Snapshot(repo, repo.read_head())
-        books, bank = open_books(host.layout, CommittedSource(head))
-        entry = books.find_entry(name)
-        if entry is None:
-            raise UsageError(f"there is no entry {name!r}", remedy="cleared journal list shows the ids.")
-        commit = posting_commit(host, repo, entry)
+        found = ((review, review.trace_record(host, head, name)) for review in load_reviews().values())
+        review, origin = next(((each, traced) for each, traced in found if traced is not None), (None, None))
+        if review is None or origin is None:
+            nouns = " or ".join(domain.record_noun[0] for domain in load_domains())
+            raise UsageError(f"there is no {nouns} {name!r}", remedy="cleared journal list shows the ids.")
+        commit = find_making_commit(host, repo, origin.place)
         if commit is None:
             raise UsageError(
-                f"the commit that posted {entry.entry_id} is not in this clone", remedy="git fetch --unshallow"
+                f"the commit that posted {origin.record_id} is not in this clone", remedy="git fetch --unshallow"
             )
-        line = None
-        if entry.reference and (bank_line := bank.find_line(entry.reference)):
-            account, fact = bank_line
-            records = [*bank.imports, *bank.all_imports]  # of an undone import, too
-            source = next((r for r in records if r.file_sha256 == fact.file_sha256), None)
-            line = {
-                "account": account,
-                "line": fact.line_id,
-                "file": source.name if source else None,
-                "row": fact.row,
-                "date": fact.posted_date.isoformat(),
-                "amount": str(fact.amount),
-                "text": fact.description,
-            }
-        return {
-            "entry": entry_to_json(entry),
-            "bank_line": line,
-            "receipts": _list_receipts(host, bank, entry),
+        removal = find_making_commit(host, repo, origin.removal)
+        data = {
+            **origin.facts,
             "commit": {
                 "id": commit.id,
                 "at": commit.trailers.get("Clock", format_iso(commit.when)),
                 "subject": commit.subject,
             },
-            **_run_origin(host, repo, commit, entry),
-            "decisions": _later_decisions(host, repo, entry, _voiding_commit(host, repo, books, entry)),
+            **_run_origin(host, repo, commit, _Maker(review, origin.record_id)),
+            "decisions": _later_decisions(host, repo, review, origin, removal),
         }
+        return Explanation(data, origin.words)
 
 
-def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, Any]]:
-    """The receipts of an entry; ``is_here``: whether this clone has the file."""
-    path = bank.paths.receipts
-    receipts = parse_receipts(bank.source.read(path), path).values()
-    return [
-        {"name": r.name, "file": r.file, "sha256": r.sha256, "is_here": (host.root / r.file).is_file()}
-        for r in receipts
-        if entry.entry_id in r.entries
-    ]
+def find_making_commit(host: Host, repo: Repository, place: RecordPlace | None) -> history.CommitInfo | None:
+    """The commit that made what lies there; None where that is not in this clone."""
+    if place is None:
+        return None
+    path = place.path
 
+    def has_record(commit: str) -> bool:
+        return place.mark in (Snapshot(repo, commit).read_file(path) or b"")
 
-def posting_commit(host: Host, repo: Repository, entry: Entry) -> history.CommitInfo | None:
-    """The commit that posted the entry."""
-    path = host.layout.journal_path(*entry.month)
-    mark = f"\n{entry.entry_id}a,".encode()
-
-    def has_entry(commit: str) -> bool:
-        return mark in (Snapshot(repo, commit).read_file(path) or b"")
-
-    def adds_entry(commit: history.CommitInfo) -> bool:
+    def adds_record(commit: history.CommitInfo) -> bool:
         parent = parent_commit(repo, commit.id)
-        return has_entry(commit.id) and (parent is None or not has_entry(parent))
+        return has_record(commit.id) and (parent is None or not has_record(parent))
 
     commits = history.read_log(host.root, None, [path])
-    # No row is ever removed, so on a line of commits the oldest that has it posted it; merges are gone through.
+    # No row is ever removed, so on a line of commits the oldest that has it made it; merges are gone through.
     oldest, newest = 0, len(commits) - 1
     while oldest < newest:
         middle = (oldest + newest + 1) // 2
-        oldest, newest = (middle, newest) if has_entry(commits[middle].id) else (oldest, middle - 1)
-    if commits and adds_entry(commits[oldest]):
+        oldest, newest = (middle, newest) if has_record(commits[middle].id) else (oldest, middle - 1)
+    if commits and adds_record(commits[oldest]):
         return commits[oldest]
-    return next((c for c in history.commits_touching(host.root, [path]) if adds_entry(c)), None)
+    return next((c for c in history.commits_touching(host.root, [path]) if adds_record(c)), None)
 
 
-def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, entry: Entry) -> dict[str, Any]:
+def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker: _Maker) -> dict[str, Any]:
     trailers = commit.trailers
     if "Run" not in trailers:
         return {"run": None, "decision": trailers.get("Decision"), "by": trailers.get("By")}
@@ -135,21 +127,21 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, entry:
             "why": standing.reason,
         }
     occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
-    call = _call_by_replay(host, repo, occasion, trailers, entry) if occasion is not None else None
+    call = _call_by_replay(host, repo, occasion, trailers, maker) if occasion is not None else None
     return {
         "run": trailers["Run"],
         "agent": trailers.get("Agent"),
         "event": trailers.get("Event"),
         "script": {"file": path, "blob": blob},
-        "call": call or _call_from_trace(host, trailers["Run"], entry),
+        "call": call or _call_from_trace(host, trailers["Run"], maker),
         "approval": approval,
     }
 
 
 def _call_by_replay(
-    host: Host, repo: Repository, occasion: DryRunInput, trailers: dict[str, str], entry: Entry
+    host: Host, repo: Repository, occasion: DryRunInput, trailers: dict[str, str], maker: _Maker
 ) -> dict[str, Any] | None:
-    """The call that posted the entry, by running the script of that commit again over that commit's files."""
+    """The call that made the record, by running the script of that commit again over that commit's files."""
     after = occasion.after
     if after is None:
         return None
@@ -178,7 +170,7 @@ def _call_by_replay(
         def look_at_call(
             name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place, answer: Any
         ) -> None:
-            index = _find_entry_index(answer, entry.entry_id) if not posting_calls else None
+            index = maker.find_in(answer) if not posting_calls else None
             if index is not None:
                 posting_calls.append(
                     {
@@ -197,27 +189,19 @@ def _call_by_replay(
     return posting_calls[0] if posting_calls else None
 
 
-def _find_entry_index(answer: Any, entry_id: str) -> int | None:
-    """Where an answer says that an entry was posted: of a list the index, else 0; None where it does not say so."""
-    for index, result in enumerate(answer if isinstance(answer, list) else (answer,)):
-        if isinstance(result, dict) and result.get("entry_id") == entry_id and not result.get("duplicate"):
-            return index
-    return None
-
-
 def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
-    if args and isinstance(args[0], list):  # journal_add_many: of the one entry
+    if args and isinstance(args[0], list):  # several at once: of the one record
         return args[0][place] if place < len(args[0]) else None
     return {**{str(n): v for n, v in enumerate(args)}, **kwargs}
 
 
-def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | None:
+def _call_from_trace(host: Host, run: str, maker: _Maker) -> dict[str, Any] | None:
     run_trace = TraceStore(host.layout.state_dir).find_run(run) or {"calls": (), "more_calls": ()}
     for call in run_trace["calls"]:
-        if f'"{entry.entry_id}"' in str(call.get("result")) or f"'{entry.entry_id}'" in str(call.get("result")):
+        if any(f"{quote}{maker.record_id}{quote}" in str(call.get("result")) for quote in ('"', "'")):
             try:
                 call_arguments = json.loads(call["arguments"])
-                index = _find_entry_index(json.loads(call["result"]), entry.entry_id) or 0
+                index = maker.find_in(json.loads(call["result"])) or 0
                 arguments = _call_arguments(tuple(call_arguments["args"]), call_arguments["kwargs"], index)
             except (ValueError, KeyError, TypeError):  # cut off, where they were long
                 arguments = call["arguments"]
@@ -230,8 +214,9 @@ def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | Non
                 "from": "trace",
             }
     # In no call that was kept whole: then in one of those that were summed up, where they are all of one line.
-    posting = [s for s in run_trace["more_calls"] if s["name"] in _POSTING]
-    if len(posting) != 1 or any(call["name"] == "journal_add_many" for call in run_trace["calls"]):
+    makers = maker.review.maker_primitives
+    posting = [s for s in run_trace["more_calls"] if s["name"] in makers]
+    if len(posting) != 1 or any(makers.get(call["name"], False) for call in run_trace["calls"]):
         return None
     return {key: posting[0][key] for key in ("file", "line", "column")} | {
         "primitive": posting[0]["name"],
@@ -240,30 +225,19 @@ def _call_from_trace(host: Host, run: str, entry: Entry) -> dict[str, Any] | Non
     }
 
 
-def _voiding_commit(host: Host, repo: Repository, books: Books, entry: Entry) -> history.CommitInfo | None:
-    """The commit that voided the entry, where it does not name it: there it was one of many."""
-    if entry.status != "voided":
-        return None
-    mark = f"@rev={entry.entry_id}"
-    months = [month for month in books.list_months() if month >= entry.month]
-    reversals = (e for month in months for e in books.iter_entries(*month) if mark in e.tags.split(";"))
-    reversal = next(reversals, None)
-    return posting_commit(host, repo, reversal) if reversal is not None else None
-
-
 def _later_decisions(
-    host: Host, repo: Repository, entry: Entry, voiding: history.CommitInfo | None
+    host: Host, repo: Repository, review: RecordReview, origin: RecordOrigin, removal: history.CommitInfo | None
 ) -> list[dict[str, Any]]:
     """What people decided of it since, oldest first. ``changed``: what they amended. ``signed``: by which reviewer, as
     the signature says; empty where it is wrong, None where there is none."""
-    decisions = []
-    whole = re.compile(rf"(?<![\w-]){re.escape(entry.entry_id)}(?![\w-])")
-    commits = history.read_log(host.root, None, grep=entry.entry_id, files=True)
-    if voiding is not None and voiding.id not in {commit.id for commit in commits}:
-        commits = sorted([*commits, voiding], key=lambda commit: commit.when, reverse=True)
+    decisions, record_id = [], origin.record_id
+    whole = re.compile(rf"(?<![\w-]){re.escape(record_id)}(?![\w-])")
+    commits = history.read_log(host.root, None, grep=record_id, files=True)
+    if removal is not None and removal.id not in {commit.id for commit in commits}:
+        commits = sorted([*commits, removal], key=lambda commit: commit.when, reverse=True)
     for commit in commits:
         texts = (commit.subject, commit.trailers.get(UNDO_TRAILER, ""), commit.trailers.get(ABOUT, ""))
-        is_about = any(whole.search(text) for text in texts) or (voiding is not None and commit.id == voiding.id)
+        is_about = any(whole.search(text) for text in texts) or (removal is not None and commit.id == removal.id)
         if "Decision" in commit.trailers and is_about:
             decisions.append(
                 {
@@ -271,25 +245,23 @@ def _later_decisions(
                     "by": commit.trailers.get("By"),
                     "at": commit.trailers.get("Clock"),
                     "what": commit.subject,
-                    "changed": _list_changes(host, repo, commit, entry),
+                    "changed": _list_changes(host, repo, commit, review, origin),
                     "signed": _find_signer(host, repo, commit.id) if KEY in commit.trailers else None,
                 }
             )
     return decisions[::-1]
 
 
-def _list_changes(host: Host, repo: Repository, commit: history.CommitInfo, entry: Entry) -> list[dict[str, str]]:
+def _list_changes(
+    host: Host, repo: Repository, commit: history.CommitInfo, review: RecordReview, origin: RecordOrigin
+) -> list[dict[str, str]]:
     """What a decision changed where it stands: each ``field``, its ``old`` text and its ``new`` one."""
     parent = parent_commit(repo, commit.id)
-    if parent is None or host.layout.journal_path(*entry.month) not in (commit.files or ()):
+    if parent is None or origin.place.path not in (commit.files or ()):
         return []
-    was, now = (
-        open_books(host.layout, CommittedSource(Snapshot(repo, each)))[0].find_entry(entry.entry_id)
-        for each in (parent, commit.id)
-    )
-    if was is None or now is None:
-        return []
-    return [{"field": field, "old": old, "new": new} for field, old, new in describe_changes(was, now)]
+    before, after = Snapshot(repo, parent), Snapshot(repo, commit.id)
+    changes = review.list_changes(host.layout, before, after, origin.record_id)
+    return [{"field": field, "old": old, "new": new} for field, old, new in changes]
 
 
 def _find_signer(host: Host, repo: Repository, commit: str) -> str:

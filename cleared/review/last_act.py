@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from cleared.base.errors import PolicyError
-from cleared.books.decisions.receipt_filing import INBOX_ACTOR
-from cleared.books.opened_books import open_books
 from cleared.cards.card import Card
 from cleared.cards.queue_files import load_cards
 from cleared.changes.auto_resolve import RESOLVED_BY
@@ -17,6 +15,8 @@ from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.ways_back import find_way_back
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.way_back import WayBack
 from cleared.git import Snapshot, history
 from cleared.review.damage_cards import CHECK
 from cleared.runs.question_tickets import TIMEOUT_ACTOR
@@ -25,8 +25,8 @@ UNDOES: Final = "Undoes"
 """The trailer of an undo: the id of the decision that it took back."""
 LATER_TRAILER: Final = "Later"
 """The trailer of a commit that put cards behind the others: their ids."""
-_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, INBOX_ACTOR})
-"""Who decides where no person does: what they do beside cards is no act to take back."""
+_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK})
+"""Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back."""
 _FIRST_LOOK: Final = 20
 _FURTHEST_LOOK: Final = 2_000
 
@@ -74,6 +74,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
     waiting = {card.id for card in open_cards if card.agreed}
     undone: set[str] = set()
     taken_back: set[tuple[str, str]] = set()
+    programs = _PROGRAMS.union(actor for domain in load_domains() for actor in domain.actors)
     for commit in _iter_decisions(host, snapshot):
         trailers = commit.trailers
         undone |= set(trailers.get(UNDOES, "").split("\n"))
@@ -85,7 +86,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
         if waiting & set(trailers.get(AGREES_TRAILER, "").split()):
             return LastAct(commit)
         way = find_way_back(commit.subject)
-        if way is None or AGREES_TRAILER in trailers or trailers.get("By") in _PROGRAMS:
+        if way is None or AGREES_TRAILER in trailers or trailers.get("By") in programs:
             continue
         key = way.kind, way.name
         if way.kind == "version":
@@ -94,7 +95,7 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
             taken_back.add(key)
         elif key in taken_back:
             taken_back.remove(key)
-        elif not (way.kind == "period" and _is_open_again(host, snapshot, commit)):
+        elif not _is_reversed(host, snapshot, commit, way):
             scripts = _list_scripts(host, commit) if way.kind == "version" else []
             if len(scripts) == 1:
                 return LastAct(commit, rolled_back=scripts[0])
@@ -130,9 +131,8 @@ def _list_scripts(host: Host, commit: history.CommitInfo) -> list[str]:
     return sorted(path for path in commit.files or () if path.endswith(".py") and path.rpartition("/")[0] in folders)
 
 
-def _is_open_again(host: Host, snapshot: Snapshot, commit: history.CommitInfo) -> bool:
-    """Whether the period that a commit closed is open by now."""
-    now, _ = open_books(host.layout, CommittedSource(snapshot))
-    then, _ = open_books(host.layout, CommittedSource(snapshot.at_commit(commit.id)))
-    closed, through = now.periods.closed_through, then.periods.closed_through
-    return closed is None or through is None or through > closed
+def _is_reversed(host: Host, snapshot: Snapshot, commit: history.CommitInfo, way: WayBack) -> bool:
+    """Whether an act is taken back by now, though no act after it says so."""
+    if way.is_reversed is None:
+        return False
+    return way.is_reversed(host.layout, CommittedSource(snapshot.at_commit(commit.id)), CommittedSource(snapshot))

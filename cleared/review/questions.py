@@ -17,7 +17,7 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.host import Host
 from cleared.git import Snapshot, find_clone_id, history
 from cleared.review.card_decisions import answer_card
-from cleared.review.decision_staging import DecisionResult
+from cleared.review.record_review import DecisionResult
 from cleared.runs import suspended_runs
 from cleared.runs.execution import run_agent
 from cleared.runs.model_asking import ModelAsker, WaitsForModel

@@ -1,56 +1,35 @@
-"""One state of the review queue and the books, read once, so that moving from card to card is instant.
+"""One state of the review queue and the records, read once, so that moving from card to card is instant.
 
-Texts are as they came from the bank or a script: whoever shows them escapes them.
+Texts are as they came from outside or from a script: whoever shows them escapes them.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from functools import cached_property
-from typing import Final
+from typing import TypeVar
 
-from cleared.base import money
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
-from cleared.books.ledger.categoriser import Categoriser, Suggestion
-from cleared.books.ledger.chains import CORRECTS
-from cleared.books.ledger.chart import Chart
-from cleared.books.ledger.entry import ZERO, Entry, Leg
-from cleared.books.opened_books import ledger_accounts, open_books
-from cleared.books.transfer_cards import refused_transfers
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY, LINE, PROPOSAL
+from cleared.cards.kinds import PROPOSAL
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.git import Snapshot
+from cleared.review.card_details import CardSection
+from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
+from cleared.review.record_review import load_reviews
 from cleared.runs.question_tickets import Questions
 
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
-GroupKey = tuple[str, str, tuple[int | str, ...]]
-"""What cards of one group share: their kind, the vendor, the accounts (of a bank line: the bank account)."""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueRow:
-    """A card in a list."""
-
-    id: str
-    kind: str
-    date: str
-    amount: str
-    text: str
-    entry_id: str | None
+T = TypeVar("T")
 
 
 @dataclass
 class QueueSnapshot:
-    """The open cards, and what is needed of the books to show and decide them."""
+    """The open cards, and what is known of what they are about."""
 
     head: str
     """The commit that it was read from."""
@@ -62,210 +41,62 @@ class QueueSnapshot:
     """Cards that have waited for ``review.remind_after`` → whole days."""
     held: Mapping[str, str]
     """Questions that cannot be answered as things are → why, and what to do."""
-    entries: dict[str, Entry]
-    chart: Chart
-    banks: Mapping[str, int]
-    """Bank account → its account in the books."""
-    lines: dict[str, tuple[str, BankLine]]
-    """Bank lines that open cards are about → bank account, line."""
-    posted: Mapping[str, Decimal]
-    """How much of each of these lines is posted."""
-    imports: Mapping[str, ImportRecord]
-    """Imported files by digest."""
-    refused_transfers: set[tuple[str, str]]
-    """Texts of what left and what arrived, where somebody said that it was no transfer."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
+    facts: Mapping[str, CardFacts]
+    """What the records of each domain say of the cards, by its name."""
 
     @property
     def rows(self) -> list[QueueRow]:
         return [self.row_of(card) for card in self.cards.values()]
 
     def row_of(self, card: Card) -> QueueRow:
-        entry, line = self.entry_of(card), self.line_of(card)
-        if entry is not None:
-            amount = line[1].amount if line else entry.amount
-            return QueueRow(
-                card.id,
-                card.kind,
-                entry.date.isoformat(),
-                money.format_amount(amount),
-                entry.description,
-                entry.entry_id,
-            )
-        if line is not None:
-            fact = line[1]
-            return QueueRow(
-                card.id,
-                card.kind,
-                fact.posted_date.isoformat(),
-                money.format_amount(fact.amount),
-                fact.description,
-                None,
-            )
+        row = self._ask_domains(lambda facts: facts.describe_row(card))
+        if row is not None:
+            return row
         shown = self.proposal_of(card)
         title = card.title if shown is None else f"{shown.proposal.id}: {shown.proposal.title}"
         return QueueRow(card.id, card.kind, card.created_at[:10], "", title, card.entry_id)
-
-    def entry_of(self, card: Card) -> Entry | None:
-        return self.entries.get(card.entry_id) if card.entry_id else None
-
-    def line_of(self, card: Card) -> tuple[str, BankLine] | None:
-        """The bank line that the card is about, behind its bank account's name."""
-        entry = self.entry_of(card)
-        reference = entry.reference if entry is not None else str(card.details.get("line", ""))
-        return self.lines.get(reference)
 
     def proposal_of(self, card: Card) -> ShownProposal | None:
         """What a proposal's card is about; None where it is not there, or cannot be read."""
         return self.proposals.get(proposal_folder(card)) if card.kind == PROPOSAL.name else None
 
-    def posts_line(self, card: Card) -> bool:
-        """Whether its entry posts a bank line: then rejecting it needs an outcome for the line."""
-        entry = self.entry_of(card)
-        return entry is not None and bool(entry.reference) and self.posted.get(entry.reference, ZERO) != 0
+    def record_of(self, card: Card) -> object | None:
+        """The record that a card is about, as its domain has it."""
+        return self._ask_domains(lambda facts: facts.find_record(card))
 
-    # -- accounts and legs ----------------------------------------------------------------------------------------
+    def source_of(self, card: Card) -> SourceRow | None:
+        """The row of a file that a card is about."""
+        return self._ask_domains(lambda facts: facts.find_source(card))
 
-    def account_label(self, number: int) -> str:
-        """``5070 Meals``"""
-        account = self.chart.find_account(number)
-        return f"{number} {account.account_name}" if account else str(number)
+    def list_sections(self, card: Card) -> Sequence[CardSection] | None:
+        """What the records say of a card, part by part; None where that is no more than the card says."""
+        return self._ask_domains(lambda facts: facts.list_sections(card))
 
-    def account_summary(self, entry: Entry) -> str:
-        """The entry's first account that is not a bank's, and how many more there are."""
-        legs = self.changeable_legs(entry) or list(self.effective_legs(entry))
-        labels = [self.account_label(leg.account_id) for leg in legs]
-        return labels[0] if len(labels) == 1 else f"{labels[0]} + {len(labels) - 1} more" if labels else ""
+    def list_suggestions(self, card: Card) -> list[CardChoice]:
+        """What could be decided because the like was decided before."""
+        return [choice for facts in self.facts.values() for choice in facts.list_suggestions(card)]
 
-    def effective_legs(self, entry: Entry) -> tuple[Leg, ...]:
-        """The entry's legs with its corrections that stand."""
-        return self._corrected_legs.get(entry.entry_id, entry.legs)
-
-    def changeable_legs(self, entry: Entry) -> list[Leg]:
-        """The effective legs that are not a bank's."""
-        bank_accounts = set(self.banks.values())
-        return [leg for leg in self.effective_legs(entry) if leg.account_id not in bank_accounts]
-
-    def corrected_entry_id(self, entry: Entry) -> str:
-        """The entry that this one only corrects, if that stands; else empty."""
-        if entry.status == "voided" or CORRECTS not in entry.tags:
-            return ""
-        for tag in entry.tags.split(";"):
-            original = self.entries.get(tag.removeprefix(CORRECTS)) if tag.startswith(CORRECTS) else None
-            if original is not None and original.status != "voided":
-                return original.entry_id
-        return ""
-
-    @cached_property
-    def _corrected_legs(self) -> dict[str, tuple[Leg, ...]]:
-        """Entry → its legs as its corrections make them."""
-        corrections: dict[str, list[Entry]] = defaultdict(list)
-        for entry in self.entries.values():
-            if original := self.corrected_entry_id(entry):
-                corrections[original].append(entry)
-        corrected = {}
-        for entry_id, corrected_by in corrections.items():
-            totals: dict[int, Decimal] = {}
-            for leg in (leg for entry in (self.entries[entry_id], *corrected_by) for leg in entry.legs):
-                totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
-            corrected[entry_id] = tuple(Leg(a, max(v, ZERO), max(-v, ZERO)) for a, v in totals.items() if v)
-        return corrected
-
-    # -- vendors ----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def entries_by_vendor(self) -> Mapping[str, list[Entry]]:
-        """Vendor key → its entries."""
-        by_vendor: dict[str, list[Entry]] = defaultdict(list)
-        for entry in self._standing_entries:
-            for key in {vendor_key(entry.counterparty, entry.description), vendor_key("", entry.description)}:
-                by_vendor[key].append(entry)
-        return by_vendor
-
-    @cached_property
-    def account_uses(self) -> Counter[int]:
-        """How often entries that are decided use each account."""
-        decided = (entry for entry in self._standing_entries if entry.status != "pending-review")
-        return Counter(leg.account_id for entry in decided for leg in self.changeable_legs(entry))
-
-    @cached_property
-    def _standing_entries(self) -> list[Entry]:
-        """Entries that are not voided, without those that only correct another."""
-        return [e for e in self.entries.values() if e.status != "voided" and not self.corrected_entry_id(e)]
-
-    def entries_like(self, card: Card) -> list[Entry]:
-        """Other entries of the same vendor or text, newest first."""
-        entry, line = self.entry_of(card), self.line_of(card)
-        description = entry.description if entry is not None else line[1].description if line else ""
-        if not description:
-            return []
-        keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
-        alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
-        alike.pop(card.entry_id or "", None)
-        return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
-
-    @cached_property
-    def categoriser(self) -> Categoriser:
-        """What persons' decisions teach; learned when the first card is shown."""
-        return Categoriser.learn(self.entries.values(), self.banks.values(), self.refused_transfers)
-
-    def suggestion_of(self, card: Card) -> Suggestion | None:
-        """The account that earlier decisions suggest for a card that waits, if it can take one."""
-        entry, line = self.entry_of(card), self.line_of(card)
-        if entry is not None and (entry.status != "pending-review" or len(self.changeable_legs(entry)) != 1):
-            return None
-        if card.kind not in (ENTRY.name, LINE.name) or (entry is None and line is None):
-            return None
-        description = line[1].description if line is not None else entry.description if entry is not None else ""
-        amount = self._bank_amount(entry) if entry is not None else line[1].amount if line is not None else ZERO
-        day = line[1].posted_date if line is not None else entry.date if entry is not None else date.min
-        found = self.categoriser.suggest(
-            description,
-            amount,
-            line[1].line_id if line is not None else "",
-            day=day,
-            bank=self._bank_of(entry, line),
-            entry_id=entry.entry_id if entry is not None else "",
-        )
-        if found is None:
-            return None
-        accounts = [found.account, *(account for account, _ in found.parts)]
-        return found if all(self.chart.why_not_postable(each, day) is None for each in accounts) else None
-
-    def _bank_of(self, entry: Entry | None, line: tuple[str, BankLine] | None) -> int:
-        """The bank's account in the books."""
-        if line is not None and line[0] in self.banks:
-            return self.banks[line[0]]
-        banks = set(self.banks.values())
-        return next((leg.account_id for leg in (entry.legs if entry is not None else ()) if leg.account_id in banks), 0)
-
-    def _bank_amount(self, entry: Entry | None) -> Decimal:
-        """What an entry moves on the bank's account."""
-        banks = set(self.banks.values())
-        legs = entry.legs if entry is not None else ()
-        return money.total([leg.amount for leg in legs if leg.account_id in banks])
+    def _ask_domains(self, question: Callable[[CardFacts], T | None]) -> T | None:
+        """The answer of the first domain that has one."""
+        answers = (question(facts) for facts in self.facts.values())
+        return next((answer for answer in answers if answer is not None), None)
 
     # -- groups of cards ------------------------------------------------------------------------------------------
 
-    def group_key(self, card: Card) -> GroupKey | None:
-        """Cards of one key can be decided together; None for a kind of card that has no groups."""
-        entry, line = self.entry_of(card), self.line_of(card)
-        if card.kind == ENTRY.name and entry is not None:
-            accounts = tuple(sorted(leg.account_id for leg in self.changeable_legs(entry)))
-            return ENTRY.name, vendor_key(entry.counterparty, entry.description), accounts
-        if card.kind == LINE.name and line is not None:
-            return LINE.name, vendor_key("", line[1].description), (line[0],)
-        return None
+    def theme_of(self, card: Card) -> CardTheme | None:
+        """Cards whose themes have one key can be decided together; None for a kind of card that has no groups."""
+        return self._ask_domains(lambda facts: facts.find_theme(card))
 
     @cached_property
-    def cards_by_group(self) -> Mapping[GroupKey, list[str]]:
-        """Built once: cards that were decided since may still be among them."""
-        by_group: dict[GroupKey, list[str]] = defaultdict(list)
+    def cards_by_theme(self) -> Mapping[Hashable, list[str]]:
+        """The ids by the key. Built once: cards that were decided since may still be among them."""
+        by_theme: dict[Hashable, list[str]] = defaultdict(list)
         for card in self.cards.values():
-            if (key := self.group_key(card)) is not None:
-                by_group[key].append(card.id)
-        return by_group
+            if (theme := self.theme_of(card)) is not None:
+                by_theme[theme.key].append(card.id)
+        return by_theme
 
 
 def proposal_folder(card: Card) -> str:
@@ -273,49 +104,23 @@ def proposal_folder(card: Card) -> str:
     return str(card.details.get("proposal", card.id))
 
 
-def vendor_key(counterparty: str, description: str) -> str:
-    """What entries of one vendor have in common: its name, else the first words of the bank's text without digits."""
-    if counterparty.strip():
-        return normalise_description(counterparty)
-    text = normalise_description(description)
-    return " ".join(_WORD.findall(text)[:3]) or text
-
-
 def read_queue(host: Host) -> QueueSnapshot:
-    """The last commit's queue and books."""
+    """The last commit's queue, with what the records say of it."""
     with host.open_for_reading() as repo:
         head = repo.read_head()
         snapshot = Snapshot(repo, head)
-        source = CommittedSource(snapshot)
-        books, bank = open_books(host.layout, source)
-        every_card = queue_files.load_cards(source, host.layout.queue_dir)
+        every_card = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         cards = {c.id: c for c in every_card.values() if c.status == "open"}
-        wanted = {str(c.details["line"]) for c in cards.values() if c.kind == LINE.name and "line" in c.details}
-        entries = {e.entry_id: e for e in books.iter_entries()}
-        wanted |= {e.reference for c in cards.values() if (e := entries.get(c.entry_id or "")) and e.reference}
-        lines = {
-            line.line_id: (account, line)
-            for account in bank.list_accounts()
-            for line in bank.iter_account_lines(account)
-            if line.line_id in wanted
-        }
         return QueueSnapshot(
             head,
             host.config.business.name,
             cards,
             _overdue_days(host, cards.values()),
             Questions(host, repo, snapshot, cards).list_held(),
-            entries,
-            books.chart,
-            dict(ledger_accounts(host.config)),
-            lines,
-            {ref: bank.posted_amount(ref) for ref in wanted},
-            # Of a file that came again the first time counts; of an undone one, what stands.
-            {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
-            refused_transfers(every_card.values()),
             read_shown_proposals(
                 host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
             ),
+            {name: review.open_facts(host, snapshot, every_card) for name, review in load_reviews().items()},
         )
 
 

@@ -29,16 +29,14 @@ class FileView:
 def bank_file(host: Host, queue: QueueSnapshot, card_id: str) -> FileView:
     """The bank file of a card, at its row. Raises ``UsageError`` where there is none, or it is not here."""
     card = queue.cards.get(card_id)
-    account_line = queue.line_of(card) if card is not None else None
-    if card is None or (account_line is None and "file" not in card.details):
+    source = queue.source_of(card) if card is not None else None
+    if card is None or (source is None and "file" not in card.details):
         raise UsageError("this card is not about a bank file", remedy="Entries and files have one.")
     rows = card.details.get("rows")
     first = rows[0].get("row") if isinstance(rows, list) and rows and isinstance(rows[0], dict) else None
-    line = account_line[1].row if account_line is not None else card.details.get("row", first)
-    if account_line is not None:
-        record = queue.imports.get(account_line[1].file_sha256)
-        name = record.name if record else ""
-        data = _read_by_digest(host, account_line[1].file_sha256, name)
+    line = source.row if source is not None else card.details.get("row", first)
+    if source is not None:
+        name, data = source.name, _read_by_digest(host, source.sha256, source.name)
     else:
         name = str(card.details["file"])
         data = _read_import_file(host, name) or _read_import_file(host, f"{host.layout.processed_dir}/{name}")
@@ -88,7 +86,7 @@ def _decode_lines(data: bytes) -> tuple[str, ...]:
 
 
 def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
-    """The script that made an entry, as it was then, at the line of the call. ``why``: what ``explain_entry`` returned.
+    """The script that made a record, as it was then, at the line of the call. ``why``: ``Explanation.data``.
 
     Raises ``UsageError`` where a person posted it.
     """

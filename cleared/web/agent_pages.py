@@ -16,7 +16,7 @@ from cleared.gate.proposals.proposal_history import diff_version, read_history
 from cleared.gate.proposals.proposal_text import describe_grants
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.git import Snapshot
-from cleared.review.card_actions import ActionResult
+from cleared.review.action_request import ActionResult
 from cleared.review.source_files import FileView
 from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts

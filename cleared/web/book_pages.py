@@ -15,7 +15,7 @@ from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.index.month_facts import MonthEntries
-from cleared.review.explanation import explain_entry
+from cleared.review.explanation import explain_record
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 500
@@ -71,7 +71,7 @@ def _read_day(page: PageRequest, name: str) -> date | None:
 
 def show_entry(page: PageRequest) -> Response:
     """An entry, and all that explains it."""
-    why = explain_entry(page.site.open_host(), page.part("entry"))
+    why = explain_record(page.site.open_host(), page.part("entry")).data
     return page.render("entry.html", why=why, entry=why["entry"], accounts=_account_names(page))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError
-from cleared.review.card_actions import ActionResult
+from cleared.review.action_request import ActionResult
 from cleared.trust.keys import is_passphrase_protected
 from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest

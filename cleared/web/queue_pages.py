@@ -12,18 +12,15 @@ from starlette.responses import Response
 from cleared.base.errors import PolicyError, UsageError
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import match_accounts, parse_split
+from cleared.books.review.book_cards import book_facts_of
+from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.books.review.suggestion_text import read_suggestion
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
-from cleared.review.card_actions import UNDO, ActionRequest, ActionResult
-from cleared.review.card_groups import card_group, possible_duplicates
-from cleared.review.card_view import (
-    CardChoice,
-    CardView,
-    cards_summary,
-    digest_shown_cards,
-    group_suggestion,
-    show_card,
-)
+from cleared.review.action_request import UNDO, ActionRequest, ActionResult
+from cleared.review.card_facts import CardChoice
+from cleared.review.card_groups import card_group
+from cleared.review.card_view import CardView, cards_summary, digest_shown_cards, group_suggestion, show_card
 from cleared.review.queue_snapshot import QueueSnapshot
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
@@ -91,7 +88,7 @@ def show_queue(page: PageRequest) -> Response:
         if "correct" in card.actions
         else [],
         typed=page.read_query("q"),
-        twins=possible_duplicates(queue, queue.cards[ids[at]]) if card.posts_line else [],
+        twins=list_possible_duplicates(book_facts_of(queue), queue.cards[ids[at]]) if card.posts_line else [],
     )
 
 
@@ -173,7 +170,7 @@ def decide(page: PageRequest) -> Response:
         except UsageError as error:
             return page.go_to(_address(cards[0]), f"Not done: {' '.join(str(error).split())}", ok=False)
     elif verb == "suggested":
-        correction = card_actions.read_suggestion(value)
+        correction = read_suggestion(value)
     request = ActionRequest(
         CardChoice(verb, verb, value),
         tuple(cards),
@@ -270,7 +267,7 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
         digest_shown_cards(queue, [card_id]),
         tuple(c for c in view.choices if c.verb == "answer"),
         actions,
-        queue.posts_line(card),
+        book_facts_of(queue).posts_line(card),
         card.kind == PROPOSAL.name and not may_change_what_runs(page),
     )
 

@@ -13,7 +13,8 @@ from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.gate.proposals.passkey_registration import read_passkeys
-from cleared.review.card_actions import ActionExecutor, ActionRequest, ActionResult
+from cleared.review.action_request import ActionRequest, ActionResult
+from cleared.review.card_actions import ActionExecutor
 from cleared.review.last_act import LastAct, read_last_act
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.service.operations.current_host import CurrentHost, HostFactory

@@ -9,11 +9,13 @@ from harness import Workspace, chase
 
 from cleared.base.errors import UsageError
 from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
+from cleared.books.review.book_facts import vendor_key
+from cleared.books.review.entry_sections import confidence_text
 from cleared.changes.host import Host
 from cleared.review.card_groups import card_group
-from cleared.review.card_view import CardView, confidence_text, show_card
-from cleared.review.explanation import explain_entry as why_of
-from cleared.review.queue_snapshot import QueueSnapshot, read_queue, vendor_key
+from cleared.review.card_view import CardView, show_card
+from cleared.review.explanation import explain_record as why_of
+from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file, entry_script
 from cleared.service.app import open_workspace
 
@@ -108,7 +110,7 @@ def test_a_group_is_of_one_vendor_on_the_same_accounts(posted: Workspace) -> Non
     coffee = [r.id for r in queue.rows if r.text.startswith("COFFEE")]
     group = card_group(queue, coffee[0])
     assert group is not None and group.ids == coffee and len(coffee) == 3
-    assert (group.vendor, group.accounts, group.total) == ("COFFEE", "5030 Uncategorised expense", "-14.40")
+    assert (group.name, group.detail, group.total) == ("COFFEE", "5030 Uncategorised expense", "-14.40")
     assert show_card(queue, coffee[0]).group == 3
     other = card_group(queue, card(posted, "PAPER"))
     assert other is not None and len(other.rows) == 1
@@ -187,7 +189,7 @@ def test_the_bank_file_and_the_script_are_opened_at_their_line(posted: Workspace
     queue, coffee = look(posted), card(posted, "COFFEE")
     found = bank_file(host(posted), queue, coffee)
     assert found.name == "january.csv" and found.line == 5 and "COFFEE" in found.lines[4]
-    code = entry_script(host(posted), why_of(host(posted), "2025-01-004"))
+    code = entry_script(host(posted), why_of(host(posted), "2025-01-004").data)
     assert code.name == "agents/ingest.py" and code.line
     assert "journal_add_double" in code.lines[code.line - 1]
 

@@ -108,8 +108,9 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
-    from cleared.review.card_actions import UNDO, ActionExecutor, ActionRequest
-    from cleared.review.card_view import CardChoice
+    from cleared.review.action_request import UNDO, ActionRequest
+    from cleared.review.card_actions import ActionExecutor
+    from cleared.review.card_facts import CardChoice
     from cleared.service.app import open_workspace
 
     acts = ActionExecutor(lambda: open_workspace(people.ws.root))

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
+from cleared.base.file_source import FileSource
 from cleared.domains.way_back import Act
+from cleared.workspace.location import Layout
+
+
+def _is_open_again(layout: Layout, then: FileSource, now: FileSource) -> bool:
+    """Whether the period that a commit closed is open by now."""
+    from cleared.books.opened_books import open_books
+
+    closed, through = (open_books(layout, each)[0].periods.closed_through for each in (now, then))
+    return closed is None or through is None or through > closed
+
 
 BOOK_ACTS: Final = (
-    Act(r"close: through ", "period", "Reopen it first: cleared period reopen DATE --reason …", True),
+    Act(r"close: through ", "period", "Reopen it first: cleared period reopen DATE --reason …", True, _is_open_again),
     Act(r"close: reopened from ", "period", "", True),
     Act(r"void: import of ", "import", "Import the file again: cleared import FILE.", True),
     Act(

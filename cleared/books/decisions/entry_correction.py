@@ -48,18 +48,17 @@ class Correction:
     note: str | None = None
     mixed: bool = False
 
-
-def correction_data(correction: Correction) -> dict[str, Any]:
-    """The correction as plain data."""
-    return {
-        "account": correction.account,
-        "lines": [[account, str(amount)] for account, amount in correction.lines],
-        "day": correction.day.isoformat() if correction.day else None,
-        "counterparty": correction.counterparty,
-        "tags": list(correction.tags) if correction.tags is not None else None,
-        "note": correction.note,
-        "mixed": correction.mixed,
-    }
+    def to_data(self) -> dict[str, Any]:
+        """It as plain data: see ``read_correction``."""
+        return {
+            "account": self.account,
+            "lines": [[account, str(amount)] for account, amount in self.lines],
+            "day": self.day.isoformat() if self.day else None,
+            "counterparty": self.counterparty,
+            "tags": list(self.tags) if self.tags is not None else None,
+            "note": self.note,
+            "mixed": self.mixed,
+        }
 
 
 _DETAIL: Final = re.compile(r"""\s*(date|vendor|tags)=("[^"]*"|\S*)""")
@@ -82,7 +81,7 @@ def add_typed_details(correction: Correction, text: str) -> Correction:
 
 
 def read_correction(data: Mapping[str, Any]) -> Correction:
-    """The inverse of ``written``. Raises ``UsageError`` for anything else."""
+    """The inverse of ``Correction.to_data``. Raises ``UsageError`` for anything else."""
     try:
         day, tags = data["day"], data["tags"]
         return Correction(

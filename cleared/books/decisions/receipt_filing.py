@@ -105,10 +105,6 @@ def file_receipt(host: Host, path: Path, entry_id: str | None = None) -> FiledRe
     return _file_all(host, [found], FiledReceipts(), entry_id, by=None, is_named=True)
 
 
-INBOX_ACTOR: Final = "receipts inbox"
-"""Who keeps what was put into the inbox, where the service looks there."""
-
-
 def file_inbox(host: Host, *, by: str | None = None) -> FiledReceipts:
     """Keep all files of the inbox. One that cannot be read, is too large, or came with git, stays there and is named.
 

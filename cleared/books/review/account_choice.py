@@ -11,6 +11,8 @@ from cleared.base.bounds import MAX_DIGITS
 from cleared.books.decisions.split_parts import MIXED_WORD, describe_odd_part
 from cleared.books.ledger.chart import Account
 from cleared.books.ledger.entry import ZERO
+from cleared.books.review.book_cards import book_facts_of
+from cleared.books.review.book_facts import BookFacts
 from cleared.cards.card import Card
 from cleared.review.queue_snapshot import QueueSnapshot
 
@@ -44,15 +46,15 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
     Those used before for this vendor come first, then those used most; the account that it has now comes last. The
     bank's own accounts, closed ones and headings are left out.
     """
-    card = queue.cards.get(card_id)
-    vendor_uses = _vendor_uses(queue, card) if card is not None else Counter[int]()
-    current, bank_accounts = _current_accounts(queue, card) if card is not None else (set[int](), set[int]())
+    card, books = queue.cards.get(card_id), book_facts_of(queue)
+    vendor_uses = _vendor_uses(books, card) if card is not None else Counter[int]()
+    current, bank_accounts = _current_accounts(books, card) if card is not None else (set[int](), set[int]())
     needle = " ".join(typed.casefold().split())
-    types = {account.account_type for n in current if (account := queue.chart.find_account(n)) is not None}
+    types = {account.account_type for n in current if (account := books.chart.find_account(n)) is not None}
     ranked = []
-    for account in queue.chart.accounts.values():
+    for account in books.chart.accounts.values():
         number, rank = account.account_id, _match_rank(account, needle)
-        is_open = account.status != "closed" and number not in queue.chart.parents
+        is_open = account.status != "closed" and number not in books.chart.parents
         if rank is None or not is_open or number in bank_accounts:
             continue
         why = _match_reason(vendor_uses[number], number in current)
@@ -62,7 +64,7 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
                     str(number) != needle,
                     number in current,
                     -vendor_uses[number],
-                    -queue.account_uses[number],
+                    -books.account_uses[number],
                     rank,
                     account.account_type not in types,
                     number,
@@ -73,19 +75,19 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
     return [match for _, match in sorted(ranked, key=lambda pair: pair[0])[:limit]]
 
 
-def _vendor_uses(queue: QueueSnapshot, card: Card) -> Counter[int]:
+def _vendor_uses(books: BookFacts, card: Card) -> Counter[int]:
     """How often decided entries of the card's vendor use each account."""
-    decided = (entry for entry in queue.entries_like(card) if entry.status != "pending-review")
-    return Counter(leg.account_id for entry in decided for leg in queue.changeable_legs(entry))
+    decided = (entry for entry in books.entries_like(card) if entry.status != "pending-review")
+    return Counter(leg.account_id for entry in decided for leg in books.changeable_legs(entry))
 
 
-def _current_accounts(queue: QueueSnapshot, card: Card) -> tuple[set[int], set[int]]:
+def _current_accounts(books: BookFacts, card: Card) -> tuple[set[int], set[int]]:
     """The accounts that the card's entry has now: those that can change, and the bank's."""
-    entry, line = queue.entry_of(card), queue.line_of(card)
-    changeable = {leg.account_id for leg in queue.changeable_legs(entry)} if entry is not None else set()
+    entry, line = books.entry_of(card), books.line_of(card)
+    changeable = {leg.account_id for leg in books.changeable_legs(entry)} if entry is not None else set()
     fixed = {leg.account_id for leg in entry.legs} - changeable if entry is not None else set()
-    if line is not None and line[0] in queue.banks:
-        fixed |= {queue.banks[line[0]]}
+    if line is not None and line[0] in books.banks:
+        fixed |= {books.banks[line[0]]}
     return changeable, fixed
 
 
@@ -107,18 +109,18 @@ def _match_rank(account: Account, needle: str) -> int | None:
 
 def amount_to_split(queue: QueueSnapshot, card_id: str) -> Decimal:
     """What the legs of a split must add up to; positive is a debit."""
-    card = queue.cards.get(card_id)
-    entry = queue.entry_of(card) if card is not None else None
+    card, books = queue.cards.get(card_id), book_facts_of(queue)
+    entry = books.entry_of(card) if card is not None else None
     if entry is not None:
-        return money.total([leg.amount for leg in queue.changeable_legs(entry)])
-    line = queue.line_of(card) if card is not None else None
-    return -(line[1].amount - queue.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
+        return money.total([leg.amount for leg in books.changeable_legs(entry)])
+    line = books.line_of(card) if card is not None else None
+    return -(line[1].amount - books.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
 
 
 def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool = False) -> SplitInput:
     """``5020=30 5060=15.10``; the last amount may be left out (``5060=``): it takes the rest. ``mixed``, or that word
     at the end: parts of both signs are meant. Raises nothing: what is wrong is the ``problem``."""
-    whole = amount_to_split(queue, card_id)
+    whole, chart = amount_to_split(queue, card_id), book_facts_of(queue).chart
     lines: list[tuple[int, Decimal]] = []
     words = typed.replace(",", " ").replace(";", " ").split()
     if words[-1:] == [MIXED_WORD]:
@@ -131,7 +133,7 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool =
             value = Decimal(amount) if amount else rest
         except (ValueError, InvalidOperation):
             return SplitInput(tuple(lines), rest, f"{word} is not ACCOUNT=AMOUNT")
-        if queue.chart.find_account(account) is None:
+        if chart.find_account(account) is None:
             return SplitInput(tuple(lines), rest, f"there is no account {account}")
         if not amount and at < len(words) - 1:
             return SplitInput(tuple(lines), rest, f"how much for {account}?")

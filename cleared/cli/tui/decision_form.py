@@ -11,13 +11,16 @@ from textual.app import App
 
 from cleared.base.terminal import escape_text
 from cleared.books.decisions.entry_correction import Correction
+from cleared.books.review.book_cards import book_facts_of
+from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.books.review.vendor_lessons import approve_lesson, vendor_words
 from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cli.tui import rendering
 from cleared.cli.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
-from cleared.review.card_actions import UNDO, ActionRequest, ActionResult, approve_lesson, vendor_words
-from cleared.review.card_groups import CardGroup, possible_duplicates
-from cleared.review.card_view import CardChoice
-from cleared.review.queue_snapshot import QueueRow, QueueSnapshot
+from cleared.review.action_request import UNDO, ActionRequest, ActionResult
+from cleared.review.card_facts import CardChoice, QueueRow
+from cleared.review.card_groups import CardGroup
+from cleared.review.queue_snapshot import QueueSnapshot
 
 _OUTCOMES: Final = {
     "d": ("duplicate", "duplicate: the same money was booked by another entry"),
@@ -46,7 +49,7 @@ class DecisionForm:
             likely = vendor_words(self.queue, ids[0])
             dialog = AskText("Which words of it name the vendor?", "as in the bank's text", likely)
             self.app.push_screen(dialog, self._ask_always)
-        elif verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
+        elif verb == "reject" and any(book_facts_of(self.queue).posts_line(self.queue.cards[i]) for i in ids):
             options = [(key, label) for key, (_, label) in _OUTCOMES.items()]
             self.app.push_screen(ChooseOption("It posts a bank line. What is that?", options), self._take_outcome)
         elif verb in ("reject", "decline"):
@@ -79,7 +82,7 @@ class DecisionForm:
             self._ask_reason(outcome)
 
     def _ask_duplicate(self) -> None:
-        likely = possible_duplicates(self.queue, self.queue.cards[self.request.cards[0]])
+        likely = list_possible_duplicates(book_facts_of(self.queue), self.queue.cards[self.request.cards[0]])
         lines = [f"{e.entry_id}  {e.date}  {e.amount}  {rendering.cut_text(e.description, 36)}" for e in likely]
         first = likely[0].entry_id if likely else ""
         dialog = AskText("A duplicate of which entry?", "its id", first, Text("\n".join(lines)))
@@ -99,9 +102,9 @@ def group_dialog(group: CardGroup, rows: Sequence[QueueRow], choices: dict[str, 
         f"{row.date}  {rendering.fill_text(row.amount, 10, right=True)}  {rendering.cut_text(row.text, 44)}"
         for row in rows
     ]
-    vendor, accounts = rendering.cut_text(group.vendor, 24), rendering.cut_text(group.accounts, 24)
+    parts = (f"{len(rows)} × {rendering.cut_text(group.name, 24)}", rendering.cut_text(group.detail, 24), group.total)
     options = [(key, f"{choice.label}, all {len(rows)}") for key, choice in choices.items()]
-    return ChooseOption(f"{len(rows)} × {vendor} · {accounts} · {group.total}", options, Text("\n".join(lines)))
+    return ChooseOption(" · ".join(filter(None, parts)), options, Text("\n".join(lines)))
 
 
 def ask_about_lesson(

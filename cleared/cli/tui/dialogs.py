@@ -20,6 +20,7 @@ from cleared.base.errors import UsageError
 from cleared.base.terminal import escape_text
 from cleared.books.decisions.entry_correction import Correction, add_typed_details
 from cleared.books.review.account_choice import AccountMatch, match_accounts, parse_split
+from cleared.books.review.book_cards import book_facts_of
 from cleared.cli.tui import rendering
 from cleared.review.queue_snapshot import QueueSnapshot
 
@@ -227,7 +228,7 @@ class AskAccount(Dialog[Correction | None]):
             pane.update(rendering.render_accounts(self.listed, self.current, size.height or 8, size.width or 60))
             return
         split = parse_split(self.queue, self.identity, self.typed)
-        lines = [f"  {self.queue.account_label(a)}   {v}" for a, v in split.lines]
+        lines = [f"  {book_facts_of(self.queue).account_label(a)}   {v}" for a, v in split.lines]
         problem = split.problem if self.one else "Several accounts are for one card at a time."
         lines.append(f"! {problem}" if problem else "✓ All of it is placed: Enter takes it.")
         pane.update(Text("\n".join(map(escape_text, lines))))

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cleared.cards.kinds import LINE, QUESTION, RECEIPT, TRANSFER
-from cleared.review.card_view import CardChoice, CardView, group_suggestion
+from cleared.review.card_facts import CardChoice
+from cleared.review.card_view import CardView, group_suggestion
 
 if TYPE_CHECKING:
     from cleared.review.queue_snapshot import QueueSnapshot

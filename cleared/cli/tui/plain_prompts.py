@@ -10,22 +10,18 @@ from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import count_noun, escape_text
 from cleared.books.decisions.entry_correction import Correction, add_typed_details
 from cleared.books.review.account_choice import match_accounts, parse_split
+from cleared.books.review.book_cards import book_facts_of
+from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.books.review.vendor_lessons import approve_lesson, vendor_words
 from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import key_bindings
-from cleared.review.card_actions import (
-    NAME_LAST_ACT,
-    UNDO,
-    ActionExecutor,
-    ActionRequest,
-    approve_lesson,
-    card_code,
-    request_decision,
-    vendor_words,
-)
-from cleared.review.card_groups import card_group, possible_duplicates
-from cleared.review.card_view import CardChoice, CardView, show_card
-from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
+from cleared.review.action_request import NAME_LAST_ACT, UNDO, ActionRequest
+from cleared.review.card_actions import ActionExecutor, card_code, request_decision
+from cleared.review.card_facts import CardChoice, QueueRow
+from cleared.review.card_groups import card_group
+from cleared.review.card_view import CardView, show_card
+from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file
 
 Ask = Callable[[str], str | None]
@@ -158,7 +154,7 @@ class PlainReview:
             request = replace(request, correction=correction, words=words)
         elif choice.verb in ("reject", "decline"):
             outcome = of = None
-            if choice.verb == "reject" and any(self.queue.posts_line(self.queue.cards[i]) for i in ids):
+            if choice.verb == "reject" and any(book_facts_of(self.queue).posts_line(self.queue.cards[i]) for i in ids):
                 outcome, of = self._ask_outcome(ids[0])
                 if outcome is None:
                     return False
@@ -180,10 +176,10 @@ class PlainReview:
             )
             self.skipped += [i for i in request.cards if i not in result.cards]  # it waits for another reviewer
             self.first = next((i for i in result.cards if undone and i in self.queue.cards), None)
-        if result.lesson is not None:
-            self._offer_lesson(result.lesson)
+        if isinstance(result.offer, Lesson):
+            self._offer_lesson(result.offer)
         more = [i for i in result.similar_cards if i in self.queue.cards]
-        if more and request.correction is not None and request.correction.account is not None:
+        if more and isinstance(request.correction, Correction) and request.correction.account is not None:
             rows = [self.queue.row_of(self.queue.cards[i]) for i in more]
             self._print_rows(rows)
             question = f"{count_noun(len(more), 'more card')} like it. Correct them the same way? (y or n) "
@@ -244,7 +240,7 @@ class PlainReview:
         outcome = _OUTCOMES.get(typed, typed if typed in _OUTCOMES.values() else None)
         if outcome != "duplicate":
             return outcome, None
-        for each in possible_duplicates(self.queue, self.queue.cards[card_id]):
+        for each in list_possible_duplicates(book_facts_of(self.queue), self.queue.cards[card_id]):
             self._tell(f"  {each.entry_id} {each.date} {each.amount} {escape_text(each.description)}")
         return outcome, self._read_line("A duplicate of which entry? ")
 
@@ -253,8 +249,9 @@ class PlainReview:
         if group is None:
             self._tell("This kind of card has no group.")
             return False
-        vendor, accounts = escape_text(group.vendor), escape_text(group.accounts)
-        self._tell(f"{count_noun(len(group.rows), 'card')}, {vendor}, {accounts}, {group.total} in all:")
+        total = f"{group.total} in all" if group.total else ""
+        parts = (count_noun(len(group.rows), "card"), escape_text(group.name), escape_text(group.detail), total)
+        self._tell(f"{', '.join(filter(None, parts))}:")
         self._print_rows(list(group.rows))
         usable = key_bindings.group_choices(self.queue, show_card(self.queue, card_id), group.ids)
         labels = ", ".join(f"{key} {choice.label}" for key, choice in usable.items())

@@ -15,8 +15,8 @@ from cleared.base.terminal import count_noun, escape_text
 from cleared.books.review.account_choice import AccountMatch
 from cleared.cards.kinds import INTRODUCTION, kind_named
 from cleared.review.card_details import CardSection
+from cleared.review.card_facts import QueueRow
 from cleared.review.card_view import CardView
-from cleared.review.queue_snapshot import QueueRow
 from cleared.review.source_files import FileView as File
 
 LABEL = 16

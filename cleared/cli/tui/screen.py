@@ -22,23 +22,20 @@ from textual.widgets import Static
 
 from cleared.base.errors import ClearedError
 from cleared.base.terminal import escape_text
+from cleared.books.decisions.entry_correction import Correction
+from cleared.books.teaching.vendor_teaching import Lesson
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import rendering
 from cleared.cli.tui.decision_form import DecisionForm, ask_about_lesson, ask_about_undo, group_dialog
 from cleared.cli.tui.dialogs import ChooseOption, Dialog, DialogReady, ViewText
 from cleared.cli.tui.key_bindings import BINDINGS, KEYS, available_keys, choice_for_key, group_choices, short_label
 from cleared.cli.tui.screen_style import CALM, CSS
-from cleared.review.card_actions import (
-    NAME_LAST_ACT,
-    ActionExecutor,
-    ActionRequest,
-    ActionResult,
-    card_code,
-    request_decision,
-)
+from cleared.review.action_request import NAME_LAST_ACT, ActionRequest, ActionResult
+from cleared.review.card_actions import ActionExecutor, card_code, request_decision
+from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import card_group
-from cleared.review.card_view import CardChoice, show_card
-from cleared.review.queue_snapshot import QueueRow, QueueSnapshot, read_queue
+from cleared.review.card_view import show_card
+from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import FileView, bank_file
 
 CLOSING_SECONDS: Final = 0.03
@@ -200,9 +197,10 @@ class ReviewApp(App[None]):
             return
         undone = request.choice.verb == "undo"
         self.decided = max(0, self.decided - max(1, len(result.cards))) if undone else self.decided + len(result.cards)
-        if result.lesson is not None:
-            ask_about_lesson(self, result.lesson, self._submit_request, self._show_message)
-        if result.similar_cards and request.correction is not None and request.correction.account is not None:
+        if isinstance(result.offer, Lesson):
+            ask_about_lesson(self, result.offer, self._submit_request, self._show_message)
+        is_one_account = isinstance(request.correction, Correction) and request.correction.account is not None
+        if result.similar_cards and is_one_account:
             about, like_it = f"{len(result.similar_cards)} cards", CardChoice("correct", request.choice.label)
             self.repeatable = ActionRequest(like_it, result.similar_cards, about, request.correction)
             self.message += f". {len(result.similar_cards)} more like it: = corrects them the same way"

@@ -116,9 +116,9 @@ def record_test(
     ), occasion
 
 
-def corrected_test(case: RegressionTest, month: str, legs: Mapping[str, Any]) -> RegressionTest:
-    """The case of what the run should have done: only these lines' entries (line → legs) are held to anything."""
-    return replace(case, name=corrected_test_name(case.agent, case.run, month), expected={"legs": dict(legs)})
+def corrected_test(case: RegressionTest, month: str, expected: Mapping[str, Any]) -> RegressionTest:
+    """The case of what the run should have done: only these records are held to anything (see ``find_correction``)."""
+    return replace(case, name=corrected_test_name(case.agent, case.run, month), expected=dict(expected))
 
 
 def corrected_test_name(agent: str, run: str, month: str) -> str:
@@ -196,5 +196,5 @@ def _correct_test(
         except KeyError as error:
             missing = missing or str(error.args[0])
         else:
-            return corrected_test(case, month, expected)
+            return corrected_test(case, month, {comparison.correction_key: expected})
     raise UsageError(f"run {occasion.run} did not post {missing!r}", remedy="cleared run show lists what it did.")

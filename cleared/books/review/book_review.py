@@ -1,0 +1,188 @@
+"""The books in the review: entries, held bank lines, adjusting entries, transfers and receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import ClassVar, cast
+
+from cleared.base import money
+from cleared.base.clock import format_iso
+from cleared.books.decision_effects import entry_weight
+from cleared.books.decisions.adjusting_entries import read_adjustment
+from cleared.books.decisions.entry_amending import describe_changes
+from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
+from cleared.books.decisions.receipt_filing import link_proposed, take_back_links
+from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
+from cleared.books.ledger.corrections import find_corrections
+from cleared.books.ledger.entry import ZERO, Entry
+from cleared.books.opened_books import open_books
+from cleared.books.review.book_cards import BookCards
+from cleared.books.review.book_facts import read_book_facts
+from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
+from cleared.books.review.entry_tracing import locate_entry, trace_entry
+from cleared.books.review.entry_undoing import (
+    hold_line_again,
+    list_restored,
+    restore_entries,
+    settle_posted_lines,
+)
+from cleared.books.review.suggestion_text import read_suggestion
+from cleared.books.review.vendor_lessons import teach_vendor
+from cleared.books.staged_books import books_of
+from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
+from cleared.changes.book_sources import CommittedSource
+from cleared.changes.decisions.decision_context import DecisionContext
+from cleared.changes.host import Host
+from cleared.git import Snapshot
+from cleared.primitives.context import Context
+from cleared.review.action_request import ActionRequest, ActionResult
+from cleared.review.record_review import (
+    DecisionCase,
+    DecisionData,
+    DecisionResult,
+    FoundRecord,
+    RecordOrigin,
+    RecordPlace,
+    RecordReview,
+    Target,
+    UndoCase,
+)
+from cleared.workspace.location import Layout
+
+
+@dataclass(frozen=True)
+class BookReview(RecordReview):
+    """Entries are its records."""
+
+    card_kinds: ClassVar = frozenset((ENTRY.name, LINE.name, ADJUSTMENT.name, TRANSFER.name, RECEIPT.name))
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+
+    def find_record(self, context: Context, name: str) -> FoundRecord | None:
+        entry = books_of(context).books.find_entry(name)
+        return FoundRecord(entry.entry_id, entry) if entry is not None else None
+
+    def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:
+        books, bank = books_of(context).books, books_of(context).bank
+        lines = read_correction(request).lines if request["verb"] == "correct" else ()
+        written = [abs(amount) for _, amount in lines if amount.is_finite()]  # others are refused when they are staged
+        entry, card = entry_of(target), target.card
+        if entry is not None:
+            corrected = entry.status == "user-corrected"
+            entries = [entry, *(find_corrections(books, entry) if corrected else ())]
+            return money.total([*(entry_weight(each, books, bank) for each in entries), *written])
+        if card is not None and card.kind == ADJUSTMENT.name:
+            posts = request["verb"] == "confirm"
+            return read_adjustment(card, books.bounds.places).amount if posts else ZERO
+        line = bank.find_line(str(card.details.get("line", ""))) if card is not None else None
+        return money.total([abs(line[1].amount) if line is not None else ZERO, *written])
+
+    def stage_confirmation(self, case: DecisionCase) -> str:
+        return confirm_target(case)
+
+    def stage_correction(self, case: DecisionCase) -> str:
+        return correct_target(case)
+
+    def stage_rejection(self, case: DecisionCase) -> str:
+        return reject_target(case)
+
+    def stage_answer(self, case: DecisionCase) -> None:
+        card, choice, result = case.target.card, str(case.request["choice"]), case.result
+        if card is None:
+            return
+        if card.kind == LINE.name:
+            reason = f"{choice}, by {case.by}"
+            books_of(case.context).bank.set_line_aside(str(card.details["line"]), "ignored", reason)
+        if card.kind == TRANSFER.name and choice == "pair":
+            entries = card.details.get("entries")
+            names = [str(each) for each in entries] if isinstance(entries, list) else []
+            pair_entries(case.decision_context, names, result)
+        if card.kind == RECEIPT.name and choice == "link":
+            result.files |= link_proposed(case.decision_context, card, result.files)
+
+    def settle_followers(self, decision_context: DecisionContext, result: DecisionResult) -> None:
+        settle_decided_transfers(decision_context, result)
+
+    def make_card(self, context: Context, record: FoundRecord) -> Card:
+        entry = cast(Entry, record.value)
+        return Card(
+            card_id(ENTRY.name, entry.entry_id, "again", context.run_id),
+            ENTRY.name,
+            f"{entry.date} {entry.amount} {entry.description[:120]}",
+            format_iso(context.now),
+            context.run_id,
+            entry.entry_id,
+            details={"description": entry.description, "amount": str(entry.amount)},
+        )
+
+    def list_similar_cards(self, context: Context, corrected: Sequence[Target]) -> list[str]:
+        """Open cards of entries with the same text or counterparty, on the same accounts."""
+        corrected_keys = {
+            (key, tuple(x.account_id for x in non_bank_legs(context, entry.legs)))
+            for target in corrected
+            if (entry := entry_of(target)) is not None
+            for key in (entry.counterparty, entry.description)
+            if key
+        }
+        similar = []
+        for card in context.cards.open_cards():
+            is_of_entry = card.kind == ENTRY.name and card.entry_id
+            entry = books_of(context).books.find_entry(card.entry_id or "") if is_of_entry else None
+            if entry is not None and entry.entry_id not in {t.name for t in corrected}:
+                legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
+                if any((key, legs) in corrected_keys for key in (entry.counterparty, entry.description) if key):
+                    similar.append(card.id)
+        return similar
+
+    # -- showing --------------------------------------------------------------------------------------------------
+
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> BookCards:
+        return BookCards(read_book_facts(host, snapshot, cards))
+
+    def read_suggestion(self, value: str) -> Correction:
+        return read_suggestion(value)
+
+    def find_action(self, verb: str) -> Callable[[Host, ActionRequest], ActionResult] | None:
+        return teach_vendor if verb == "always" else None
+
+    # -- taking back ----------------------------------------------------------------------------------------------
+
+    def take_back(self, case: UndoCase) -> Mapping[str, bytes | None]:
+        restore_entries(case)
+        settle_posted_lines(case)
+        return take_back_links(case.decision_context, case.before, case.after)
+
+    def list_restored(self, context: Context) -> Mapping[str, str]:
+        return list_restored(context)
+
+    def reopen_card(self, decision_context: DecisionContext, card: Card) -> str | None:
+        return hold_line_again(decision_context, card)
+
+    # -- explaining -----------------------------------------------------------------------------------------------
+
+    maker_primitives: ClassVar = MappingProxyType(
+        {"journal_add": False, "journal_add_double": False, "journal_add_many": True, "journal_void": False}
+    )
+
+    def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:
+        return locate_entry(layout, cast(Entry, record.value))
+
+    def trace_record(self, host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
+        return trace_entry(host, snapshot, name)
+
+    def find_in_answer(self, answer: object, record_id: str) -> int | None:
+        for index, result in enumerate(answer if isinstance(answer, list) else (answer,)):
+            if isinstance(result, dict) and result.get("entry_id") == record_id and not result.get("duplicate"):
+                return index
+        return None
+
+    def list_changes(
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+    ) -> Sequence[tuple[str, str, str]]:
+        """The payee, tags or note that were amended."""
+        was, now = (open_books(layout, CommittedSource(each))[0].find_entry(record_id) for each in (before, after))
+        return describe_changes(was, now) if was is not None and now is not None else ()

@@ -1,0 +1,40 @@
+"""Entries like the one that a card is about: earlier ones of its vendor, and what it may be a duplicate of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.books.ledger.entry import Entry
+from cleared.books.review.book_facts import BookFacts
+from cleared.cards.card import Card
+
+SIMILAR: Final = 5
+"""Earlier entries that are shown."""
+DUPLICATES: Final = 8
+"""Possible duplicates that are offered."""
+
+
+def list_similar_entries(books: BookFacts, card: Card) -> list[Entry]:
+    """The newest entries of the same vendor or text from before this one; none that came later."""
+    entry, line = books.entry_of(card), books.line_of(card)
+    alike = books.entries_like(card)
+    if entry is not None:
+        limit = (entry.date, entry.month, entry.number)
+        return [e for e in alike if (e.date, e.month, e.number) < limit][:SIMILAR]
+    return [e for e in alike if line is None or e.date <= line[1].posted_date][:SIMILAR]
+
+
+def list_possible_duplicates(books: BookFacts, card: Card) -> list[Entry]:
+    """Entries that this one may be a duplicate of: of the same amount, the nearest day first."""
+    entry = books.entry_of(card)
+    if entry is None:
+        return []
+    same = [
+        e
+        for e in books.entries.values()
+        if e.amount == entry.amount
+        and e.status != "voided"
+        and e.entry_id != entry.entry_id
+        and not books.corrected_entry_id(e)
+    ]
+    return sorted(same, key=lambda e: abs((e.date - entry.date).days))[:DUPLICATES]

@@ -1,0 +1,275 @@
+"""What the review asks of a domain: how its records are decided about, shown, taken back and explained.
+
+A domain derives from ``RecordReview``; ``Domain.review`` makes it. By itself a domain has nothing to review.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, TypeAlias
+
+from cleared.base.clock import format_iso
+from cleared.base.errors import UsageError
+from cleared.cards.card import Card, card_id
+from cleared.cards.kinds import ENTRY
+from cleared.changes.decisions.decision_context import DecisionContext
+from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
+from cleared.git import Snapshot
+from cleared.git.history import CommitInfo
+from cleared.primitives.context import Context
+from cleared.review.action_request import ActionRequest, ActionResult, CorrectionWish
+from cleared.review.card_facts import CardFacts
+from cleared.workspace.location import Layout
+
+TAKEN_BACK: Final = "settled: the decision before it was taken back"
+"""The resolution of a card that has nothing to ask any more."""
+DecisionData: TypeAlias = Mapping[str, Any]
+"""A decision as plain data, so that a second person can make the same one: its ``verb`` and arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record of a domain."""
+
+    id: str
+    value: object
+    """It, as the domain has it; its ``repr`` tells when it has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where a record lies: the commit that made it is the one since which the file has the mark."""
+
+    path: str
+    mark: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOrigin:
+    """What a domain knows of how a record came about; the runtime adds run, script, approval and decisions."""
+
+    record_id: str
+    place: RecordPlace
+    facts: Mapping[str, Any]
+    """The record, and what it was made from, in values that JSON takes."""
+    words: Sequence[tuple[str, str]]
+    """The same for people: labels and texts."""
+    removal: RecordPlace | None = None
+    """Of what took the record away, where the commit of that may be about many and not name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedRecord:
+    """What a record should have been that an agent got wrong: a test holds the agent to it."""
+
+    review: RecordReview
+    record: FoundRecord
+    """As it was before the correction."""
+    month: str
+    """``YYYY-MM``: the test of an agent's run is one for each month."""
+    expected: Mapping[str, Any]
+    """As ``RecordComparison.compare_correction`` takes it, by what the record was made from."""
+    correction_key: str
+    """``RecordComparison.correction_key`` of the domain."""
+
+
+@dataclass(slots=True)
+class DecisionResult:
+    """What a decision did."""
+
+    commit: str = ""
+    act: str = ""
+    """Of an undo: the id of the act that it takes back."""
+    cards: list[str] = field(default_factory=list)
+    entries: list[str] = field(default_factory=list)
+    """Records that were decided about."""
+    posted: list[str] = field(default_factory=list)
+    """Records that were added."""
+    similar_cards: list[str] = field(default_factory=list)
+    """Open cards that look like the corrected one."""
+    agreed: list[str] = field(default_factory=list)
+    """Open cards of which this was the first of two decisions: nothing else has come of it yet."""
+    asked_by_run: bool = False
+    """Whether a run waited for this answer."""
+    ended_questions: list[str] = field(default_factory=list)
+    """Questions whose runs do not go on."""
+    test_path: str | None = None
+    """The file of the test that records a correction."""
+    messages: list[str] = field(default_factory=list)
+    corrected: dict[str, CorrectedRecord] = field(default_factory=dict)
+    """By their ids, what records should have been that an agent got wrong."""
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    """Files that are committed with it beside what is staged: path → content, None where a file is removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one id means: a card, a record, or a record with its card. ``review``: of whose domain it is."""
+
+    card: Card | None
+    record: FoundRecord | None
+    review: RecordReview
+
+    @property
+    def name(self) -> str:
+        return self.record.id if self.record else self.card.id if self.card else ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionCase:
+    """A decision about one target: what it works on, and what it has come to so far."""
+
+    decision_context: DecisionContext
+    target: Target
+    request: DecisionData
+    result: DecisionResult
+
+    @property
+    def context(self) -> Context:
+        return self.decision_context.context
+
+    @property
+    def by(self) -> str:
+        return self.decision_context.by
+
+    def settle(self, resolution: str) -> None:
+        """Stage that the target is decided: its card is settled with these words."""
+        card, record = self.target.card, self.target.record
+        if card is not None:
+            self.context.cards.resolve_card(card.id, format_iso(self.context.now), self.by, resolution)
+            self.result.cards.append(card.id)
+        if record is not None:
+            self.result.entries.append(record.id)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoCase:
+    """A decision that is taken back: its commit, and the commits around it."""
+
+    decision_context: DecisionContext
+    commit: CommitInfo
+    before: Snapshot
+    after: Snapshot
+    result: DecisionResult
+
+    @property
+    def context(self) -> Context:
+        return self.decision_context.context
+
+    @property
+    def by(self) -> str:
+        return self.decision_context.by
+
+
+class RecordReview:
+    """One domain in the review. The methods that stage raise ``UsageError`` for what does not fit the target,
+    ``PolicyError`` and ``PrimitiveError`` for what may not be done to it; then nothing comes of the decision."""
+
+    card_kinds: ClassVar[frozenset[str]] = frozenset()
+    """The kinds of cards that are the domain's also where they name no record, such as that of a held bank line."""
+
+    # -- deciding -------------------------------------------------------------------------------------------------
+
+    def find_record(self, context: Context, name: str) -> FoundRecord | None:
+        """The record of this id, with what the draft has changed of it."""
+
+    def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:
+        """An amount that the decision hardly exceeds, as its effects will say; None: more than any. Below the
+        two-person threshold nothing is tried out."""
+
+    def stage_confirmation(self, case: DecisionCase) -> str:
+        """Stage that the target is right, and say what it was about, for the first line of the commit."""
+        raise self._make_refusal(case, "confirmed")
+
+    def stage_correction(self, case: DecisionCase) -> str:
+        """Stage what the target should have been, as ``CorrectionWish.to_data`` says in the request; else the same."""
+        raise self._make_refusal(case, "corrected")
+
+    def stage_rejection(self, case: DecisionCase) -> str:
+        """Stage that the target should not stand; else the same. Of the request: ``reason``, which is one line;
+        ``outcome`` and ``of``, which may be None (``ActionRequest.outcome``, ``duplicate_of``)."""
+        raise self._make_refusal(case, "rejected")
+
+    def stage_answer(self, case: DecisionCase) -> None:
+        """Stage what the answer to a card of ``card_kinds`` does, before the card is settled with it: the request's
+        ``choice``, which is one of the kind's."""
+
+    def settle_followers(self, decision_context: DecisionContext, result: DecisionResult) -> None:
+        """Settle other cards that are answered by the decisions so far."""
+
+    def make_card(self, context: Context, record: FoundRecord) -> Card:
+        """A card for a record that has no open one: there it is recorded what the first of two has decided."""
+        identity = card_id(ENTRY.name, record.id, "again", context.run_id)
+        return Card(identity, ENTRY.name, record.id, format_iso(context.now), context.run_id, record.id)
+
+    def list_similar_cards(self, context: Context, corrected: Sequence[Target]) -> list[str]:
+        """Open cards that look like those which were corrected."""
+        return []
+
+    def _make_refusal(self, case: DecisionCase, verb_done: str) -> UsageError:
+        return UsageError(f"{case.target.name} cannot be {verb_done}", remedy="cleared queue show tells what it takes.")
+
+    # -- showing --------------------------------------------------------------------------------------------------
+
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
+        """What the records of a commit say of its open cards. ``cards``: all of them by their ids, settled ones, too.
+        Raises ``WorkspaceError`` where the records cannot be read."""
+        return CardFacts()
+
+    def read_suggestion(self, value: str) -> CorrectionWish:
+        """The correction that ``CardChoice.value`` of a suggestion stands for. Raises ``UsageError`` for anything
+        else."""
+        raise UsageError("nothing is suggested", remedy="Correct it: cleared queue correct.")
+
+    def find_action(self, verb: str) -> Callable[[Host, ActionRequest], ActionResult] | None:
+        """What carries out a verb that is the domain's own; it raises as decisions do."""
+
+    # -- taking back ----------------------------------------------------------------------------------------------
+
+    def take_back(self, case: UndoCase) -> Mapping[str, bytes | None]:
+        """Stage again what was there before a decision, and give files that are committed beside it: path → content,
+        None where one is removed. The ids of records that it was about and that are added go into the result.
+
+        Raises ``PolicyError`` where something has been done since that rests on the decision.
+        """
+        return {}
+
+    def list_restored(self, context: Context) -> Mapping[str, str]:
+        """Where ``take_back`` has put another record in the place of one: id of that → id of the new one."""
+        return {}
+
+    def reopen_card(self, decision_context: DecisionContext, card: Card) -> str | None:
+        """Open the card of a decision that was taken back in the domain's own way: the id of the new one. None: it is
+        opened as it was."""
+
+    # -- explaining -----------------------------------------------------------------------------------------------
+
+    maker_primitives: ClassVar[Mapping[str, bool]] = MappingProxyType({})
+    """The primitives that make records → whether one call makes several."""
+
+    def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:
+        """Where a record lies, also after it was changed; None: the commit that made it is not to be found."""
+
+    def trace_record(self, host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
+        """What is known of the record of this id in a commit. Raises ``WorkspaceError`` where it cannot be read."""
+
+    def find_in_answer(self, answer: object, record_id: str) -> int | None:
+        """Where the answer of a primitive says that the call made this record: of a list the index, else 0; None where
+        it does not say so."""
+        answers = answer if isinstance(answer, list) else [answer]
+        return next((index for index, each in enumerate(answers) if each == record_id), None)
+
+    def list_changes(
+        self, layout: Layout, before: Snapshot, after: Snapshot, record_id: str
+    ) -> Sequence[tuple[str, str, str]]:
+        """``(field, old text, new text)`` of what one commit changed of a record where it stands."""
+        return ()
+
+
+def load_reviews() -> dict[str, RecordReview]:
+    """How each domain is reviewed, by its name."""
+    return {domain.name: domain.review() if domain.review is not None else RecordReview() for domain in load_domains()}
