@@ -1,4 +1,4 @@
-"""The kinds of cards, and all that is said about each: the only list of them.
+"""The kinds of cards, and all that is said about each: the only list of them, but for those of further domains.
 
 Lists, screens, commands, notifications and the reference take titles, labels, answers and meanings from here. A new
 kind is one more ``CardKind`` here, and the code that makes its cards.
@@ -225,10 +225,17 @@ CYCLE_NOTE: Final = CardKind(
 KINDS: Final[Mapping[str, CardKind]] = MappingProxyType(
     {kind.name: kind for kind in list(vars().values()) if isinstance(kind, CardKind)}
 )
-"""All kinds by name, in the order in which they are defined."""
+"""All kinds by name, in the order in which they are defined; domains may have more (``Domain.list_card_kinds``)."""
 
 
 def kind_named(name: str) -> CardKind:
     """The kind of that name; a plain one for a name that is not known, such as one that a later version wrote."""
     words = name.replace("_", " ")
-    return KINDS.get(name) or CardKind(name, words.capitalize(), words, words, "")
+    return KINDS.get(name) or _find_kind_of_domain(name) or CardKind(name, words.capitalize(), words, words, "")
+
+
+def _find_kind_of_domain(name: str) -> CardKind | None:
+    from cleared.domains.installed_domains import load_domains
+
+    kinds = (kind for domain in load_domains() for kind in domain.list_card_kinds())
+    return next((kind for kind in kinds if kind.name == name), None)

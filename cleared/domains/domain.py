@@ -32,6 +32,8 @@ RunHost: TypeAlias = Any
 """The ``Host`` of the open workspace (``changes.host``, which stands above this room)."""
 RecordReview: TypeAlias = Any
 """A ``RecordReview`` (``review.record_review``, which stands above this room)."""
+CardKind: TypeAlias = Any
+"""A ``CardKind`` (``cards.kinds``, which stands above this room)."""
 ShownCard: TypeAlias = Any
 """A ``Card`` (``cards.card``, which stands above this room)."""
 
@@ -205,6 +207,8 @@ class Domain:
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     review: Callable[[], RecordReview] | None = None
     """How its records are decided about, shown, taken back and explained; None: not at all."""
+    list_card_kinds: Callable[[], Sequence[CardKind]] = tuple
+    """The kinds of its cards, beside those that are in ``cards.kinds``."""
     open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]] = lambda *_: lambda card: card
     """Opens the records of a commit. What it gives puts into an open card what they say of what it is about: anybody
     who can push may have written the card. The flag: whether the process stays, and may keep what was read."""

@@ -5,7 +5,7 @@ A domain derives from ``RecordReview``; ``Domain.review`` makes it. By itself a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
@@ -169,8 +169,10 @@ class RecordReview:
     """One domain in the review. The methods that stage raise ``UsageError`` for what does not fit the target,
     ``PolicyError`` and ``PrimitiveError`` for what may not be done to it; then nothing comes of the decision."""
 
-    card_kinds: ClassVar[frozenset[str]] = frozenset()
-    """The kinds of cards that are the domain's also where they name no record, such as that of a held bank line."""
+    record_kind: ClassVar[str] = ENTRY.name
+    """The kind of a card that asks about a record."""
+    card_kinds: ClassVar[Collection[str]] = ()
+    """The kinds of cards that are the domain's where they name no record, such as that of a held bank line."""
 
     # -- deciding -------------------------------------------------------------------------------------------------
 
@@ -203,8 +205,8 @@ class RecordReview:
 
     def make_card(self, context: Context, record: FoundRecord) -> Card:
         """A card for a record that has no open one: there it is recorded what the first of two has decided."""
-        identity = card_id(ENTRY.name, record.id, "again", context.run_id)
-        return Card(identity, ENTRY.name, record.id, format_iso(context.now), context.run_id, record.id)
+        identity = card_id(self.record_kind, record.id, "again", context.run_id)
+        return Card(identity, self.record_kind, record.id, format_iso(context.now), context.run_id, record.id)
 
     def list_similar_cards(self, context: Context, corrected: Sequence[Target]) -> list[str]:
         """Open cards that look like those which were corrected."""

@@ -7,7 +7,6 @@ from functools import partial
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY
 from cleared.cards.queue_files import find_cards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.decisions.shown_cards import digest_card, refuse_changed
@@ -45,7 +44,7 @@ def _find_target(context: Context, reviews: Collection[RecordReview], text: str)
         card = open_[0]
         return _find_record(context, reviews, card.entry_id, card) or Target(card, None, _choose_review(reviews, card))
     target = _find_record(context, reviews, text)
-    if cards and (target is None or cards[-1].kind != ENTRY.name):
+    if cards and (target is None or cards[-1].kind != target.review.record_kind):
         card = cards[-1]
         raise PolicyError(
             f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",

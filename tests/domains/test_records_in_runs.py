@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from harness import Workspace
 from modelled import open_host
 from notes_domain import HEADER, PATH
 
-from cleared.domains import draft_records, installed_domains
-from cleared.gate import semantic_lint
 from cleared.gate.examination import Gate
-from cleared.jobs import job_types
-from cleared.primitives import primitive_registry
 from cleared.runs.execution import run_agent
-from cleared.service.operations import table
 
 MAY_PUT = "grants: [notes.write]\n"
-
-
-def forget_domains() -> None:
-    for remembered in (installed_domains.load_domains, draft_records.load_comparisons, primitive_registry):
-        remembered.cache_clear()
-
-
-@pytest.fixture
-def noted(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    """A workspace of a program that has the domain ``notes``, too. What is put together once in a process stays."""
-    assert semantic_lint and job_types and table
-    monkeypatch.setattr(installed_domains, "BUILT_IN", (*installed_domains.BUILT_IN, "notes_domain:NOTES"))
-    forget_domains()
-    yield ws
-    monkeypatch.undo()
-    forget_domains()
 
 
 def test_what_a_run_puts_is_in_its_result_and_its_commit(noted: Workspace) -> None:

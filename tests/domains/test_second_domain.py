@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from harness import Workspace, refused
 from notes_domain import HEADER, PATH
 
 from cleared.changes.commit_messages import cards_opened
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.domains import installed_domains
 from cleared.domains.effects import Effect
 from cleared.domains.violations import BooksViolated
-from cleared.gate import semantic_lint
-from cleared.jobs import job_types
-from cleared.primitives import primitive_registry
 from cleared.service.app import open_workspace
-from cleared.service.operations import table
-
-
-@pytest.fixture
-def noted(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
-    """A workspace with notes beside the books. What is put together once in a process, of the books alone, stays."""
-    assert semantic_lint and job_types and table and primitive_registry()
-    with monkeypatch.context() as patch:
-        patch.setattr(installed_domains, "BUILT_IN", (*installed_domains.BUILT_IN, "notes_domain:NOTES"))
-        installed_domains.load_domains.cache_clear()
-        yield ws
-    installed_domains.load_domains.cache_clear()
 
 
 def write_note(ws: Workspace, name: str, text: str) -> list[Effect]:

@@ -1,21 +1,27 @@
-"""A second domain, as small as it gets: notes that runs and decisions write into ``notes/list.csv``, one a row."""
+"""A second domain, as small as it gets: notes that runs and decisions write into ``notes/list.csv``, one a row.
+
+The last row of a note counts. ``notes_review`` says how they are reviewed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
-from cleared.domains.domain import Domain, DraftDescription, Opening, Staged
+from cleared.cards.kinds import CardKind
+from cleared.domains.domain import Domain, DraftDescription, Opening, Staged, import_when_called
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind
+from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.primitives.registry import primitive as declaration
 from cleared.primitives.registry.vocabulary import Line
+from cleared.workspace.location import Layout
 
 PATH = "notes/list.csv"
 HEADER = "id,text\n"
@@ -39,6 +45,39 @@ def read_rows(text: str) -> Iterator[NamedRow]:
 
 
 NOTES_ROWS = RowKind("notes", ("note", "notes"), read_rows, counted_as="notes", shows_ids=True)
+
+
+NOTE_CARD = CardKind(
+    "note",
+    "Note to confirm",
+    "note",
+    "A note to confirm or correct.",
+    "",
+    actions={"confirm": "Confirm", "correct": "Correct it"},
+    person_only=True,
+)
+
+
+class NotesComparison(RecordComparison):
+    """Corrections hold texts by the texts that they should have been instead of."""
+
+    correction_key = "texts"
+
+    def strip_ids(self, record: Record) -> Record:
+        return {"text": record["text"]}
+
+    def summarise(self, record: Record) -> RecordSummary:
+        return RecordSummary(str(record["text"]), str(record["text"]))
+
+    def read_added(
+        self, layout: Layout, before: FileSource, after: FileSource, files: Collection[str]
+    ) -> Mapping[str, Record]:
+        old, new = (parse_notes((each.read(PATH) or HEADER.encode()).decode()) for each in (before, after))
+        return {name: {"note_id": name, "text": text} for name, text in new.items() if name not in old}
+
+    def compare_correction(self, expected: Any, records: Sequence[Record]) -> list[str]:
+        texts = {record["text"] for record in records}
+        return [f"{was} should be {text}" for was, text in expected.items() if was in texts or text not in texts]
 
 
 class NotesAudit(RecordAudit):
@@ -79,6 +118,11 @@ class StagedNotes(Staged):
     def find_violations(self) -> list[Violation]:
         return find_empty(self.added)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """Id → text, with the draft."""
+        return parse_notes((self.source.read(PATH) or HEADER.encode()).decode()) | self.added
+
     def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
         before = self.source.read(PATH) or HEADER.encode()
         rows = "".join(f"{name},{text}\n" for name, text in self.added.items())
@@ -89,13 +133,23 @@ def open_notes(opening: Opening) -> StagedNotes:
     return StagedNotes(opening.source)
 
 
+def notes_of(context: Context) -> StagedNotes:
+    return cast(StagedNotes, context.parts["notes"])
+
+
 @declaration.primitive(effect=declaration.Effect.STAGE, grant="notes.write")
 def note_put(ctx: Context, text: Line) -> str:
     """Put a note; its id."""
-    added = cast(StagedNotes, ctx.parts["notes"]).added
-    name = f"N{len(added) + 1}"
-    added[name] = text
+    staged = notes_of(ctx)
+    name = f"N{len(staged.notes) + 1}"
+    staged.added[name] = text
     return name
+
+
+@declaration.primitive(effect=declaration.Effect.STAGE, grant="notes.write")
+def note_ask(ctx: Context, name: Line) -> None:
+    """Ask whether a note is right."""
+    ctx.stage_card(NOTE_CARD.name, (name,), notes_of(ctx).notes[name], entry_id=name)
 
 
 NOTES = Domain(
@@ -106,4 +160,7 @@ NOTES = Domain(
     primitive_modules=("notes_domain",),
     list_checks=lambda: {"note": "A note says something."},
     audit=NotesAudit,
+    comparison=NotesComparison,
+    list_card_kinds=lambda: (NOTE_CARD,),
+    review=import_when_called("notes_review:NotesReview"),
 )

@@ -30,7 +30,6 @@ from cleared.books.review.entry_undoing import (
     settle_posted_lines,
 )
 from cleared.books.review.suggestion_text import read_suggestion
-from cleared.books.review.vendor_lessons import teach_vendor
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
@@ -58,7 +57,7 @@ from cleared.workspace.location import Layout
 class BookReview(RecordReview):
     """Entries are its records."""
 
-    card_kinds: ClassVar = frozenset((ENTRY.name, LINE.name, ADJUSTMENT.name, TRANSFER.name, RECEIPT.name))
+    card_kinds: ClassVar = (ENTRY.name, LINE.name, ADJUSTMENT.name, TRANSFER.name, RECEIPT.name)
 
     # -- deciding -------------------------------------------------------------------------------------------------
 
@@ -147,7 +146,11 @@ class BookReview(RecordReview):
         return read_suggestion(value)
 
     def find_action(self, verb: str) -> Callable[[Host, ActionRequest], ActionResult] | None:
-        return teach_vendor if verb == "always" else None
+        if verb != "always":
+            return None
+        from cleared.books.review.vendor_lessons import teach_vendor  # few decisions teach: it costs the others nothing
+
+        return teach_vendor
 
     # -- taking back ----------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
-from cleared.cards.kinds import KINDS, QUESTION
+from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.domains.effects import Effect
@@ -47,7 +47,6 @@ _REMEDY_FOR_TWO: Final = (
 )
 _REMEDY_FOR_ONE: Final = _REMEDY_FOR_TWO.replace("two reviewers say", "a reviewer says")
 _REMEDY_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_REMEDY_FOR_TWO}"
-_PERSON_ONLY_KINDS: Final = tuple(kind.name for kind in KINDS.values() if kind.person_only)
 
 
 def find_signing_key(repo: Repository, commit: CommitInfo, workspace: str) -> str:
@@ -280,7 +279,7 @@ class _HistoryJudge:
         cards = queue_files.load_cards(CommittedSource(after), layout.queue_dir)
         for event in resolved:
             card = cards.get(str(event.get("id")))
-            if card is None or card.kind not in _PERSON_ONLY_KINDS:
+            if card is None or not kind_named(card.kind).person_only:
                 continue
             then, resolution = card.details.get("on_timeout"), str(event.get("resolution"))
             as_asked = (then == "default" and resolution == card.details.get("default")) or (
