@@ -31,7 +31,7 @@ def list_transfers(json: JsonOption = False, workspace: WorkspaceOption = None) 
 
     The word list may be left out. Both sides go through the clearing account (1090); they stay two entries.
     """
-    from cleared.books.decisions.transfer_pairing import read_transfers
+    from cleared.books.transfer_list import read_transfers
 
     data = read_transfers(open_host(workspace))
     if json:

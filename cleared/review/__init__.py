@@ -1,4 +1,5 @@
-"""What people decide about cards, and why an entry is as it is; knows nothing of terminals or pages.
+"""What people decide about cards, and why a record is as it is; knows nothing of terminals or pages.
 
-It imports ``triggers`` and below. Begin with ``card_actions`` and ``queue_snapshot``.
+It imports ``triggers`` and below. Begin with ``record_review``, which says what is asked of a domain, and
+``card_actions``.
 """

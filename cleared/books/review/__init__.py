@@ -1,1 +1,2 @@
-"""What the books say in the review of cards: how they are shown, decided and taken back."""
+"""The books in the review of cards: how entries are shown, decided, taken back and explained. Begin with
+``book_review``."""

@@ -19,8 +19,6 @@ from cleared.books.decisions.transfer_pairing import pair_entries, settle_decide
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.opened_books import open_books
-from cleared.books.review.book_cards import BookCards
-from cleared.books.review.book_facts import read_book_facts
 from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
 from cleared.books.review.entry_tracing import locate_entry, trace_entry
 from cleared.books.review.entry_undoing import (
@@ -39,6 +37,7 @@ from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.review.action_request import ActionRequest, ActionResult
+from cleared.review.card_facts import CardFacts
 from cleared.review.record_review import (
     DecisionCase,
     DecisionData,
@@ -139,7 +138,10 @@ class BookReview(RecordReview):
 
     # -- showing --------------------------------------------------------------------------------------------------
 
-    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> BookCards:
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
+        from cleared.books.review.book_cards import BookCards  # decisions at the command line show no card
+        from cleared.books.review.book_facts import read_book_facts
+
         return BookCards(read_book_facts(host, snapshot, cards))
 
     def read_suggestion(self, value: str) -> Correction:
