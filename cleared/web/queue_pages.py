@@ -14,7 +14,6 @@ from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
-from cleared.books.review.suggestion_text import read_suggestion
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
@@ -169,8 +168,6 @@ def decide(page: PageRequest) -> Response:
             correction = _read_correction(page, queue, cards[0])
         except UsageError as error:
             return page.go_to(_address(cards[0]), f"Not done: {' '.join(str(error).split())}", ok=False)
-    elif verb == "suggested":
-        correction = read_suggestion(value)
     request = ActionRequest(
         CardChoice(verb, verb, value),
         tuple(cards),

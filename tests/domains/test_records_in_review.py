@@ -54,7 +54,7 @@ def test_a_card_is_shown_in_the_words_of_its_domain(asked: Workspace) -> None:
     shown = show_first(asked)
     assert (shown.heading, shown.title, shown.amount) == ("Note to confirm", "buy milk", "")
     assert [(each.title, each.lines) for each in shown.sections] == [("It says", ("buy milk",))]
-    assert [each.verb for each in shown.choices] == ["confirm", "correct", "suggested"]
+    assert [each.verb for each in shown.choices] == ["confirm", "suggested"]
     group = card_group(read_queue(open_host(asked.root)), shown.id)
     assert group is not None and (group.name, len(group.rows), group.total) == ("buy", 2, "")
 
@@ -78,6 +78,10 @@ def test_a_correction_becomes_a_test_of_its_agent(asked: Workspace) -> None:
     assert '"texts"' in case.read_text()
     correct_and_record(open_host(asked.root), ["N2"], NewText("buy rye"))
     assert '"buy bread": "buy rye"' in case.read_text() and '"buy milk": "BUY MILK"' in case.read_text()
+
+
+def test_what_is_no_correction_of_it_is_refused(asked: Workspace) -> None:
+    refused(asked("queue", "correct", "N1", "--account", "5070"), 2, "no text for a note")
 
 
 def test_a_card_whose_record_changed_since_it_was_shown_is_not_decided(asked: Workspace) -> None:

@@ -51,9 +51,9 @@ NOTE_CARD = CardKind(
     "note",
     "Note to confirm",
     "note",
-    "A note to confirm or correct.",
+    "A note to confirm.",
     "",
-    actions={"confirm": "Confirm", "correct": "Correct it"},
+    actions={"confirm": "Confirm"},
     person_only=True,
 )
 

@@ -84,9 +84,9 @@ class NotesReview(RecordReview):
         return case.target.name
 
     def stage_correction(self, case: DecisionCase) -> str:
-        record, text = case.target.record, str(case.request["text"])
-        if record is None:
-            raise UsageError(f"{case.target.name} is no note", remedy="Name one.")
+        record, text = case.target.record, case.request.get("text")
+        if record is None or not isinstance(text, str):
+            raise UsageError(f"that is no text for a note ({case.target.name})", remedy="Write one.")
         notes_of(case.context).added[record.id] = text
         case.result.corrected[record.id] = CorrectedRecord(
             self, record, f"{case.context.now:%Y-%m}", {str(record.value): text}, NotesComparison.correction_key
