@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from harness import Workspace, refused
 from modelled import open_host
 from notes_domain import HEADER, PATH, notes_of
 from notes_review import NewText
+from reviewers import People
 
 from cleared.base.errors import UsageError
 from cleared.changes.commit_messages import cards_opened
@@ -96,6 +99,16 @@ def test_a_card_whose_record_changed_since_it_was_shown_is_not_decided(asked: Wo
     commit_decision(host, "note", stage)
     done = ActionExecutor(lambda: host).execute_request(request)
     assert not done.ok and "has changed since it was shown" in done.text
+
+
+def test_what_takes_two_is_done_by_the_second(asked: Workspace, tmp_path: Path) -> None:
+    people = People(asked, tmp_path, two="500")
+    with people.at_the_keyboard("ana"):
+        first = choose(asked, "suggested")
+    assert first.ok and not first.cards and "It takes two: you are the first for N1" in first.text
+    assert "MILK" not in asked.read(PATH)
+    assert people.json("ben", "queue", "agree", "N1")["entries"] == ["N1"]
+    assert asked.read(PATH).endswith("N1,BUY MILK\n")
 
 
 def test_a_correction_is_taken_back(asked: Workspace) -> None:

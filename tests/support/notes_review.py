@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from notes_domain import HEADER, NOTE_CARD, PATH, NotesComparison, notes_of, parse_notes
@@ -19,12 +18,10 @@ from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow
 from cleared.review.record_review import (
     CorrectedRecord,
     DecisionCase,
-    DecisionData,
     FoundRecord,
     RecordOrigin,
     RecordPlace,
     RecordReview,
-    Target,
     UndoCase,
 )
 from cleared.workspace.location import Layout
@@ -75,9 +72,6 @@ class NotesReview(RecordReview):
     def find_record(self, context: Context, name: str) -> FoundRecord | None:
         text = notes_of(context).notes.get(name)
         return FoundRecord(name, text) if text is not None else None
-
-    def weigh_decision(self, context: Context, target: Target, request: DecisionData) -> Decimal | None:
-        return Decimal(0)
 
     def stage_confirmation(self, case: DecisionCase) -> str:
         case.settle("confirmed")
