@@ -20,7 +20,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
+from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.changes.host import Host, current_user
 from cleared.git.clone_mark import find_clone_id
 from cleared.trust.keys import run_key, run_public_key, verify_signature
@@ -260,7 +260,7 @@ def _attest_changes(
         "subject": subject,
         "trailers": dict(trailers),
         "user": current_user(),
-        "changes": {"blobs": digest_blobs(blobs), "rows": digest_rows(before, changes, blobs)},
+        "changes": {"blobs": digest_blobs(blobs), "lines": digest_lines(before, changes, blobs)},
         **said,
     }
     line = {"says": statement, "key": key.public, "signature": key.sign(_signed_payload(statement))}

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cleared.git.object_writer import blob_id
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 BlobChange = tuple[str, str, str]
 """Path, and the blob ids before and after; empty where there is nothing."""
+Hunk = tuple[list[str], list[str], list[str]]
+"""Lines that a file loses and gains in one place, and where that is: the lines around it, ``_END``, or nothing where a
+lost one says it."""
+_END: Final = ["\n"]
 
 _ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}\.jsonl")
 
@@ -45,22 +49,81 @@ def is_attestation(path: str) -> bool:
     return _ATTESTATIONS.fullmatch(path) is not None
 
 
+def digest_lines(before: Snapshot, after: Mapping[str, bytes | None], changes: Iterable[BlobChange]) -> str:
+    """A digest of the lines that each file loses and gains, in their order, and of where they stand: a rebase keeps it,
+    and nobody moves a line. Of some files the last line is what counts. ``after``: path → content."""
+    paths = sorted(path for path, *_ in _select_changes(changes))
+    return _digest([(path, _describe_change(before.read_file(path), after[path])) for path in paths])
+
+
 def digest_rows(before: Snapshot, after: Mapping[str, bytes | None], changes: Iterable[BlobChange]) -> str:
-    """A digest of the lines that each file loses and gains: a rebase keeps it. ``after``: path → content."""
+    """The same of earlier builds, which named the lines without their order; empty where rows stand elsewhere than at
+    the end of their file, or in the place of others: of those the order cannot be told."""
     rows: list[tuple[str, list[str], list[str]]] = []
-    for path, *_ in sorted(_select_changes(changes)):
-        rows.append((path, *_compare_lines(before.read_file(path), after[path])))
+    for path in sorted(path for path, *_ in _select_changes(changes)):
+        hunks = _describe_change(before.read_file(path), after[path])
+        if path.endswith((".csv", ".jsonl")) and any(place not in ([], _END) for _, _, place in hunks):
+            return ""
+        lost, gained = (sorted(line for hunk in hunks for line in hunk[side]) for side in (0, 1))
+        rows.append((path, lost, gained))
     return _digest(rows)
 
 
-def _compare_lines(old: bytes | None, new: bytes | None) -> tuple[list[str], list[str]]:
-    """The lines that only the old and only the new text have, in order; a file that comes or goes is a single one."""
+def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
+    """What a file loses and gains, in order. One that comes or goes, or in which a line was moved, is a single line."""
     if old is None or new is None:
         lost, gained = ([] if data is None else [hashlib.sha256(data).hexdigest()] for data in (old, new))
-        return lost, gained
+        return [(lost, gained, [])]
     start, end = _find_common_ends(old, new)
-    lines = [Counter(data[start : len(data) - end].splitlines()) for data in (old, new)]
-    return _list_lines((lines[0] - lines[1]).elements()), _list_lines((lines[1] - lines[0]).elements())
+    before, after = (_to_lines(data[start : len(data) - end]) for data in (old, new))
+    is_lost, is_gained = _mark_more(before, after), _mark_more(after, before)
+    kept = [line for line, is_so in zip(before, is_lost, strict=True) if not is_so]
+    if kept != [line for line, is_so in zip(after, is_gained, strict=True) if not is_so]:
+        return [([], [], [hashlib.sha256(new).hexdigest()])]
+    above, below = _to_lines(old[:start])[-1:], _to_lines(new[len(new) - end :])[:1]
+    hunks: list[Hunk] = []
+    at = to = 0
+    for line in [*kept, *below, None]:
+        first, other = at, to
+        at, to = _pass_marked(is_lost, at), _pass_marked(is_gained, to)
+        lost, gained = before[first:at], after[other:to]
+        if lost or gained:
+            hunks.append((lost, gained, [] if lost else _END if line is None else [*above, line]))
+        above, at, to = [line] if line is not None else [], at + 1, to + 1
+    return hunks
+
+
+def _mark_more(lines: Sequence[str], others: Sequence[str]) -> list[bool]:
+    """Of each line whether ``others`` has it less often; of the same lines the last."""
+    more = Counter(lines) - Counter(others)
+    marks = []
+    for line in reversed(lines):
+        marks.append(more[line] > 0)
+        more[line] -= 1
+    return marks[::-1]
+
+
+def _pass_marked(marks: Sequence[bool], at: int) -> int:
+    """The first from one on that is not marked, or the end."""
+    while at < len(marks) and marks[at]:
+        at += 1
+    return min(at, len(marks))
+
+
+def _to_lines(data: bytes) -> list[str]:
+    return [line.decode("latin-1") for line in data.splitlines()]
+
+
+def find_moved(before: Sequence[bytes], after: Sequence[bytes]) -> list[bytes]:
+    """The first row that does not come after those that it came after before. git joins files without moving any; of
+    some files the last row is what counts."""
+    left, rest = Counter(after), iter(after)
+    for row in before:
+        if left[row] > 0:
+            left[row] -= 1
+            if row not in rest:
+                return [row]
+    return []
 
 
 def _find_common_ends(old: bytes, new: bytes) -> tuple[int, int]:
@@ -83,10 +146,6 @@ def _count_same(is_same: Callable[[int, int], bool], most: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if is_same(low, middle) else (low, middle - 1)
     return low
-
-
-def _list_lines(lines: Iterable[bytes]) -> list[str]:
-    return [line.decode("latin-1") for line in sorted(lines)]
 
 
 def _digest(data: object) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from cleared.changes import attestation
 from cleared.changes.attestation import ORIGIN_TRAILERS, Attestation
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.change_digests import digest_blobs, digest_rows
+from cleared.changes.change_digests import digest_blobs, digest_lines, digest_rows, find_moved
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.domains.managed_files import ManagedFiles
@@ -101,7 +101,10 @@ class CommitOrigins:
             return False
         before, after = Snapshot(self.repo, parents[0]), Snapshot(self.repo, commit.id)
         contents = {path: after.read_file(path) for path, *_ in changes}
-        return bool(digests.get("rows") == digest_rows(before, contents, changes))
+        if "lines" in digests:
+            return bool(digests["lines"] == digest_lines(before, contents, changes))
+        rows = digest_rows(before, contents, changes)  # what earlier builds have signed
+        return bool(rows) and digests.get("rows") == rows
 
     def touches_records(self, commit: CommitInfo) -> bool:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
@@ -114,7 +117,8 @@ class CommitOrigins:
         return any(path not in self.shared_files and not path.startswith(approvals) for path in paths)
 
     def find_altered_rows(self, commit: CommitInfo, parent: str) -> list[tuple[str, list[bytes]]]:
-        """Rows that the commit removes, or in which it changes more than what may change; by file."""
+        """Rows that the commit removes, in which it changes more than what may change, or that it puts elsewhere; by
+        file."""
         before, after = Snapshot(self.repo, parent), Snapshot(self.repo, commit.id)
         altered = []
         for path in commit.files or ():
@@ -124,14 +128,15 @@ class CommitOrigins:
             new = after.read_file(path) or b""
             if new.startswith(old):
                 continue
-            lost = self._count_fixed_rows(path, old) - self._count_fixed_rows(path, new)
-            if lost:
-                altered.append((path, list(lost)))
+            then, now = self._list_fixed_rows(path, old), self._list_fixed_rows(path, new)
+            rows = list(Counter(then) - Counter(now)) or find_moved(then, now)
+            if rows:
+                altered.append((path, rows))
         return altered
 
-    def _count_fixed_rows(self, path: str, data: bytes) -> Counter[bytes]:
+    def _list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
         audit = next((audit for audit in self._managed.audits if audit.is_record_file(path)), None)
-        return Counter(data.splitlines() if audit is None else audit.list_fixed_rows(path, data))
+        return data.splitlines() if audit is None else audit.list_fixed_rows(path, data)
 
     def _read_attestations(self, commit: CommitInfo) -> None:
         layout, folder = self.host.layout, f"{self.host.layout.logs_dir}/"

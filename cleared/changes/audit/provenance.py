@@ -13,6 +13,7 @@ from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
 from cleared.changes.audit.settled_cards import check_settled_cards
+from cleared.changes.change_digests import find_moved
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.host import Host
@@ -181,7 +182,7 @@ def _find_merge_changes(
             most += side - start
         new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
         repeated = now - most - new
-        moved = [] if new or repeated else [row for side in of_sides for row in _find_moved(side, rows)]
+        moved = [] if new or repeated else [row for side in of_sides for row in find_moved(side, rows)]
         found = ((lost, _LOST), (new, "added what neither had:"), (repeated, "repeated"), (moved, "put elsewhere"))
         changes += [(path, f"{what} {_quote_rows(some)}") for some, what in found if some]
     return changes
@@ -189,18 +190,6 @@ def _find_merge_changes(
 
 def _split_lines(snapshot: Snapshot, path: str) -> list[bytes]:
     return (snapshot.read_file(path) or b"").splitlines()
-
-
-def _find_moved(before: list[bytes], after: list[bytes]) -> list[bytes]:
-    """The first row that does not come after those that it came after before. git joins files without moving any; of
-    some files the last row is what counts."""
-    left, rest = Counter(after), iter(after)
-    for row in before:
-        if left[row] > 0:
-            left[row] -= 1
-            if row not in rest:
-                return [row]
-    return []
 
 
 def _quote_rows(rows: Iterable[bytes]) -> str:
