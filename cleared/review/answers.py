@@ -1,4 +1,4 @@
-"""What can be answered to cards that are not about an entry, and the questions of runs among them."""
+"""What can be answered to cards that are not about a record, and the questions of runs among them."""
 
 from __future__ import annotations
 

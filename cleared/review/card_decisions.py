@@ -156,7 +156,7 @@ def _decide_targets(
                 waiting.append(target.name)
             else:
                 names.append(name)
-                summary = names[0] if len(names) == 1 else f"{len(names)} {_plural_summary(request)}"
+                summary = names[0] if len(names) == 1 else f"{len(names)} {_plural_summary(targets, request)}"
                 subject = commit_messages.entries_decided(kind, summary)
         for review in load_reviews().values():
             review.settle_followers(decision_context, result)
@@ -176,8 +176,9 @@ def _decide_targets(
     return result
 
 
-def _plural_summary(request: DecisionData) -> str:
-    return f"entries: {request['reason']}" if request["verb"] == "reject" else "entries"
+def _plural_summary(targets: Sequence[Target], request: DecisionData) -> str:
+    nouns = " and ".join(dict.fromkeys(target.domain.record_noun[1] for target in targets))
+    return f"{nouns}: {request['reason']}" if request["verb"] == "reject" else nouns
 
 
 def _first_of_two_message(waiting: Sequence[str]) -> str:

@@ -9,8 +9,12 @@ from typing import Any, Final
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import AGREEMENT, kind_named
+from cleared.domains.draft_records import load_comparisons
+from cleared.domains.record_comparison import RecordComparison
 
 MAX_ROWS: Final = 50
+_MAX_PREVIEWED: Final = 5
+"""Records of each domain that an answer would make, and that are shown."""
 _LABELS: Final = {
     "retry": "to try again",
     "on_timeout": "if nobody answers",
@@ -118,11 +122,23 @@ def preview_lines(future: Any) -> list[str]:
         return ["Not tried."]
     if "error" in future:
         return [f"It would fail: {future['error']}"]
-    entries = future.get("entries", ())
-    lines = [f"{e.get('date')}  {e.get('amount')}  {e.get('description')}" for e in entries[:5]]
-    lines += [f"… and {len(entries) - 5} more entries"] if len(entries) > 5 else []
+    lines: list[str] = []
+    for noun, comparison in load_comparisons().items():
+        records = future.get(noun) or ()
+        lines += [_describe_record(comparison, record) for record in records[:_MAX_PREVIEWED]]
+        more = len(records) - _MAX_PREVIEWED
+        lines += [f"… and {more} more {noun}"] if more > 0 else []
     lines += [f"Asks: {title}" for title in future.get("cards", ())[:3]]
     return lines or ["Nothing would be posted."]
+
+
+def _describe_record(comparison: RecordComparison, record: Any) -> str:
+    """A record in one line; one that cannot be read as it stands there: a card may hold anything."""
+    try:
+        summary = comparison.summarise(record)
+    except (KeyError, TypeError):
+        return _text(record)
+    return "  ".join(filter(None, (summary.date, summary.amount, summary.description)))
 
 
 def _answer_text(answer: str, meaning: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
@@ -17,6 +17,7 @@ from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ENTRY
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
+from cleared.domains.domain import Domain
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
 from cleared.git.history import CommitInfo
@@ -108,11 +109,14 @@ class DecisionResult:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What one id means: a card, a record, or a record with its card. ``review``: of whose domain it is."""
+    """What one id means: a card, a record, or a record with its card."""
 
     card: Card | None
     record: FoundRecord | None
+    domain: Domain
+    """Whose it is."""
     review: RecordReview
+    """How that is reviewed."""
 
     @property
     def name(self) -> str:
@@ -274,4 +278,9 @@ class RecordReview:
 
 def load_reviews() -> dict[str, RecordReview]:
     """How each domain is reviewed, by its name."""
-    return {domain.name: domain.review() if domain.review is not None else RecordReview() for domain in load_domains()}
+    return {domain.name: load_review(domain) for domain in load_domains()}
+
+
+def load_review(domain: Domain) -> RecordReview:
+    """How a domain is reviewed."""
+    return RecordReview() if domain.review is None else cast(RecordReview, domain.review())

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
+from typing import TypeAlias
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
 from cleared.cards.queue_files import find_cards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.decisions.shown_cards import digest_card, refuse_changed
+from cleared.domains.domain import Domain
 from cleared.domains.installed_domains import load_domains
 from cleared.primitives.context import Context
-from cleared.review.record_review import RecordReview, Target, load_reviews
+from cleared.review.record_review import RecordReview, Target, load_review
+
+Reviews: TypeAlias = Sequence[tuple[Domain, RecordReview]]
 
 
 def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[Target]:
@@ -21,9 +25,9 @@ def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
     targets: list[Target] = []
-    reviews = load_reviews()
+    reviews = [(domain, load_review(domain)) for domain in load_domains()]
     for text in ids:
-        target = _find_target(decision_context.context, reviews.values(), text)
+        target = _find_target(decision_context.context, reviews, text)
         if (card := target.card) is not None:
             record = target.record.value if target.record is not None else None
             refuse_changed(card.id, card.title, partial(digest_card, card, record))
@@ -32,7 +36,7 @@ def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[
     return targets
 
 
-def _find_target(context: Context, reviews: Collection[RecordReview], text: str) -> Target:
+def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
     all_cards = context.cards.committed_cards.values()
     cards = (
         [c for c in find_cards(all_cards, text) if c.id == text] or list(find_cards(all_cards, text)) if text else []
@@ -42,7 +46,7 @@ def _find_target(context: Context, reviews: Collection[RecordReview], text: str)
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return _find_record(context, reviews, card.entry_id, card) or Target(card, None, _choose_review(reviews, card))
+        return _find_record(context, reviews, card.entry_id, card) or Target(card, None, *_choose_review(reviews, card))
     target = _find_record(context, reviews, text)
     if cards and (target is None or cards[-1].kind != target.review.record_kind):
         card = cards[-1]
@@ -52,22 +56,20 @@ def _find_target(context: Context, reviews: Collection[RecordReview], text: str)
             remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
         )
     if target is None:
-        nouns = " or ".join(("card", *(domain.record_noun[0] for domain in load_domains())))
+        nouns = " or ".join(("card", *(domain.record_noun[0] for domain, _ in reviews)))
         raise UsageError(f"there is no {nouns} {text!r}", remedy="cleared queue list shows them.")
     return target
 
 
-def _find_record(
-    context: Context, reviews: Iterable[RecordReview], name: str | None, card: Card | None = None
-) -> Target | None:
+def _find_record(context: Context, reviews: Reviews, name: str | None, card: Card | None = None) -> Target | None:
     """The record of this id, with the card; None where no domain has one."""
-    for review in reviews if name else ():
+    for domain, review in reviews if name else ():
         if (record := review.find_record(context, name or "")) is not None:
-            return Target(card, record, review)
+            return Target(card, record, domain, review)
     return None
 
 
-def _choose_review(reviews: Collection[RecordReview], card: Card) -> RecordReview:
+def _choose_review(reviews: Reviews, card: Card) -> tuple[Domain, RecordReview]:
     """Whose a card is that names no record. One of no domain is refused in the words of the first."""
-    owners = (review for review in reviews if card.kind in review.card_kinds)
-    return next(owners, next(iter(reviews)))
+    owners = (each for each in reviews if card.kind in each[1].card_kinds)
+    return next(owners, reviews[0])

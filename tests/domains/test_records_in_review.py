@@ -69,6 +69,11 @@ def test_it_is_confirmed_by_the_command(asked: Workspace) -> None:
     refused(asked("queue", "approve", done["cards"][0]), 3, "is settled: confirmed")
 
 
+def test_several_are_called_what_they_are(asked: Workspace) -> None:
+    asked.ok("queue", "approve", "N1", "N2")
+    assert asked.git("log", "-1", "--format=%s").strip() == "confirm: 2 notes"
+
+
 def test_what_the_domain_does_not_do_is_refused(asked: Workspace) -> None:
     with pytest.raises(UsageError, match="N1 cannot be rejected"):
         reject_cards(open_host(asked.root), ["N1"], "no")

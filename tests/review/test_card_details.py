@@ -22,7 +22,15 @@ DETAILS: dict[str, Any] = {
     "on_timeout": "default",
     "event": {"id": "k", "kind": "file_watch", "name": "", "payload": {"n": 1}, "files": [["import/a.csv", "ab"]]},
     "rows": [{"row": 1, "amount": "4.50", "line": "L1"}, {"row": 2, "amount": "5.00", "line": "L2"}],
-    "futures": {"yes": {"entries": [{"date": "2025-01-10", "amount": "4.50", "description": "COFFEE"}]}, "no": {}},
+    "futures": {
+        "yes": {
+            "entries": [
+                {"date": "2025-01-10", "amount": "4.50", "description": "COFFEE", "status": "pending-review"},
+                {"text": "by hand"},
+            ]
+        },
+        "no": {},
+    },
     "nested": {"flag": True, "none": None, "list": [1, 2]},
 }
 
@@ -66,7 +74,7 @@ def test_every_kind_is_shown_in_words(kind: str) -> None:
 def test_tables_have_headings_and_no_ids_for_programs() -> None:
     [rows, yes, no] = detail_tables(DETAILS)
     assert (rows.title, rows.columns, rows.rows) == ("Rows", ("row", "amount"), (("1", "4.50"), ("2", "5.00")))
-    assert (yes.title, yes.lines) == ("If you answer yes", ("2025-01-10  4.50  COFFEE",))
+    assert (yes.title, yes.lines) == ("If you answer yes", ("2025-01-10  4.50  COFFEE", "text by hand"))
     assert no.lines == ("Nothing would be posted.",)
     assert preview_lines(None) == ["Not tried."] and preview_lines({"error": "x"}) == ["It would fail: x"]
 
