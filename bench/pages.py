@@ -13,7 +13,7 @@ from bench.measure import Result, compare, seconds
 from bench.workspaces import host
 from cleared.changes.host_cache import HostCache
 from cleared.cli.machine_errors import as_refusal
-from cleared.review.card_decisions import confirm_entries
+from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
 from cleared.service.app import open_workspace
 from cleared.web.page_server import PageServer, serve_in_background
@@ -82,6 +82,6 @@ def page_decision(quick: bool) -> Result:
 
         def theirs() -> Callable[[], object]:
             name = next(waiting)
-            return lambda: confirm_entries(session(), [name])
+            return lambda: confirm_records(session(), [name])
 
         return compare("a decision on the page / in an open process", ours, theirs, 1.3, 5 if quick else 25)

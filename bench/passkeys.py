@@ -12,7 +12,7 @@ from bench.workspaces import host
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host_cache import HostCache
 from cleared.gate.proposals.passkey_registration import SHOWN, NewPasskey, register_passkey
-from cleared.review.card_decisions import confirm_entries
+from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
 from cleared.trust.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
 from cleared.trust.passkey_assertions import encode_bytes, format_assertion, format_passkey
@@ -49,7 +49,7 @@ def signed_decision(quick: bool) -> Result:
             key = PasskeyKey(public, assertions)
             with signing_with(DeviceSigning(key, "Ana", now, name)):
                 try:
-                    confirm_entries(session(), [name])
+                    confirm_records(session(), [name])
                 except AssertionNeeded:
                     assert key.wanted is not None
                     assertions[key.wanted] = answer(key.wanted)
@@ -60,6 +60,6 @@ def signed_decision(quick: bool) -> Result:
 
     def theirs() -> Callable[[], object]:
         name = next(waiting)
-        return lambda: confirm_entries(session(), [name])
+        return lambda: confirm_records(session(), [name])
 
     return compare("a decision that a passkey signs / the same without one", ours, theirs, 2.2, 5 if quick else 25)

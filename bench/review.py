@@ -14,7 +14,7 @@ from bench.workspaces import chase, copy, git, host, place, workspace, write_and
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import HostCache
-from cleared.review.card_decisions import confirm_entries
+from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
 from cleared.triggers.manual_runs import run_now
 
@@ -95,7 +95,7 @@ def decision(quick: bool) -> Result:
 
     def ours() -> Callable[[], object]:
         name = next(waiting)
-        return lambda: confirm_entries(session(), [name])
+        return lambda: confirm_records(session(), [name])
 
     def theirs() -> Callable[[], object]:
         next_files = {p: (root / p).read_bytes() + b"\n" for p in paths}
@@ -115,7 +115,7 @@ def batch(quick: bool) -> Result:
     for _ in range(1 if quick else 5):
         opened = host(copy(root))
         began = time.perf_counter()
-        done = confirm_entries(opened, names)
+        done = confirm_records(opened, names)
         times.append(time.perf_counter() - began)
         assert len(done.entries) == BATCH and len(done.cards) == BATCH
     took = statistics.median(times)

@@ -149,9 +149,9 @@ class RejectOutcome(StrEnum):
 @app.command("approve")
 def approve_entries(ids: CardIds, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Confirm entries as they are: one commit for all of them."""
-    from cleared.review.card_decisions import confirm_entries
+    from cleared.review.card_decisions import confirm_records
 
-    _print_decision(confirm_entries(open_host(workspace), ids), json, "Confirmed")
+    _print_decision(confirm_records(open_host(workspace), ids), json, "Confirmed")
 
 
 @app.command("correct")
@@ -339,8 +339,8 @@ def _decision_data(result: DecisionResult) -> dict[str, Any]:
     return {
         "commit": result.commit,
         "cards": result.cards,
-        "entries": result.entries,
-        "posted": result.posted,
+        "entries": result.records,
+        "posted": result.added,
         "siblings": result.similar_cards,
         "case": result.test_path,
         "agreed": result.agreed,
@@ -359,8 +359,8 @@ def _print_decision(result: DecisionResult, json: bool, verb: str) -> None:
     if json:
         print_json(_decision_data(result))
         return
-    about = result.entries or result.cards
-    posted = f", posted {_list_ids(result.posted)}" if result.posted else ""
+    about = result.records or result.cards
+    posted = f", posted {_list_ids(result.added)}" if result.added else ""
     if about or not result.agreed:
         where = f" ({result.commit[:10]})" if result.commit else ", as it was before; nothing is committed"
         print_line(f"{verb}: {_list_ids(about) or 'the last decision'}{posted}{where}")

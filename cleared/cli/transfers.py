@@ -87,6 +87,6 @@ def pair_entries(one: EntryId, other: EntryId, json: JsonOption = False, workspa
 
     result = pair_transfer(open_host(workspace), one, other)
     if json:
-        print_json({"entries": result.entries, "posted": result.posted, "commit": result.commit})
+        print_json({"entries": result.records, "posted": result.added, "commit": result.commit})
     else:
-        print_line(f"Paired: {one} and {other}, posted {', '.join(result.posted)} ({result.commit[:10]}).")
+        print_line(f"Paired: {one} and {other}, posted {', '.join(result.added)} ({result.commit[:10]}).")

@@ -19,7 +19,7 @@ from cleared.review.explanation import explain_record
 from cleared.review.questions import answer_and_resume
 from cleared.review.queue_snapshot import QueueSnapshot, proposal_folder, read_queue
 from cleared.review.record_review import DecisionResult, load_reviews
-from cleared.review.source_files import FileView, entry_script
+from cleared.review.source_files import FileView, record_script
 from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
 from cleared.triggers.manual_runs import run_again
@@ -58,16 +58,16 @@ class ActionExecutor:
             named = undo_decision(host, dry_run=True)
             return ActionResult(". ".join(named.messages), True, act=named.act)
         if verb == "confirm":
-            return describe_decision("Confirmed", request, card_decisions.confirm_entries(host, ids))
+            return describe_decision("Confirmed", request, card_decisions.confirm_records(host, ids))
         if verb == "correct":
             if request.correction is None:
                 raise UsageError("a correction says what should have been", remedy="Say it.")
             result = correct_and_record(host, ids, request.correction)
-            verb_done = "Posted" if result.posted and not result.entries else "Corrected"
+            verb_done = "Posted" if result.added and not result.records else "Corrected"
             return describe_decision(verb_done, request, result)
         if verb == "suggested":
             result = take_suggestion(host, ids, request.choice.value)
-            return describe_decision("Posted" if not result.entries else "Corrected", request, result)
+            return describe_decision("Posted" if not result.records else "Corrected", request, result)
         if verb == "reject":
             result = card_decisions.reject_cards(host, ids, request.reason, request.outcome, request.duplicate_of)
             return describe_decision("Rejected", request, result)
@@ -92,7 +92,7 @@ class ActionExecutor:
         result = undo_decision(host, act=act)
         if result.agreed:
             return ActionResult(". ".join(result.messages), True)
-        names = ", ".join(result.entries or result.cards)
+        names = ", ".join(result.records or result.cards)
         text = f"Taken back: {names}" if names else ". ".join(result.messages)
         return ActionResult(text, True, tuple(result.cards))
 
@@ -129,8 +129,8 @@ class ActionExecutor:
 
 def describe_decision(verb_done: str, request: ActionRequest, result: DecisionResult) -> ActionResult:
     """What came of a decision. ``verb_done``: ``Corrected``."""
-    posted = f", posted {', '.join(result.posted[:3])}" if result.posted else ""
-    posted += " …" if len(result.posted) > 3 else ""
+    posted = f", posted {', '.join(result.added[:3])}" if result.added else ""
+    posted += " …" if len(result.added) > 3 else ""
     settled = tuple(card_id for card_id in request.cards if card_id not in result.agreed)
     messages = [f"{verb_done}: {request.about}{posted}"] if settled or not result.agreed else []
     text = ". ".join([*messages, *result.messages])
@@ -160,4 +160,4 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
         return [FileView(path, tuple(text.splitlines())) for path, text in shown.code.items()]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [entry_script(host, explain_record(host, card.entry_id).data)]
+    return [record_script(host, explain_record(host, card.entry_id).data)]

@@ -31,7 +31,7 @@ from cleared.trust.reviewers import parse_agreements
 OUTCOMES: Final = ("duplicate", "personal", "suspense")
 
 
-def confirm_entries(host: Host, ids: Sequence[str]) -> DecisionResult:
+def confirm_records(host: Host, ids: Sequence[str]) -> DecisionResult:
     """The entries are right: ``user-confirmed``."""
     return _decide_targets(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
 
@@ -60,7 +60,7 @@ RecordTests = Callable[[DecisionContext, DecisionResult], dict[str, bytes | None
 """Makes the files of the tests that record the corrections of a result."""
 
 
-def correct_entries(
+def correct_records(
     host: Host,
     ids: Sequence[str],
     wish_of: Callable[[Target], CorrectionWish],
@@ -164,7 +164,7 @@ def _decide_targets(
             result.messages.append(_first_of_two_message(waiting))
         result.similar_cards = _similar_cards(decision_context.context, targets) if command == "queue correct" else []
         files = remember(decision_context, result) if remember is not None and result.corrected else {}
-        settled, agreed = " ".join([*result.cards, *result.entries]), " ".join(result.agreed)
+        settled, agreed = " ".join([*result.cards, *result.records]), " ".join(result.agreed)
         marks = [(key, value) for key, value in ((UNDO_TRAILER, settled), (AGREES_TRAILER, agreed)) if value]
         files = {**files, **result.files}
         return Decision(subject or commit_messages.second_needed(waiting), files, tuple(marks))

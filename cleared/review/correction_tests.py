@@ -14,7 +14,7 @@ from cleared.gate.proposals.approval import Signer, sign_tests
 from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
 from cleared.review.action_request import CorrectionWish
-from cleared.review.card_decisions import RecordTests, agree_with_first, correct_entries
+from cleared.review.card_decisions import RecordTests, agree_with_first, correct_records
 from cleared.review.explanation import find_making_commit
 from cleared.review.record_review import DecisionResult
 
@@ -29,13 +29,13 @@ class _Lesson(NamedTuple):
 
 
 def correct_and_record(host: Host, ids: list[str], correction: CorrectionWish) -> DecisionResult:
-    """Correct records, and keep the correction as a regression test (see ``correct_entries``)."""
-    return correct_entries(host, ids, lambda _: correction, correction_recorder(host))
+    """Correct records, and keep the correction as a regression test (see ``correct_records``)."""
+    return correct_records(host, ids, lambda _: correction, correction_recorder(host))
 
 
 def take_suggestion(host: Host, ids: list[str], value: str) -> DecisionResult:
     """The same, with what is suggested for them all: ``CardChoice.value``."""
-    return correct_entries(host, ids, lambda target: target.review.read_suggestion(value), correction_recorder(host))
+    return correct_records(host, ids, lambda target: target.review.read_suggestion(value), correction_recorder(host))
 
 
 def agree_and_record(host: Host, ids: list[str]) -> DecisionResult:
@@ -44,7 +44,7 @@ def agree_and_record(host: Host, ids: list[str]) -> DecisionResult:
 
 
 def correction_recorder(host: Host) -> RecordTests:
-    """For ``correct_entries``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
+    """For ``correct_records``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
     def record_corrections(decision_context: DecisionContext, result: DecisionResult) -> dict[str, bytes | None]:
         lessons: dict[_Lesson, dict[str, Any]] = {}

@@ -86,9 +86,9 @@ class DecisionResult:
     act: str = ""
     """Of an undo: the id of the act that it takes back."""
     cards: list[str] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
     """Records that were decided about."""
-    posted: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
     """Records that were added."""
     similar_cards: list[str] = field(default_factory=list)
     """Open cards that look like the corrected one."""
@@ -147,7 +147,7 @@ class DecisionCase:
             self.context.cards.resolve_card(card.id, format_iso(self.context.now), self.by, resolution)
             self.result.cards.append(card.id)
         if record is not None:
-            self.result.entries.append(record.id)
+            self.result.records.append(record.id)
 
 
 @dataclass(frozen=True, slots=True)

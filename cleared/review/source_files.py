@@ -85,7 +85,7 @@ def _decode_lines(data: bytes) -> tuple[str, ...]:
     return ()
 
 
-def entry_script(host: Host, why: Mapping[str, Any]) -> FileView:
+def record_script(host: Host, why: Mapping[str, Any]) -> FileView:
     """The script that made a record, as it was then, at the line of the call. ``why``: ``Explanation.data``.
 
     Raises ``UsageError`` where a person posted it.

@@ -78,7 +78,7 @@ def undo_decision(host: Host, *, dry_run: bool = False, act: str | None = None, 
         if dry_run:
             return None
         files |= _restore_tests(host, decision_context, commit, earlier)
-        about = ((ABOUT, " ".join(result.entries)),) if result.entries else ()
+        about = ((ABOUT, " ".join(result.records)),) if result.records else ()
         marks = ((UNDOES, decision_id), *about)
         return Decision(commit_messages.decision_undone(commit.subject), files, marks, subject=("undo", decision_id))
 

@@ -16,7 +16,7 @@ from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, show_card
 from cleared.review.explanation import explain_record as why_of
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
-from cleared.review.source_files import bank_file, entry_script
+from cleared.review.source_files import bank_file, record_script
 from cleared.service.app import open_workspace
 
 FEBRUARY = chase(
@@ -189,7 +189,7 @@ def test_the_bank_file_and_the_script_are_opened_at_their_line(posted: Workspace
     queue, coffee = look(posted), card(posted, "COFFEE")
     found = bank_file(host(posted), queue, coffee)
     assert found.name == "january.csv" and found.line == 5 and "COFFEE" in found.lines[4]
-    code = entry_script(host(posted), why_of(host(posted), "2025-01-004").data)
+    code = record_script(host(posted), why_of(host(posted), "2025-01-004").data)
     assert code.name == "agents/ingest.py" and code.line
     assert "journal_add_double" in code.lines[code.line - 1]
 

@@ -98,7 +98,7 @@ class NotesReview(RecordReview):
         before, after = read_notes(case.before), read_notes(case.after)
         for name in [name for name, text in before.items() if after[name] != text]:
             notes_of(case.context).added[name] = before[name]
-            case.result.entries.append(name)
+            case.result.records.append(name)
         return {}
 
     def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:

@@ -29,10 +29,10 @@ def pair_transfer(host: Host, one: str, other: str) -> DecisionResult:
 
     def stage_pairing(decision_context: DecisionContext) -> Decision:
         pair_entries(decision_context, [one, other], result)
-        if not result.entries:
+        if not result.records:
             raise PolicyError("both go through the clearing account already", remedy="Nothing needs doing.")
         settle_decided_transfers(decision_context, result)
-        settled = " ".join([*result.cards, *result.entries])
+        settled = " ".join([*result.cards, *result.records])
         subject = book_subjects.transfer_paired([one, other])
         return Decision(subject, trailers=((UNDO_TRAILER, settled),), subject=("transfers pair", one, other))
 
@@ -57,16 +57,16 @@ def pair_entries(decision_context: DecisionContext, ids: Sequence[str], result: 
     for side, entry in zip(sides, sorted(entries, key=lambda e: (e.date, e.entry_id)), strict=True):
         if not side.is_cleared:
             made = correct_entry(context, entry.entry_id, Correction(account=CLEARING_ACCOUNT), decision_context.by)
-            result.posted += [e.entry_id for e in made.posted]
+            result.added += [e.entry_id for e in made.posted]
             context.log_action("correct", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
-            outcome = f"corrected: {', '.join(result.posted)}"[:300]
+            outcome = f"corrected: {', '.join(result.added)}"[:300]
         elif entry.status == "pending-review":  # who says what it is has decided about it
             books_of(context).books.set_status(entry.entry_id, "user-confirmed")
             context.log_action("confirm", f"one side of a transfer: {entry.description}"[:200], entry.entry_id)
             outcome = "confirmed"
         else:
             continue
-        result.entries.append(entry.entry_id)
+        result.records.append(entry.entry_id)
         for card in context.cards.list_about(ENTRY.name, entry.entry_id):
             context.cards.resolve_card(card, format_iso(context.now), decision_context.by, outcome)
             result.cards.append(card)
@@ -76,9 +76,9 @@ def settle_decided_transfers(decision_context: DecisionContext, result: Decision
     """Settle the cards of possible transfers that the decisions so far have answered: one side is voided, or both are
     decided."""
     context = decision_context.context
-    for card in context.cards.open_cards() if result.entries else ():
+    for card in context.cards.open_cards() if result.records else ():
         ids = card.details.get("entries")
-        if card.kind != TRANSFER.name or not isinstance(ids, list) or set(result.entries).isdisjoint(ids):
+        if card.kind != TRANSFER.name or not isinstance(ids, list) or set(result.records).isdisjoint(ids):
             continue
         statuses = [e.status if (e := books_of(context).books.find_entry(str(each))) else "voided" for each in ids]
         if "voided" in statuses:

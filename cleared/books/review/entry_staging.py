@@ -46,7 +46,7 @@ def confirm_target(case: DecisionCase) -> str:
     card, context = case.target.card, case.context
     if card is not None and card.kind == ADJUSTMENT.name:
         posted = post_adjustment(context, card, case.by)
-        case.result.posted.append(posted.entry_id)
+        case.result.added.append(posted.entry_id)
         case.settle(f"posted as {posted.entry_id}")
         return f"{posted.entry_id} {posted.description}"
     entry = decidable_entry(context, _require_entry(case.target).entry_id)
@@ -64,9 +64,9 @@ def correct_target(case: DecisionCase) -> str:
     if entry is None:
         return _post_held_line(case, correction)
     made = correct_entry(case.context, entry.entry_id, correction, case.by)
-    result.posted += [e.entry_id for e in made.posted]
+    result.added += [e.entry_id for e in made.posted]
     case.context.log_action("correct", entry.description[:200], entry.entry_id)
-    case.settle(f"corrected: {', '.join([*result.posted, *made.amended])}"[:300])
+    case.settle(f"corrected: {', '.join([*result.added, *made.amended])}"[:300])
     if entry.reference and made.reclassified:
         _note_lesson(case, entry, made.legs)
     return f"{entry.entry_id} {entry.description}"
@@ -112,7 +112,7 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
         )
     if outcome == "personal":
         draw = Correction(OWNER_DRAWS_ACCOUNT, note=reason)
-        result.posted += [e.entry_id for e in correct_entry(context, entry.entry_id, draw, case.by).posted]
+        result.added += [e.entry_id for e in correct_entry(context, entry.entry_id, draw, case.by).posted]
         context.log_action("reject", f"personal: {reason}", entry.entry_id)
         case.settle(f"personal: {reason}")
         return
@@ -122,7 +122,7 @@ def _reject_entry(case: DecisionCase, entry: Entry, reason: str, outcome: str | 
             raise UsageError("a duplicate of which entry?", remedy="--of ENTRY, one that stands.")
         _require_same_money(context, entry, twin)
         reason = f"duplicate of {twin.entry_id}: {reason}"
-    result.posted += [e.entry_id for e in void_with_corrections(context, entry, reason)]
+    result.added += [e.entry_id for e in void_with_corrections(context, entry, reason)]
     if line is not None:
         if outcome == "duplicate":
             books_of(context).bank.set_line_aside(line.line_id, "ignored", reason)
@@ -190,7 +190,7 @@ def _post_held_line(case: DecisionCase, correction: Correction) -> str:
         notes=correction.note or "",
         tags=";".join([*(correction.tags or ()), *date_tags(day, meant)]),
     )
-    case.result.posted.append(entry.entry_id)
+    case.result.added.append(entry.entry_id)
     context.log_action("correct", f"posted {line.description}"[:200], entry.entry_id)
     case.settle(f"posted as {entry.entry_id}")
     return f"{entry.entry_id} {entry.description}"

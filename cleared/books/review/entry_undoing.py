@@ -49,8 +49,8 @@ def restore_entries(case: UndoCase) -> None:
             # On no day before its own: where what it replaced cancels with it there, the chain counts as unmoved since
             # an earlier day, and only a part of that is taken back here.
             reversals = void_with_corrections(context, now, f"undone by {case.by}", now.date)
-            result.posted += [each.entry_id for each in reversals]
-    result.entries += restore_amended(books_of(context).books, old, new)
+            result.added += [each.entry_id for each in reversals]
+    result.records += restore_amended(books_of(context).books, old, new)
     again: dict[str, str] = {}
     for entry in sorted(changed, key=lambda e: CORRECTS in e.tags):  # what a correction corrects is there by then
         tags = [t for t in entry.tags.split(";") if t and not t.startswith((RESTORES, ORIGINAL_DATE))]
@@ -79,8 +79,8 @@ def restore_entries(case: UndoCase) -> None:
             )
         again[entry.entry_id] = restored.entry_id
         context.log_action("undo", f"restored as {restored.entry_id}", entry.entry_id)
-        result.entries = list(dict.fromkeys([*result.entries, entry.entry_id]))
-        result.posted.append(restored.entry_id)
+        result.records = list(dict.fromkeys([*result.records, entry.entry_id]))
+        result.added.append(restored.entry_id)
 
 
 def _date_restoration(books: Books, entry: Entry, tags: list[str]) -> date:

@@ -12,7 +12,7 @@ from cleared.books.teaching.vendor_teaching import Lesson, propose_vendor
 from cleared.changes.host import Host
 from cleared.review.action_request import ActionRequest, ActionResult
 from cleared.review.card_actions import describe_decision
-from cleared.review.card_decisions import confirm_entries
+from cleared.review.card_decisions import confirm_records
 from cleared.review.card_facts import CardChoice
 from cleared.review.correction_tests import correct_and_record
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
@@ -27,10 +27,10 @@ def teach_vendor(host: Host, request: ActionRequest) -> ActionResult:
         raise UsageError("a vendor goes to one account", remedy="Give one, not a split.")
     booked = [leg.account_id for leg in books.changeable_legs(entry)] if entry is not None else []
     if booked == [correction.account]:
-        done = describe_decision("Confirmed", request, confirm_entries(host, [*request.cards]))
+        done = describe_decision("Confirmed", request, confirm_records(host, [*request.cards]))
     else:
         decision = correct_and_record(host, [*request.cards], correction)
-        verb_done = "Posted" if decision.posted and not decision.entries else "Corrected"
+        verb_done = "Posted" if decision.added and not decision.records else "Corrected"
         done = describe_decision(verb_done, request, decision)
     if not done.cards:  # the first of two has decided: what it always is waits for the second
         return done

@@ -224,7 +224,7 @@ def _decide_card(host: Host) -> dict[str, Any] | None:
         "card": card["id"],
         "title": card["title"],
         "entry_id": card["entry_id"],
-        "posted": result.posted,
+        "posted": result.added,
         "commit": result.commit,
     }
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from soft_passkey import SoftPasskey, decide_with, register_device
 
 from cleared.gate.proposals.passkey_registration import remove_passkey
-from cleared.review.card_decisions import confirm_entries
+from cleared.review.card_decisions import confirm_records
 from cleared.service.app import open_workspace
 from cleared.trust import approval_record
 from cleared.trust.keys import _key_of, new_secret
@@ -34,7 +34,7 @@ INVOICE, COFFEE = "2025-01-002", "2025-01-004"
 
 def confirm(ws: Workspace, device: SoftPasskey, passkey: Passkey, entry: str = COFFEE, later: int = 0) -> str:
     """The commit of it."""
-    decide_with(device, passkey, lambda: confirm_entries(open_workspace(ws.root), [entry]), later=later)
+    decide_with(device, passkey, lambda: confirm_records(open_workspace(ws.root), [entry]), later=later)
     return ws.head()
 
 
