@@ -32,7 +32,7 @@ OUTCOMES: Final = ("duplicate", "personal", "suspense")
 
 
 def confirm_records(host: Host, ids: Sequence[str]) -> DecisionResult:
-    """The entries are right: ``user-confirmed``."""
+    """The records are right as they are."""
     return _decide_targets(host, "queue approve", ids, lambda *_: {"verb": "confirm"})
 
 
@@ -80,8 +80,9 @@ def correct_records(
 def reject_cards(
     host: Host, ids: Sequence[str], reason: str, outcome: str | None = None, of: str | None = None
 ) -> DecisionResult:
-    """Reject entries: they are voided. One that posts a bank line needs an ``outcome`` for the line: ``duplicate`` (of
-    entry ``of``), ``personal`` (a draw) or ``suspense`` (the line waits for review)."""
+    """Records should not stand. ``outcome``: what then becomes of what one was made of, in its domain's word; an entry
+    that posts a bank line needs one: ``duplicate`` (of entry ``of``), ``personal`` (a draw) or ``suspense`` (it waits).
+    """
     if not reason.strip():
         raise UsageError("rejecting needs a reason", remedy='Pass --reason "…".')
     if outcome is not None and outcome not in OUTCOMES:
@@ -110,7 +111,7 @@ def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | Non
 
 
 def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
-    """Answer a card that is not about an entry. Raises ``UsageError`` for a choice it does not have."""
+    """Answer a card that is not about a record. Raises ``UsageError`` for a choice it does not have."""
 
     def stopped_question(decision_context: DecisionContext) -> Card | None:
         return find_stopped_question(decision_context, text, choice)

@@ -1,4 +1,4 @@
-"""Files to look at beside a card: the bank's file at its row, the script at the line that made the entry."""
+"""Files to look at beside a card: one that was taken in, at its row; the script at the line that made the record."""
 
 from __future__ import annotations
 
