@@ -4,12 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 from harness import Workspace
+from modelled import open_host
 
 from cleared.domains import draft_records, installed_domains
 from cleared.gate import semantic_lint
 from cleared.jobs import job_types
 from cleared.primitives import primitive_registry
+from cleared.runs.execution import run_agent
 from cleared.service.operations import table
+
+_SCRIPT = """
+note_ask(note_put("buy milk"))
+note_ask(note_put("buy bread"))
+"""
 
 
 def forget_domains() -> None:
@@ -27,3 +34,11 @@ def noted(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]
     yield ws
     monkeypatch.undo()
     forget_domains()
+
+
+@pytest.fixture
+def asked(noted: Workspace) -> Workspace:
+    """Two notes that a run made, each with a card."""
+    noted.agent("probe", _SCRIPT, "grants: [notes.write]\n")
+    assert run_agent(open_host(noted.root), "probe").error is None
+    return noted

@@ -23,20 +23,6 @@ from cleared.review.card_view import CardView, show_card
 from cleared.review.correction_tests import correct_and_record
 from cleared.review.explanation import explain_record
 from cleared.review.queue_snapshot import read_queue
-from cleared.runs.execution import run_agent
-
-SCRIPT = """
-note_ask(note_put("buy milk"))
-note_ask(note_put("buy bread"))
-"""
-
-
-@pytest.fixture
-def asked(noted: Workspace) -> Workspace:
-    """Two notes that a run made, each with a card."""
-    noted.agent("probe", SCRIPT, "grants: [notes.write]\n")
-    assert run_agent(open_host(noted.root), "probe").error is None
-    return noted
 
 
 def show_first(ws: Workspace) -> CardView:
