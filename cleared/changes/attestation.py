@@ -4,13 +4,17 @@ cards it opens and resolves. They are signed with the key of this machine's runs
 ``logs/attestations-YYYY-MM.jsonl`` has a line for each run and decision. Which event is consumed, and what starts an
 agent, is read from these lines, never from commit messages: a rebase, a squash or an amended commit keeps them, and
 nobody can make one who can only write to the repository.
+
+Books that were made from others take over what counted in those: the attestation of ``cleared trust --new-books`` names
+the files with their lines by git's ids, whose lines counted, and for which books. Nothing that is signed for the old
+books afterwards counts in the new ones.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -23,8 +27,11 @@ from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.changes.host import Host, current_user
 from cleared.git.clone_mark import find_clone_id
+from cleared.git.object_reader import is_oid
+from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import run_key, run_public_key, verify_signature
 from cleared.trust.verification import Approvals
+from cleared.trust.workspace_pin import find_next_workspace
 from cleared.workspace.location import Layout
 
 if TYPE_CHECKING:
@@ -40,6 +47,8 @@ ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 _NAME: Final = "attestations-"
 _DOMAIN: Final = b"cleared attestation 1\n"
 """Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
+_TAKES_OVER: Final = "takes_over"
+"""What the attestation of new books says of those that they were made from."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -165,6 +174,47 @@ def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
     return frozenset({workspace_id(host, snapshot), f"clone {mark}" if mark else ""} - {""})
 
 
+def list_counting(
+    snapshot: Snapshot, lines: Iterable[bytes], keys: Container[str], workspaces: Container[str]
+) -> Iterator[tuple[bytes, Attestation]]:
+    """The lines that one of ``keys`` signed for one of ``workspaces``, each with what it says; and after one that takes
+    over those of other books, these, as they counted there then."""
+    for line in lines:
+        said = parse_attestation(line)
+        if said is not None and said.key in keys and said.workspace in workspaces:
+            yield line, said
+            yield from list_taken_over(snapshot, said)
+
+
+def list_taken_over(snapshot: Snapshot, said: Attestation) -> Iterator[tuple[bytes, Attestation]]:
+    """The lines of other books that an attestation takes over, each with what it says. None where git does not have
+    their files here, as in a shallow clone."""
+    taken = said.statement.get(_TAKES_OVER)
+    if not isinstance(taken, dict):
+        return
+    files, keys, workspaces = ({*map(str, taken.get(name) or ())} for name in ("files", "keys", "workspaces"))
+    for blob in sorted(filter(is_oid, files)):
+        with suppress(WorkspaceError):
+            (data,) = snapshot.read_blobs([blob])
+            yield from list_counting(snapshot, data.splitlines(), keys, workspaces)
+
+
+def find_takeovers(layout: Layout, snapshot: Snapshot) -> list[Attestation]:
+    """The attestations of a commit that take over others, whoever signed them."""
+    lines = (line for line in added_lines(layout, None, snapshot) if _TAKES_OVER.encode("ascii") in line)
+    said = filter(None, map(parse_attestation, lines))
+    return [each for each in said if _TAKES_OVER in each.statement]
+
+
+def _describe_takeover(host: Host, snapshot: Snapshot) -> dict[str, list[str]]:
+    """All that counts in these books now, for others that are made from them."""
+    return {
+        "workspaces": sorted(accepted_workspaces(host, snapshot)),
+        "keys": sorted(trusted_signers(host, snapshot)),
+        "files": list(list_shards(host.layout, snapshot).values()),
+    }
+
+
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
     """The id of the books where it is pinned, else this clone.
 
@@ -220,9 +270,12 @@ def attest_commit(
         },
     }
     said = {name: value for name, value in digests.items() if value}
-    return _attest_changes(
-        host.root, _workspace_to_name(host, snapshot), snapshot, changes, subject, trailers, context.now, said
-    )
+    new_id = find_next_workspace(host.root)
+    if new_id and changes.get(WORKSPACE) == f"{new_id}\n".encode("ascii"):
+        said[_TAKES_OVER], workspace = _describe_takeover(host, snapshot), new_id
+    else:
+        workspace = _workspace_to_name(host, snapshot)
+    return _attest_changes(host.root, workspace, snapshot, changes, subject, trailers, context.now, said)
 
 
 def attest_first_commit(

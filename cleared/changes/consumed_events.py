@@ -12,6 +12,7 @@ from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
+from cleared.changes.attestation import Attestation
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
 from cleared.git import Repository, Snapshot
@@ -26,20 +27,19 @@ WENT_ON: Final = "Went-On"
 KEY_TRAILER: Final = "Key"
 """The trailer of a decision that is made once: the key that whoever asked for it has given."""
 INDEX: Final = "consumed.db"
-_VERSION: Final = 4
+_VERSION: Final = 5
 _SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL, counting TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS acts (
-  signer TEXT, workspace TEXT, run TEXT, agent TEXT, kind TEXT, key TEXT, outcome TEXT, depth INTEGER, at TEXT,
-  UNIQUE (signer, workspace, run, agent, kind, key, outcome));
+  run TEXT, agent TEXT, kind TEXT, key TEXT, outcome TEXT, depth INTEGER,
+  UNIQUE (run, agent, kind, key, outcome));
 CREATE INDEX IF NOT EXISTS by_key ON acts (agent, key);
-CREATE INDEX IF NOT EXISTS by_run ON acts (run);
 CREATE TABLE IF NOT EXISTS cards (
-  signer TEXT, workspace TEXT, card TEXT, what TEXT, digest TEXT,
-  PRIMARY KEY (card, what, digest, signer, workspace)) WITHOUT ROWID;
+  card TEXT, what TEXT, digest TEXT, PRIMARY KEY (card, what, digest)) WITHOUT ROWID;
 """
+"""``head``: as of which commit, and whose attestations for which books counted."""
 _DONE: Final = """(a.outcome='' OR (a.outcome='asks' AND NOT EXISTS (
-  SELECT 1 FROM counted f WHERE f.run=a.run AND f.agent=a.agent AND f.key=a.key AND f.outcome='failed')))"""
+  SELECT 1 FROM acts f WHERE f.run=a.run AND f.agent=a.agent AND f.key=a.key AND f.outcome='failed')))"""
 """A run succeeded, or waits for an answer. The order of lines does not matter: a merge of two clones may change it."""
 
 
@@ -54,39 +54,39 @@ def is_consumed(host: Host, repo: Repository, snapshot: Snapshot, agent: str, ke
     """
     condition = _DONE if asking else "a.outcome=''"
     with _open_index(host, repo, snapshot) as db:
-        row = db.execute(f"SELECT 1 FROM counted a WHERE agent=? AND key=? AND {condition}", (agent, key)).fetchone()
+        row = db.execute(f"SELECT 1 FROM acts a WHERE agent=? AND key=? AND {condition}", (agent, key)).fetchone()
     return row is not None
 
 
 def find_keyed_decision(host: Host, repo: Repository, snapshot: Snapshot, key: str) -> str | None:
     """The id of the decision that was made with this key; ``None`` where none was."""
     with _open_index(host, repo, snapshot) as db:
-        row = db.execute("SELECT run FROM counted WHERE agent='' AND kind=? AND key=?", (KEY_TRAILER, key)).fetchone()
+        row = db.execute("SELECT run FROM acts WHERE agent='' AND kind=? AND key=?", (KEY_TRAILER, key)).fetchone()
     return str(row[0]) if row is not None else None
 
 
 def attempted_keys(host: Host, repo: Repository, snapshot: Snapshot, agent: str) -> set[str]:
     """The keys of all events for which an agent had a run, failed runs too."""
     with _open_index(host, repo, snapshot) as db:
-        return {key for (key,) in db.execute("SELECT DISTINCT key FROM counted WHERE agent=?", (agent,))}
+        return {key for (key,) in db.execute("SELECT DISTINCT key FROM acts WHERE agent=?", (agent,))}
 
 
 def has_committed(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> bool:
     """Whether a run has made its commit."""
     with _open_index(host, repo, snapshot) as db:
-        return db.execute("SELECT 1 FROM counted WHERE run=? AND outcome=''", (run,)).fetchone() is not None
+        return db.execute("SELECT 1 FROM acts WHERE run=? AND outcome=''", (run,)).fetchone() is not None
 
 
 def event_depth(host: Host, repo: Repository, snapshot: Snapshot, run: str) -> int:
     """How many events led to a run, one after the other; 0 where the run is not known."""
     with _open_index(host, repo, snapshot) as db:
-        return int(db.execute("SELECT coalesce(max(depth), 0) FROM counted WHERE run=?", (run,)).fetchone()[0])
+        return int(db.execute("SELECT coalesce(max(depth), 0) FROM acts WHERE run=?", (run,)).fetchone()[0])
 
 
 def has_continued(host: Host, repo: Repository, snapshot: Snapshot, card: str) -> bool:
     """Whether a run has continued from this question."""
     with _open_index(host, repo, snapshot) as db:
-        row = db.execute("SELECT 1 FROM counted_cards WHERE card=? AND what='went_on'", (card,)).fetchone()
+        row = db.execute("SELECT 1 FROM cards WHERE card=? AND what='went_on'", (card,)).fetchone()
     return row is not None
 
 
@@ -94,8 +94,8 @@ def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str
     """Whether this event is the only one for which runs of ``agent`` failed, and that has not had its run since."""
     with _open_index(host, repo, snapshot) as db:
         rows = db.execute(
-            "SELECT DISTINCT key FROM counted f WHERE agent=? AND outcome='failed' AND kind<>? AND NOT EXISTS"
-            f" (SELECT 1 FROM counted a WHERE a.agent=f.agent AND a.key=f.key AND {_DONE}) LIMIT 2",
+            "SELECT DISTINCT key FROM acts f WHERE agent=? AND outcome='failed' AND kind<>? AND NOT EXISTS"
+            f" (SELECT 1 FROM acts a WHERE a.agent=f.agent AND a.key=f.key AND {_DONE}) LIMIT 2",
             (agent, ON_DEMAND.name),
         )
         return [failed for (failed,) in rows] == [key]
@@ -104,20 +104,20 @@ def is_only_failure(host: Host, repo: Repository, snapshot: Snapshot, agent: str
 def latest_keys(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> dict[str, str]:
     """Agent → the greatest key among its events of this kind that had a run, failed runs too."""
     with _open_index(host, repo, snapshot) as db:
-        return dict(db.execute("SELECT agent, max(key) FROM counted WHERE kind=? GROUP BY agent", (kind,)).fetchall())
+        return dict(db.execute("SELECT agent, max(key) FROM acts WHERE kind=? GROUP BY agent", (kind,)).fetchall())
 
 
 def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> bool:
     """Whether a run or decision attests that it opened this card, just as it is."""
     with _open_index(host, repo, snapshot) as db:
-        rows = db.execute("SELECT card, digest FROM counted_cards WHERE card=? AND what='opens'", (card.id,))
+        rows = db.execute("SELECT card, digest FROM cards WHERE card=? AND what='opens'", (card.id,))
         return any(attestation.vouches_for({name: digest}, card) for name, digest in rows)
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:
     """Resolved cards whose answer no run or decision attests; questions are left out."""
     with _open_index(host, repo, snapshot) as db:
-        counted = set(db.execute("SELECT card, digest FROM counted_cards WHERE what='settles'"))
+        counted = set(db.execute("SELECT card, digest FROM cards WHERE what='settles'"))
     return [
         card
         for card in cards.values()
@@ -129,24 +129,27 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
 
 @contextmanager
 def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
-    """The index as of the snapshot's commit. Its views ``counted`` and ``counted_cards`` have what counts here."""
+    """The index as of the snapshot's commit: of what counts in these books on this machine."""
     path = host.layout.state_dir / INDEX
     db = connect_to_write(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
     try:
-        row = db.execute("SELECT commit_id FROM head").fetchone()
-        head, commit = row[0] if row else None, snapshot.commit or ""
         signers, books = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
-        if head != commit:
+        now = (snapshot.commit or "", json.dumps([sorted(signers), sorted(books)]))
+        known = db.execute("SELECT commit_id, counting FROM head").fetchone()
+        if known != now:
             with db:
-                before = Snapshot(repo, head) if head and repo.has_in_history(head) else None
+                before = None
+                if known is not None and known[1] == now[1] and repo.has_in_history(known[0]):
+                    before = Snapshot(repo, known[0])
                 if before is None or not _keeps_attestations(host, before, snapshot):
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
-                _add_attestations(db, host, before, snapshot)
+                lines = attestation.added_lines(host.layout, before, snapshot)
+                for _, said in attestation.list_counting(snapshot, lines, signers, books):
+                    _add_attestation(db, said)
                 db.execute("DELETE FROM head")
-                db.execute("INSERT INTO head VALUES (?)", (commit,))
-        _create_views(db, signers, books)
+                db.execute("INSERT INTO head VALUES (?,?)", now)
         yield db
     finally:
         db.close()
@@ -159,21 +162,8 @@ def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
     )
 
 
-def _add_attestations(db: sqlite3.Connection, host: Host, before: Snapshot | None, snapshot: Snapshot) -> None:
-    for line in attestation.added_lines(host.layout, before, snapshot):
-        signed = attestation.parse_attestation(line)
-        if signed is None:
-            continue
-        _add_record(db, signed.key, signed.workspace, signed.trailers, signed.at)
-        for what in ("opens", "settles"):
-            rows = [
-                (signed.key, signed.workspace, card, what, str(digest))
-                for card, digest in (signed.statement.get(what) or {}).items()
-            ]
-            db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?,?,?)", rows)
-
-
-def _add_record(db: sqlite3.Connection, signer: str, workspace: str, trailers: Mapping[str, str], at: str) -> None:
+def _add_attestation(db: sqlite3.Connection, said: Attestation) -> None:
+    trailers = said.trailers
     event, agent = trailers.get("Event") or trailers.get("Attempt"), trailers.get("Agent")
     if agent is None or event is None:
         key = trailers.get(KEY_TRAILER, "")
@@ -182,25 +172,11 @@ def _add_record(db: sqlite3.Connection, signer: str, workspace: str, trailers: M
         kind, _, key = event.partition(" ")
         outcome = "" if "Event" in trailers else ASKS if trailers.get("Outcome") == ASKS else FAILED
     run, depth = trailers.get("Run") or trailers.get("Decision") or "", trailer_number(trailers, DEPTH)
-    db.execute(
-        "INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?,?,?,?)",
-        (signer, workspace, run, agent or "", kind, key, outcome, depth, at),
-    )
-    db.executemany(
-        "INSERT OR IGNORE INTO cards VALUES (?,?,?,'went_on','')",
-        ((signer, workspace, card) for card in trailers.get(WENT_ON, "").split()),
-    )
-
-
-def _create_views(db: sqlite3.Connection, signers: frozenset[str], books: frozenset[str]) -> None:
-    """Create the views of what counts: what ``signers`` attested for ``books``."""
-    db.execute("CREATE TEMP TABLE counts (signer TEXT PRIMARY KEY)")
-    db.execute("INSERT INTO counts SELECT value FROM json_each(?)", (json.dumps(sorted(signers)),))
-    db.execute("CREATE TEMP TABLE here (workspace TEXT PRIMARY KEY)")
-    db.execute("INSERT INTO here SELECT value FROM json_each(?)", (json.dumps(sorted(books)),))
-    counts = "signer IN (SELECT signer FROM counts) AND workspace IN (SELECT workspace FROM here)"
-    db.execute(f"CREATE TEMP VIEW counted AS SELECT * FROM acts WHERE {counts}")
-    db.execute(f"CREATE TEMP VIEW counted_cards AS SELECT * FROM cards WHERE {counts}")
+    db.execute("INSERT OR IGNORE INTO acts VALUES (?,?,?,?,?,?)", (run, agent or "", kind, key, outcome, depth))
+    cards = [(card, "went_on", "") for card in trailers.get(WENT_ON, "").split()]
+    for what in ("opens", "settles"):
+        cards += [(card, what, str(digest)) for card, digest in (said.statement.get(what) or {}).items()]
+    db.executemany("INSERT OR IGNORE INTO cards VALUES (?,?,?)", cards)
 
 
 def trailer_number(trailers: Mapping[str, str], key: str) -> int:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import secrets
+from pathlib import Path
 
 from cleared.base.safe_files import write_atomic
 from cleared.git.repository import Repository
 
 _NAME = "cleared-origin"
 _MARK = re.compile(r"[0-9a-f]{12}")
+
+
+def forget_clone_id(git_dir: Path) -> None:
+    """Give the clone another id when it needs one: it is a copy of one that keeps this."""
+    (git_dir / _NAME).unlink(missing_ok=True)
 
 
 def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
+from cleared.git.clone_mark import forget_clone_id
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import (
     MARK,
@@ -107,10 +108,36 @@ def pin_clone(root: Path, workspace: str, commits: Sequence[str] = (), *, next_w
     refuse_inside(root)
     before = _pin_of_clone(root, folders[1])
     mark = read_mark(folders[1])
-    if not mark or (before is not None and not _is_at(before, folders[1])):
+    is_copy = before is not None and not _is_at(before, folders[1])
+    if is_copy:  # what commits name as their origin, too: the events of one are not the other's
+        forget_clone_id(folders[0])
+    if not mark or is_copy:
         mark = _write_mark(folders[1])
     _write_pin(ClonePin(mark, workspace, str(folders[1]), tuple(commits), next_workspace))
     exclude_temporaries(root)
+
+
+def remember_pin(root: Path) -> Callable[[], None]:
+    """What puts the mark and the pin of a clone back as they are now, whatever they have become."""
+    folders = find_git_folders(root)
+    if folders is None:
+        return lambda: None
+    common, mark = folders[1], read_mark(folders[1])
+    pin = _pin_of_clone(root, common)
+
+    def put_back() -> None:
+        if read_mark(common) != mark:
+            unpin_clone(root)
+            if mark:
+                write_atomic(common / MARK, f"{mark}\n".encode("ascii"))
+            else:
+                (common / MARK).unlink(missing_ok=True)
+        if pin is not None:
+            _write_pin(pin)
+        else:
+            unpin_clone(root)
+
+    return put_back
 
 
 def pin_place(git_dir: Path, mark: str, workspace: str, commits: Sequence[str] = ()) -> None:
@@ -159,6 +186,14 @@ def follow_moved_clone(root: Path) -> str:
     except WorkspaceError:
         return ""
     return pin.git_dir
+
+
+def find_next_workspace(root: Path) -> str:
+    """The id that this machine is about to give the books of a clone; empty where it is not. Raises ``WorkspaceError``
+    if the pin is damaged."""
+    folders = find_git_folders(root)
+    pin = _pin_of_clone(root, folders[1]) if folders is not None else None
+    return pin.next_workspace if pin is not None else ""
 
 
 def new_workspace_id() -> str:

@@ -288,7 +288,7 @@ def test_an_event_stays_consumed_whatever_becomes_of_the_messages(
 
 
 def test_it_would_not_if_messages_were_what_counts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.consumed_events._add_attestations", lambda *_: None)
+    monkeypatch.setattr("cleared.changes.consumed_events._add_attestation", lambda *_: None)
     assert rewrite(world, soft_reset, monkeypatch) == [1, 1]
 
 

@@ -161,34 +161,6 @@ def test_another_id_in_a_pinned_clone(books: Workspace) -> None:
     assert books.run("ingest")["status"] == "succeeded"
 
 
-def test_client_books_made_from_a_template(books: Workspace, tmp_path: Path) -> None:
-    """Fault 2: they get an id of their own; what was live stays so; nothing counts in the one that is of the other."""
-    books.config("sandbox.timeout=29")
-    client = copied(books, tmp_path / "client")
-    made = client.json("trust", "--new-books")
-    assert made["workspace"] == client.read(WORKSPACE).strip() != books.read(WORKSPACE).strip()
-    assert client.run("probe")["result"] == 1 and client.json("config", "get", "sandbox.timeout") == 29.0
-    assert client.json("trust")[0]["trusted"] is True
-    live(client, "2")
-    record = next((client.root / "agents/approvals/agents/probe").glob("*.json"))
-    assert "agents/approvals/config.json" in made["kept"] and record.exists()
-    client.git("push", "-q", str(books.root), "HEAD:refs/heads/theirs")
-    books.git("checkout", "-q", "theirs")
-    refused(books("agent", "run", "probe"), 3, "so nothing is run")
-
-
-def test_what_was_withdrawn_stays_so_in_new_books(books: Workspace, tmp_path: Path) -> None:
-    live(books, "2")
-    before = books.head()
-    books.ok("agent", "rollback", "probe")
-    client = copied(books, tmp_path / "client")
-    client.ok("trust", "--new-books")
-    client.git("checkout", "-q", before, "--", "agents/probe.py", "agents/approvals/agents")
-    client.git("rm", "-q", "--ignore-unmatch", "agents/approvals/agents/probe/*.quarantined.json")
-    client.git("commit", "-qam", "as it was")
-    refused(client("agent", "run", "probe"), 3)
-
-
 def test_trust_is_not_for_a_job(books: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     there = clone(books, tmp_path / "clone")
     monkeypatch.setenv("CLEARED_JOB", "job_1")

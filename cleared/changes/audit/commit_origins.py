@@ -49,6 +49,8 @@ class CommitOrigins:
     """Commit → the genuine lines that it adds."""
     _commits_of_line: Counter[bytes] = field(default_factory=Counter)
     """How many commits add an attestation: whoever can write to the repository can add it once more."""
+    _taken_over: dict[bytes, Origin] = field(default_factory=dict)
+    """What a line of the books that these were made from is worth: as much as what takes it over."""
 
     _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class CommitOrigins:
         self.cut = list_cut_commits(self.repo)
         self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
         self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
+        self._read_takeovers()
         for commit in self.commits:
             self._read_attestations(commit)
 
@@ -146,9 +149,21 @@ class CommitOrigins:
         if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
             lines = attestation.new_lines(layout, before, Snapshot(self.repo, commit.id))
         parsed = [(line, attestation.parse_attestation(line)) for line in lines]
-        genuine = [(line, said, self._judge_attestation(said)) for line, said in parsed if said is not None]
+        genuine = [
+            (line, said, self._taken_over.get(line) or self._judge_attestation(said))
+            for line, said in parsed
+            if said is not None
+        ]
         self._commits_of_line.update(line for line, *_ in genuine)
         self._attestations[commit.id] = genuine
+
+    def _read_takeovers(self) -> None:
+        for takeover in attestation.find_takeovers(self.host.layout, self.snapshot):
+            origin = self._judge_attestation(takeover)
+            if origin in ("ours", "genuine"):
+                for line, _ in attestation.list_taken_over(self.snapshot, takeover):
+                    if self._taken_over.get(line) != "ours":
+                        self._taken_over[line] = origin
 
     def _judge_attestation(self, line: Attestation) -> Origin:
         if line.key in self._trusted_keys and line.workspace in self._workspace_names:

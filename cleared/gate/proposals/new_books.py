@@ -6,9 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Final
 
-from cleared.base.errors import UsageError
-from cleared.changes import commit_messages
-from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.base.errors import PolicyError, UsageError
+from cleared.cards.kinds import QUESTION
+from cleared.changes import attestation, commit_messages
+from cleared.changes.decisions.decision_context import (
+    Decision,
+    DecisionContext,
+    commit_decision,
+    require_commit,
+    undo_unless_decided,
+)
 from cleared.changes.host import Host
 from cleared.gate.proposals.approval import Signer
 from cleared.gate.proposals.clone_trust import read_identity
@@ -18,7 +25,7 @@ from cleared.trust import trust_store
 from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, ApprovalRecord
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
-from cleared.trust.workspace_pin import new_workspace_id, pin_clone
+from cleared.trust.workspace_pin import new_workspace_id, pin_clone, remember_pin
 
 _NOT_COPIED: Final = {"by", "at", "workspace", "id", "key", "signature"}
 _COPIED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name not in _NOT_COPIED)
@@ -35,10 +42,11 @@ class NewBooks:
 
 
 def make_new_books(host: Host) -> NewBooks:
-    """Give these books another id, in one commit, and take over what is live in them and counts on this machine.
+    """Give these books another id, in one commit, and take over what is live in them and counts on this machine: what
+    was approved is signed anew, and the history goes on counting as it did.
 
-    Raises ``UsageError`` where they have no id yet, ``PolicyError`` where the file was changed beneath the pin, and
-    inside a job.
+    Raises ``UsageError`` where they have no id yet; ``PolicyError`` where the file was changed beneath the pin, where
+    machines that count for nothing here made some of the history, where a run waits for an answer, and inside a job.
     """
     refuse_in_job()
     old = read_identity(host)
@@ -47,11 +55,13 @@ def make_new_books(host: Host) -> NewBooks:
     if not old.id:
         raise UsageError("these books have no id yet: nothing was approved in them", remedy="Go on without one.")
     made: list[Signer] = []
+    unpin = remember_pin(host.root)
 
     def stage_new_id(decision_context: DecisionContext) -> Decision:
         new_id = new_workspace_id()
         pin_clone(host.root, old.id, next_workspace=new_id)  # until the commit is made they are the old ones
         approvals = Scripts(host, decision_context.snapshot).approvals
+        _refuse_what_would_be_lost(host, decision_context)
         signer = Signer(host, approvals, decision_context, new_id)
         made.append(signer)
         for record in _live_approvals(decision_context, approvals):
@@ -60,13 +70,32 @@ def make_new_books(host: Host) -> NewBooks:
         trust_store.Trust(signer.workspace, trust.keys, trust.withdrawn, trust.barred, runs=trust.runs).save()
         return Decision(commit_messages.new_workspace_id_given(), signer.files)
 
-    commit = commit_decision(host, "trust --new-books", stage_new_id)
-    assert commit is not None
+    with undo_unless_decided(unpin):
+        commit = require_commit(commit_decision(host, "trust --new-books", stage_new_id))
     signer = made[-1]
     with host.open_for_reading() as repo:
         pin_clone(host.root, signer.workspace, identifying_commits(repo))
     signer.update_trust()
     return NewBooks(signer.workspace, commit, sorted({p for p in signer.files if p != WORKSPACE}))
+
+
+def _refuse_what_would_be_lost(host: Host, decision_context: DecisionContext) -> None:
+    """Raises ``PolicyError`` where something counts in the old books, or might, that cannot count in the new ones."""
+    snapshot = decision_context.snapshot
+    counting = attestation.trusted_signers(host, snapshot)
+    for key, by, _ in attestation.list_signing_keys(host, snapshot):
+        if key not in counting:
+            raise PolicyError(
+                f"some of the history was made by a machine of {by}, which is not trusted here "
+                f"({key.removeprefix('ed25519:')[:16]}): in new books it would count for nothing",
+                remedy="Look at whose it is, and say whether it counts: cleared trust. Then cleared trust --new-books.",
+            )
+    waiting = [c.id for c in decision_context.context.cards.open_cards() if c.kind == QUESTION.name]
+    if waiting:
+        raise PolicyError(
+            f"a run waits for an answer ({waiting[0]}), which would not count in new books",
+            remedy=f"Answer it first: cleared queue show {waiting[0]} tells with what.",
+        )
 
 
 def _live_approvals(decision_context: DecisionContext, approvals: Approvals) -> Iterator[ApprovalRecord]:
