@@ -83,24 +83,6 @@ def test_what_is_appended_is_what_is_read(month: tuple[int, list[Entry]]) -> Non
 
 
 @given(entries_of_a_month(), st.data())
-@settings(max_examples=120, deadline=None)
-def test_a_month_is_read_alike_in_both_ways(month: tuple[int, list[Entry]], data: st.DataObject) -> None:
-    """The quick reader gives what the one that finds faults gives, or nothing, whatever was changed in the text."""
-    places, found = month
-    text = append_entries(None, found, places).decode()
-    for _ in range(data.draw(st.integers(0, 2))):
-        at = data.draw(st.integers(0, len(text)))
-        cut = data.draw(st.sampled_from([0, 1, 1, 40]))
-        patch = data.draw(st.sampled_from(["", "", "0", "9", "a", "b", ",", '"', "\n", "-", ".", " ", "1010", "x"]))
-        text = text[:at] + patch + text[at + cut :]
-    quick = parse_month(text.encode(), 2025, 2, "j", places)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("cleared.books.ledger.journal.read_regular_month", lambda *_: None)
-        thorough = parse_month(text.encode(), 2025, 2, "j", places)
-    assert (quick.entries, quick.lines, quick.damage) == (thorough.entries, thorough.lines, thorough.damage)
-
-
-@given(entries_of_a_month(), st.data())
 @EXAMPLES
 def test_a_status_changes_and_nothing_else(month: tuple[int, list[Entry]], data: st.DataObject) -> None:
     places, found = month

@@ -27,7 +27,6 @@ from cleared.books.ledger.entry import (
     leg_suffix,
     parse_entry_id,
 )
-from cleared.books.ledger.regular_month import amount_pattern, read_regular_month
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
 
 _RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
@@ -53,12 +52,6 @@ def parse_month(data: bytes | None, year: int, month: int, file: str, places: in
     result = JournalMonth(year, month, file, {}, [])
     if data is None:
         return result
-    regular = read_regular_month(data, year, month, places)
-    if regular is not None:
-        entries, lines = regular
-        result.entries = dict(enumerate(entries, 1))
-        result.lines = dict(enumerate(lines, 1))
-        return result
     reader = _MonthReader(result, places)
     try:
         for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
@@ -67,6 +60,12 @@ def parse_month(data: bytes | None, year: int, month: int, file: str, places: in
         result.damage.append(Violation("format", str(e), _restore_remedy(file), Place(file, e.line)))
     reader.finish_entry()
     return result
+
+
+@lru_cache(maxsize=8)
+def amount_pattern(places: int) -> re.Pattern[str]:
+    """How an amount with so many decimal places is written."""
+    return re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
 
 
 @lru_cache(maxsize=32)
@@ -89,6 +88,7 @@ class _MonthReader:
         self.current: int | None = None
         self.id = ""
         self.accounts: dict[str, int] = {}
+        self.amounts: dict[str, Decimal] = {}
         self.first: list[str] = []
         self.first_line = 0
         self.legs: list[Leg] = []
@@ -162,13 +162,17 @@ class _MonthReader:
     def read_amount(self, text: str, line: int, entry_id: str, column: str) -> Decimal:
         if text == "":
             return ZERO
+        if (known := self.amounts.get(text)) is not None:
+            return known
         if not self.pattern.fullmatch(text):
             self.add_fault(
                 "exact", f"{text!r} is not an amount with {self.places} decimal places", line, entry_id, column
             )
             return ZERO
         value = Decimal(text)
-        if not value:
+        if value:
+            self.amounts[text] = value
+        else:
             self.add_fault("exact", "an amount of zero says nothing", line, entry_id, column)
         return value
 
