@@ -15,6 +15,7 @@ from cleared.git.object_writer import blob_id
 from cleared.git.refs import head_moved_error
 from cleared.git.repository import Repository
 from cleared.git.snapshot import Snapshot
+from cleared.git.working_files import name_way_aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes
             raise WorkspaceError(
                 f"{path} cannot be written: the last commit has {kind} there",
                 remedy=f"Look who put it there (git log -- {quote(path)}), bring back what was there before "
-                f"(git checkout COMMIT^ -- {quote(path)}), and commit that.",
+                f'(git checkout "$(git log -1 --format=%h -- {quote(path)})^" -- {quote(path)}), and commit that.',
             )
         old = entry.oid if entry is not None and entry.is_file else None
         new = None if content is None else blob_id(content, repo.hash_name)
@@ -75,7 +76,7 @@ def refuse_obstacles(repo: Repository, intent: CommitIntent, edited: Collection[
             continue
         working_files.check_parents(root, path, deleted=deleted)
         if not is_expected:
-            raise WorkspaceError(_describe_obstacle(path, content, change.old))
+            raise _obstacle_error(path, content, change.old)
         _refuse_unwritable(root, path)
     for move in intent.moves:
         _refuse_move_obstacles(repo, move)
@@ -103,18 +104,31 @@ def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:
     if move.target is not None:
         content = working_files.read_content_id(root / move.target, repo.hash_name)
         if content not in (None, move.oid):
-            raise WorkspaceError(f"{move.target} is there already, nothing was changed")
+            raise WorkspaceError(
+                f"{move.target} is there already, nothing was changed",
+                remedy=f"Move it elsewhere: {name_way_aside(move.target)}.",
+            )
 
 
-def _describe_obstacle(path: str, content: str | None, old: str | None) -> str:
+def _obstacle_error(path: str, content: str | None, old: str | None) -> WorkspaceError:
+    back = f"git restore -- {quote(path)}"
+    if content == "unreadable":
+        return WorkspaceError(f"{path} cannot be written: it is unreadable", remedy=f"Run: chmod u+rw {quote(path)}.")
     if content in working_files.NOT_A_FILE:
-        kinds = {"symlink": "a symbolic link", "folder": "a folder", "unreadable": "unreadable"}
-        return f"{path} cannot be written: it is {kinds.get(str(content), 'no plain file')}"
+        kinds = {"symlink": "a symbolic link", "folder": "a folder"}
+        aside = name_way_aside(path) + ("" if old is None else f" && {back}")
+        return WorkspaceError(
+            f"{path} cannot be written: it is {kinds.get(str(content), 'no plain file')}",
+            remedy=f"Move it out of the way: {aside}. Then run the command again.",
+        )
     if content is None:
-        return f"{path} is missing from the working tree. To get it back: git restore -- {path}"
+        return WorkspaceError(f"{path} is missing from the working tree", remedy=f"To get it back: {back}")
     if old is None:
-        return f"{path} is in the way: it is not in the last commit. Move it elsewhere"
-    return f"{path} differs from the last commit. Commit it, or undo it: git restore -- {path}"
+        return WorkspaceError(
+            f"{path} is in the way: it is not in the last commit",
+            remedy=f"Move it elsewhere: {name_way_aside(path)}.",
+        )
+    return WorkspaceError(f"{path} differs from the last commit", remedy=f"Commit it, or undo it: {back}")
 
 
 def _refuse_unwritable(root: Path, path: str) -> None:
@@ -124,5 +138,5 @@ def _refuse_unwritable(root: Path, path: str) -> None:
     if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
         raise WorkspaceError(
             f"{path} cannot be written: {folder} is read-only; nothing was changed",
-            remedy="Give yourself the right to write there.",
+            remedy=f"Give yourself the right to write there: chmod u+rwx {quote(str(folder))}.",
         )

@@ -7,6 +7,7 @@ import stat
 import unicodedata
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Literal
 
 from cleared.base.errors import WorkspaceError
@@ -51,12 +52,20 @@ def check_parents(root: Path, path: str, *, deleted: frozenset[str] = frozenset(
         if stat.S_ISLNK(mode):
             raise WorkspaceError(
                 f"{path} cannot be written: {relative} is a symbolic link",
-                remedy="Replace it by a real folder.",
+                remedy=f"Take it away: rm {quote(relative)} (where it is committed so: git rm, and commit that).",
             )
         if not stat.S_ISDIR(mode):
             if relative in deleted and stat.S_ISREG(mode):
                 return
-            raise WorkspaceError(f"{path} cannot be written: {relative} is not a folder")
+            raise WorkspaceError(
+                f"{path} cannot be written: {relative} is not a folder",
+                remedy=f"Move it out of the way: {name_way_aside(relative)}. Then run the command again.",
+            )
+
+
+def name_way_aside(path: str) -> str:
+    """The command that moves out of the way what stands in place of a file or folder."""
+    return f"mv {quote(path)} {quote(f'{path}.aside')}"
 
 
 def is_blocked(root: Path, path: str) -> bool:
