@@ -81,10 +81,11 @@ def _json_line(data: dict[str, Any]) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
 
-def load_cards(source: FileSource, queue: str) -> dict[str, Card]:
+def load_cards(source: FileSource, queue: str, *, readable_only: bool = False) -> dict[str, Card]:
     """All cards by id, oldest first; those that were skipped behind all that were not.
 
-    Raises ``WorkspaceError`` for a damaged line.
+    Raises ``WorkspaceError`` for a damaged line. ``readable_only``: such lines are passed over, for who asks only what
+    the others say.
     """
     opened: dict[str, Card] = {}
     resolved: dict[str, list[Mapping[str, Any]]] = {}
@@ -117,7 +118,9 @@ def load_cards(source: FileSource, queue: str) -> dict[str, Card]:
                     else:
                         proof = {name: data[name] for name in ("key", "signature") if name in data}
                         resolved.setdefault(data["id"], []).append({**settling, **proof})
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+                if readable_only:
+                    continue
                 raise WorkspaceError(
                     "a line of the queue is not readable",
                     place=Place(path, number),

@@ -64,6 +64,8 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:
         trouble.append(f"nothing is run: {lost}. {lost.remedy}")
+    if waiting.damage:
+        trouble.append(f"the queue is damaged: {waiting.damage}")
     if status.get("problem"):
         trouble.append(f"nothing is run: {status['problem']}")
     if host.policy is not None and host.policy.problem is not None:

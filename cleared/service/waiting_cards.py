@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Final, NamedTuple
 
+from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.book_sources import CommittedSource
@@ -27,10 +28,12 @@ class WaitingCards(NamedTuple):
     open_cards: int
     failed_agents: list[str | None]
     """Agents of whose failed runs nobody has decided."""
+    damage: str = ""
+    """Where the queue is damaged, and what mends it; the cards are those that can be read then."""
 
 
 def read_waiting_cards(host: Host, snapshot: Snapshot) -> WaitingCards:
-    """What the queue of a commit comes to. Raises ``WorkspaceError`` for a damaged line."""
+    """What the queue of a commit comes to."""
     folder, path = snapshot.find_entry(host.layout.queue_dir), host.layout.state_dir / FOLDER / _NAME
     if folder is None:
         return WaitingCards(0, [])
@@ -39,10 +42,14 @@ def read_waiting_cards(host: Host, snapshot: Snapshot) -> WaitingCards:
         of, *facts = json.loads(known) if known is not None else (None,)
         if of == folder.oid:
             return WaitingCards(*facts)
-    cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
+    source, damage = CommittedSource(snapshot), ""
+    try:
+        cards = queue_files.load_cards(source, host.layout.queue_dir).values()
+    except WorkspaceError as error:
+        cards, damage = queue_files.load_cards(source, host.layout.queue_dir, readable_only=True).values(), str(error)
     waiting = [card for card in cards if card.status == "open"]
     agents = {card.agent for card in waiting if card.kind == FAILED_RUN.name}
-    found = WaitingCards(len(waiting), sorted(agents, key=str))
+    found = WaitingCards(len(waiting), sorted(agents, key=str), damage)
     if len(cards) >= FEWEST:
         files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
         files.write(_NAME, json.dumps([folder.oid, *found]).encode())

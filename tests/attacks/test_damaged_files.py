@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
-from harness import Workspace, refused
+from harness import Workspace, refused, take_ok
 
 CHART = "accounts/chart-of-accounts.csv"
 
@@ -31,3 +32,55 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     assert posted.read(path) == before
     posted.git("commit", "-qam", "brought back")
     posted.ok(*argv)
+
+
+def list_damage(ws: Workspace) -> list[str]:
+    """Files that a push may damage: of each kind one."""
+    listed = ws.git("ls-files").split()
+    ends = (CHART, "journal.csv", "matches.csv", "agent-log.csv", ".jsonl", "config.json", "agents/ingest.py")
+    return [path for path in listed if path.endswith(ends)]
+
+
+def test_a_clone_is_trusted_whatever_is_damaged_in_it(
+    posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is damaged is for others to say, and to mend; whose approvals count is not found in it."""
+    damaged = list_damage(posted)
+    assert len(damaged) > 7 and any(path.startswith("queue/") for path in damaged)
+    for path in damaged:
+        posted.put(path, posted.read(path) + '{"torn\n')
+    posted.git("commit", "-qam", "push")
+    posted.git("clone", "-q", ".", str(tmp_path / "clone"))
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "another"))
+    clone = Workspace(tmp_path / "clone")
+    listed = clone("trust", "--list", "--json").json
+    assert [one["runs"] for one in listed] == [True], "the settings' record is damaged, too"
+    take_ok(clone, "trust", "--yes")
+    assert all(one["trusted"] for one in clone.json("trust", "--list"))
+
+
+def test_the_status_is_told_with_what_is_damaged(posted: Workspace) -> None:
+    (path,) = (name for name in posted.git("ls-files", "queue").split() if name.endswith(".jsonl"))
+    posted.put(path, posted.read(path) + "{\n")
+    posted.git("commit", "-qam", "push")
+    (trouble,) = (line for line in posted.json("status")["trouble"] if path in line)
+    assert "a line of the queue is not readable" in trouble and "git checkout" in trouble
+
+
+@pytest.mark.parametrize("content", [None, "x"])
+def test_a_folder_in_the_place_of_a_file_is_moved_out_of_the_way_and_recovered(
+    posted: Workspace, content: str | None
+) -> None:
+    (path,) = (name for name in posted.git("ls-files", "queue").split() if name.endswith(".jsonl"))
+    before = posted.read(path)
+    posted.git("reset", "-q", "--hard", "HEAD~1")
+    (posted.root / path).mkdir()
+    if content is not None:
+        posted.put(f"{path}/x", content)
+    told = posted("recover")
+    refused(told, 4, f"{path} cannot be written: it is a folder", "Then run the command again.")
+    typed = told.err.split("Move it out of the way: ", 1)[1].split(". Then")[0]
+    subprocess.run(["sh", "-c", typed], cwd=posted.root, check=True, capture_output=True)
+    posted.ok("recover")
+    assert posted.read(path) == before
+    assert (posted.root / f"{path}.aside").is_dir()

@@ -54,7 +54,7 @@ def test_a_long_queue_is_read_once(long_queue: Workspace, monkeypatch: pytest.Mo
 
 def test_a_damaged_line_is_named_whatever_is_kept(long_queue: Workspace) -> None:
     write(long_queue, "{\n")
-    assert QUEUE in long_queue("status").err
+    assert QUEUE in long_queue("status").out
 
 
 STEPS: dict[str, Callable[[Workspace], object]] = {

@@ -9,6 +9,7 @@ from typing import Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.file_source import FileSource
+from cleared.cards.queue_files import load_cards
 from cleared.changes.attestation import list_signing_keys
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
@@ -72,7 +73,8 @@ def list_signatories(host: Host) -> list[Signatory]:
                 record.key, Signatory(record.key, pinned and (mine or record.key in trusted_keys))
             )
             who.add_signature(record.by, record.path, record.at)
-        questions = Questions(host, repo, snapshot)
+        cards = load_cards(approvals.source, host.layout.queue_dir, readable_only=True)  # others say what is damaged
+        questions = Questions(host, repo, snapshot, cards)
         machines: dict[str, Signatory] = {}
         for key, by, at in questions.list_signers():
             trusted = questions.approvals.trusts_run(key)
