@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from shlex import quote
 from typing import Final
 
 from cleared.base.bounds import clip_text
@@ -147,5 +148,10 @@ class Interrupted(ClearedError):
 
 def restore_remedy(file: str) -> str:
     """How to bring a damaged file back: from the last commit, or, where somebody committed it so, from before that."""
-    before = f'git checkout "$(git log -1 --format=%h -- {file})^" -- {file}'
-    return f"Restore it: git checkout -- {file}. Where the last commit has it so: {before}, and commit that"
+    plain = f"git checkout -- {quote(file)}"
+    return f"Restore it: {plain}. Where the last commit has it so: {restore_command(file)}, and commit that"
+
+
+def restore_command(file: str) -> str:
+    """The command that brings a file back as it was before the last commit that changed it."""
+    return f'git checkout "$(git log -1 --format=%h -- {quote(file)})^" -- {quote(file)}'

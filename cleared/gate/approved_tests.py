@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from cleared.base.errors import Place, PolicyError
+from cleared.base.errors import Place, PolicyError, restore_command
 from cleared.git import Snapshot, history
 from cleared.sandbox.finding import Finding
 from cleared.trust.approval_record import CASES, FOLDER, case_record_path, digest_of, try_parse_record
@@ -40,7 +40,7 @@ def require_verifiable(approvals: Approvals, path: str) -> None:
             "the approval of a test cannot be verified on this machine",
             place=Place(where),
             remedy="Say whether you trust who approved it: cleared trust. If it was changed by hand, bring it back as "
-            f"it was: git log -p -- {where}.",
+            f"it was: {restore_command(where)}, and commit that.",
         )
 
 
@@ -60,7 +60,7 @@ def find_changed_tests(snapshot: Snapshot, approvals: Approvals, proposed: Itera
                     "regression-changed",
                     f"this test {'is gone' if data is None else 'was changed'} without having been approved",
                     Place(path),
-                    f"Restore it as it was (git log -- {path}) and commit that; to change it, propose it then: "
+                    f"Restore it: {restore_command(path)}, and commit that; to change it, propose it then: "
                     f"cleared agent propose {path}.",
                 )
             )

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import Place
+from cleared.base.errors import Place, restore_command
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
 from cleared.domains.draft_records import load_comparisons
@@ -228,7 +229,13 @@ def load_tests(snapshot: Snapshot, texts: Mapping[str, bytes | None]) -> tuple[l
             cases.append(parse_test(data, path))
         except ValueError as error:
             findings.append(
-                Finding("regression-format", str(error), Place(path), "Restore it, or have its removal approved.")
+                Finding(
+                    "regression-format",
+                    str(error),
+                    Place(path),
+                    f"Bring it back: {restore_command(path)}; or, where nobody has approved it, take it out: git rm "
+                    f"{quote(path)}; and commit that.",
+                )
             )
     return cases, findings
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 
-from cleared.base.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError, restore_command
 from cleared.git import working_files
 from cleared.git.commit_intent import CommitIntent, PathChange, PathMove
 from cleared.git.object_writer import blob_id
@@ -44,7 +44,7 @@ def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes
             raise WorkspaceError(
                 f"{path} cannot be written: the last commit has {kind} there",
                 remedy=f"Look who put it there (git log -- {quote(path)}), bring back what was there before "
-                f'(git checkout "$(git log -1 --format=%h -- {quote(path)})^" -- {quote(path)}), and commit that.',
+                f"({restore_command(path)}), and commit that.",
             )
         old = entry.oid if entry is not None and entry.is_file else None
         new = None if content is None else blob_id(content, repo.hash_name)

@@ -43,6 +43,8 @@ class Verification:
     state: State
     reason: str
     record: ApprovalRecord | None = None
+    remedy: str = ""
+    """What to do, where it follows from more than the state."""
 
     @property
     def may_run(self) -> bool:
@@ -86,7 +88,7 @@ class Approvals:
         """Whether these bytes may run as the script at ``path``, and why."""
         if self.identity.problem is not None:
             state: State = "untrusted" if self.identity.used_elsewhere else "elsewhere"
-            return Verification(state, self.identity.problem.message)
+            return Verification(state, self.identity.problem.message, remedy=self.identity.problem.remedy or "")
         digest = digest_of(data)
         barred = self.source.read(quarantine_path(path, digest))
         if barred is not None:  # a signature is asked of approvals, not of what forbids
@@ -284,10 +286,9 @@ def refusal_of(path: str, name: str, standing: Verification) -> PolicyError:
 def remedy_of(name: str, standing: Verification) -> str:
     """What to do so that a script may run, with the command; empty where it may. ``name`` is what the commands take."""
     remedies = {
-        "elsewhere": f"Bring back {WORKSPACE} as it was (git log -p -- {WORKSPACE}).",
         "untrusted": "Look at who approved it, and say whether you trust them: cleared trust.",
         "quarantined": f"Have it approved again (cleared agent propose {name}), or restore the version before.",
         "disabled": f"If it is to run again: cleared agent enable {name}.",
         "unapproved": f"Have it checked and approved: cleared agent propose {name}. A commit alone approves nothing.",
     }
-    return remedies.get(standing.state, "")
+    return standing.remedy or remedies.get(standing.state, "")

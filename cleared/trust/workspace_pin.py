@@ -253,7 +253,8 @@ def _is_trusted_unattended(claimed: str) -> bool:
 
 def _other_books(claimed: str, pinned: str) -> PolicyError:
     """The error for a tracked file that names other books than the pin."""
-    remedy, named = f"Bring the file back as it was: git log -p -- {WORKSPACE}.", "no books"
+    commit = f"echo {pinned} > {WORKSPACE} && git commit -m 'These books again' -- {WORKSPACE}"
+    remedy, named = f"Bring the file back as it was: {commit}.", "no books"
     if is_workspace_id(claimed):
         named = f"the books {claimed[:12]}"
         remedy += " Only if these are the same books under another id: cleared trust --same-books."

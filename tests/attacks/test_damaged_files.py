@@ -34,6 +34,23 @@ def test_what_the_refusal_says_brings_it_back(posted: Workspace, path: str, text
     posted.ok(*argv)
 
 
+@pytest.mark.parametrize("is_approved", [True, False])
+def test_a_test_that_cannot_be_read_is_brought_back_or_taken_out(posted: Workspace, is_approved: bool) -> None:
+    path = "tests/cases/pushed.json"
+    if is_approved:
+        posted.ok("test", "add", posted.json("run", "list")[0]["run_id"])
+        (path,) = posted.git("ls-files", "tests/cases/*.json").split()
+    posted.put(path, "{\n")
+    posted.commit(path)
+    told = posted("agent", "check", "ingest")
+    assert told.code == 1 and f"{path}: [regression-format]" in told.out + told.err
+    remedy = (told.out + told.err).split("Bring it back: ", 1)[1].split("; and commit that.")[0]
+    back, _, out = remedy.partition("; or, where nobody has approved it, take it out: ")
+    subprocess.run(["sh", "-c", back if is_approved else out], cwd=posted.root, check=True, capture_output=True)
+    posted.git("commit", "-qm", "brought back")
+    posted.ok("agent", "check", "ingest")
+
+
 def list_damage(ws: Workspace) -> list[str]:
     """Files that a push may damage: of each kind one."""
     listed = ws.git("ls-files").split()

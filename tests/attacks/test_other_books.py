@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Workspace, here, refused, take_ok, take_shown, unchanged
+from harness import IDENTITY, Workspace, here, refused, take_ok, take_shown, unchanged
 
 from cleared.trust import verification, workspace_pin
 from cleared.trust.approval_record import CONFIG, FOLDER, WORKSPACE
@@ -50,10 +52,16 @@ def test_records_of_other_books_count_for_nothing(ws: Workspace, other: Workspac
     carry(other, ws)
     with unchanged(ws):
         for agent in ("probe", "ingest"):
-            refused(ws("agent", "run", agent), 3, WORKSPACE, "so nothing is run", f"git log -p -- {WORKSPACE}")
+            done = ws("agent", "run", agent)
+            refused(done, 3, WORKSPACE, "so nothing is run", "Bring the file back as it was: echo ")
         refused(ws("config", "set", "thresholds.auto_confirm", "0.5"), 3, WORKSPACE)
     assert ws.json("config", "get", "limits.max_amount") == "1000000000000"
-    ws.git("revert", "--no-edit", "HEAD")
+    listed = {agent["remedy"] for agent in ws.json("agent", "list")}
+    typed = done.err.split("as it was: ", 1)[1].split(". Only if")[0]
+    assert all(typed in remedy for remedy in listed)
+    subprocess.run(["sh", "-c", typed], cwd=ws.root, check=True, capture_output=True, env=os.environ | IDENTITY)
+    refused(ws("agent", "run", "ingest"), 3, CONFIG, "for another workspace")  # the rest of what was carried here
+    ws.git("revert", "--no-edit", "HEAD~2..")
     assert ws.run("ingest")["status"] == "succeeded"
 
 

@@ -230,7 +230,7 @@ def test_a_record_for_a_forged_workspace_id_names_no_file_elsewhere(ws: Workspac
     go_live(ws, "2")
     ws.put("agents/approvals/workspace", "../../../evil\n")
     ws.commit("agents/approvals/workspace")
-    refused(ws("agent", "run", "probe"), 3, "nothing is run", "git log -p")
+    refused(ws("agent", "run", "probe"), 3, "nothing is run", "> agents/approvals/workspace && git commit")
     take_shown(ws, "trust", "--yes")
     ws("agent", "rollback", "probe")
     assert not list(tmp_path.rglob("evil*"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Final
 
-from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
 from cleared.base.safe_files import read_stable
 from cleared.books.ledger.bank_lines import ImportRecord, parse_imports
 from cleared.domains.violations import Violation
@@ -36,8 +36,8 @@ def find_altered_bank_files(layout: Layout, snapshot: Snapshot) -> Iterator[Viol
         yield Violation(
             "bank_files",
             "the bank file is not what was imported: a commit has altered or replaced it",
-            f"Look who did (git log -p -- {quote(path)}), and bring back the version from before: git checkout COMMIT^ "
-            f"-- {quote(path)}",
+            f"Look who did (git log -p -- {quote(path)}), bring back the version from before: {restore_command(path)}, "
+            "and commit that",
             Place(path),
         )
 
@@ -57,7 +57,7 @@ def refuse_altered_bank_files(layout: Layout, snapshot: Snapshot, sources: Itera
                 "this is not what was imported, and nobody on this machine handed it in: nothing was taken",
                 place=Place(place),
                 remedy=f"Look who changed it (git log -p -- {quote(place)}), and bring back the version from before: "
-                f"git checkout COMMIT^ -- {quote(place)}. If it is right as it is, hand in a copy from elsewhere.",
+                f"{restore_command(place)}. If it is right as it is, hand in a copy from elsewhere.",
             )
 
 
