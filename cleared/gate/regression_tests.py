@@ -132,9 +132,10 @@ def _check_fields(case: RegressionTest) -> None:
         parents = {name.rsplit("/", n)[0] for n in range(1, name.count("/") + 1)}
         if not is_input_name(name) or parents & names:
             raise ValueError(f"{name[:80]!r} is not the name of a file in the drop folder")
-    correction = find_correction(case.expected)
-    if correction is not None:
+    corrected = find_corrected(case.expected)
+    for correction in corrected.values():
         correction.check_correction(case.expected[correction.correction_key])
+    if corrected:
         return
     compared = load_comparisons()
     if compared.keys().isdisjoint(case.expected):
@@ -144,9 +145,10 @@ def _check_fields(case: RegressionTest) -> None:
             comparison.summarise(record)
 
 
-def find_correction(expected: Mapping[str, Any]) -> RecordComparison | None:
-    """What compares the corrected records that a test is about; None where it is about all that a run did."""
-    return next((each for each in load_comparisons().values() if each.correction_key in expected), None)
+def find_corrected(expected: Mapping[str, Any]) -> dict[str, RecordComparison]:
+    """What compares the corrected records that a test is about, by what they are called; none where it is about all
+    that a run did."""
+    return {name: each for name, each in load_comparisons().items() if each.correction_key in expected}
 
 
 def _require_text(value: Any) -> str:
@@ -253,10 +255,10 @@ def replay_test(case: RegressionTest, world: Setup, repo: Repository, script: Sc
         event=case.event,
         answers=case.answers,
     )
-    correction = find_correction(case.expected)
+    corrected = find_corrected(case.expected)
     try:
-        if correction is not None:
-            return replayed, _compare_correction(case, correction, replayed)
+        if corrected:
+            return replayed, _compare_corrected(case, corrected, replayed)
         return replayed, compare_effects(case, replayed)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
         return replayed, ["what it expects is not in the form of effects"]
@@ -313,12 +315,14 @@ def _describe_effect(effect: Any) -> str:
     return shorten_text(text, 200)
 
 
-def _compare_correction(case: RegressionTest, correction: RecordComparison, replayed: DryRun) -> list[str]:
+def _compare_corrected(case: RegressionTest, corrected: Mapping[str, RecordComparison], replayed: DryRun) -> list[str]:
     if replayed.error is not None:
         return [f"it fails: {replayed.error}"]
-    name = next(name for name, each in load_comparisons().items() if each is correction)
-    records = to_plain_json(list(replayed.records[name]))
-    return correction.compare_correction(case.expected[correction.correction_key], records)
+    differences: list[str] = []
+    for name, correction in corrected.items():
+        records = to_plain_json(list(replayed.records[name]))
+        differences += correction.compare_correction(case.expected[correction.correction_key], records)
+    return differences
 
 
 def to_plain_json(value: Any) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -12,7 +13,7 @@ from cleared.gate.approved_tests import is_approved_test, require_verifiable
 from cleared.gate.examination import Gate
 from cleared.gate.proposals.approval import Signer, sign_tests
 from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
-from cleared.gate.regression_tests import RegressionTest, parse_test, path_of_test
+from cleared.gate.regression_tests import RegressionTest, find_corrected, parse_test, path_of_test
 from cleared.review.action_request import CorrectionWish
 from cleared.review.card_decisions import RecordTests, agree_with_first, correct_records
 from cleared.review.explanation import find_making_commit
@@ -20,12 +21,15 @@ from cleared.review.record_review import DecisionResult
 
 
 class _Lesson(NamedTuple):
-    """One test: of an agent's run, for the records of one month of one domain."""
+    """One test: of an agent's run, for the records of one month."""
 
     agent: str
     run: str
     month: str
-    correction_key: str
+
+
+_Expected: TypeAlias = dict[str, dict[str, Any]]
+"""``RecordComparison.correction_key`` → what records should have been."""
 
 
 def correct_and_record(host: Host, ids: list[str], correction: CorrectionWish) -> DecisionResult:
@@ -47,15 +51,14 @@ def correction_recorder(host: Host) -> RecordTests:
     """For ``correct_records``: makes the files of the tests. What cannot be replayed becomes a message, and no test."""
 
     def record_corrections(decision_context: DecisionContext, result: DecisionResult) -> dict[str, bytes | None]:
-        lessons: dict[_Lesson, dict[str, Any]] = {}
+        lessons: dict[_Lesson, _Expected] = {}
         for corrected in result.corrected.values():
             place = corrected.review.locate_record(host.layout, corrected.record)
             commit = find_making_commit(host, decision_context.repo, place)
             if commit is None or "Run" not in commit.trailers or "Agent" not in commit.trailers:
                 continue  # a person made it
-            agent, run = commit.trailers["Agent"], commit.trailers["Run"]
-            lesson = _Lesson(agent, run, corrected.month, corrected.correction_key)
-            lessons.setdefault(lesson, {}).update(corrected.expected)
+            lesson = _Lesson(commit.trailers["Agent"], commit.trailers["Run"], corrected.month)
+            _add_expected(lessons.setdefault(lesson, {}), {corrected.correction_key: corrected.expected})
         if not lessons:
             return {}
         with Gate(host, decision_context.repo) as gate:
@@ -68,7 +71,7 @@ def _test_files(
     host: Host,
     gate: Gate,
     decision_context: DecisionContext,
-    lessons: dict[_Lesson, dict[str, Any]],
+    lessons: dict[_Lesson, _Expected],
     result: DecisionResult,
 ) -> dict[str, bytes | None]:
     approvals = gate.scripts.approvals
@@ -89,18 +92,25 @@ def _test_files(
 
 
 def _corrected_test(
-    host: Host, gate: Gate, decision_context: DecisionContext, lesson: _Lesson, expected: dict[str, Any]
+    host: Host, gate: Gate, decision_context: DecisionContext, lesson: _Lesson, expected: _Expected
 ) -> RegressionTest:
     """The test of the corrections of this agent, run and month, with these among them. Raises ``PolicyError`` where the
     one that is there is not as it was approved."""
-    key, path = lesson.correction_key, path_of_test(corrected_test_name(lesson.agent, lesson.run, lesson.month))
+    path = path_of_test(corrected_test_name(lesson.agent, lesson.run, lesson.month))
     committed = decision_context.snapshot.read_file(path)
     if committed is not None:
         require_verifiable(gate.scripts.approvals, path)
         if not is_approved_test(gate.scripts.approvals, path, committed):
             raise PolicyError("it is not as it was approved", place=Place(path), remedy=f"See: git log -- {path}.")
         old = parse_test(committed, path)
-        if key in old.expected:
-            return replace(old, expected={key: {**old.expected[key], **expected}})
-    case, _ = record_test(host, gate, lesson.agent, lesson.run, "corrected by a person", about=expected)
-    return corrected_test(case, lesson.month, {key: expected})
+        if find_corrected(old.expected):
+            return replace(old, expected=_add_expected({**old.expected}, expected))
+    about = {name for records in expected.values() for name in records}
+    case, _ = record_test(host, gate, lesson.agent, lesson.run, "corrected by a person", about=about)
+    return corrected_test(case, lesson.month, expected)
+
+
+def _add_expected(known: _Expected, more: Mapping[str, Mapping[str, Any]]) -> _Expected:
+    for key, records in more.items():
+        known[key] = {**known.get(key, {}), **records}
+    return known

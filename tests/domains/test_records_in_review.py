@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from harness import Workspace, refused
+from harness import Workspace, chase, refused
 from modelled import open_host
 from notes_domain import HEADER, PATH, notes_of
 from notes_review import NewText
@@ -23,6 +24,7 @@ from cleared.review.card_view import CardView, show_card
 from cleared.review.correction_tests import correct_and_record
 from cleared.review.explanation import explain_record
 from cleared.review.queue_snapshot import read_queue
+from cleared.runs.execution import run_agent
 
 
 def show_first(ws: Workspace) -> CardView:
@@ -72,6 +74,30 @@ def test_a_correction_becomes_a_test_of_its_agent(asked: Workspace) -> None:
     assert '"texts"' in case.read_text()
     correct_and_record(open_host(asked.root), ["N2"], NewText("buy rye"))
     assert '"buy bread": "buy rye"' in case.read_text() and '"buy milk": "BUY MILK"' in case.read_text()
+
+
+BOTH = """
+for file in importer_scan():
+    for line in importer_parse(file["name"]):
+        if line["amount"] < 0:
+            paid = -line["amount"]
+            journal_add_double(line["date"], line["description"], 5030, 1010, paid, reference=line["reference"])
+    importer_mark_processed(file["name"])
+note_put("buy milk")
+"""
+
+
+def test_one_test_holds_the_corrections_of_two_domains(noted: Workspace) -> None:
+    noted.drop("february.csv", chase(("02/03/2025", "COFFEE", "-4.80")))
+    noted.agent("probe", BOTH, "grants: [notes.write, journal.write, importer.read, importer.write]\n")
+    host = open_host(noted.root)
+    assert run_agent(host, "probe").error is None
+    noted.ok("queue", "correct", "2025-02-001", "--account", "5070")
+    correct_and_record(host, ["N1"], NewText("buy rye"))
+    (case,) = noted.root.glob("tests/cases/*-corrected.json")
+    assert set(json.loads(case.read_text())["expected"]) == {"legs", "texts"}
+    wrong = noted("agent", "check", "probe").out
+    assert "5070 +, but it is 5030 +" in wrong and "buy milk should be buy rye" in wrong
 
 
 def test_what_is_no_correction_of_it_is_refused(asked: Workspace) -> None:

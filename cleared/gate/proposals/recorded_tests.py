@@ -20,7 +20,7 @@ from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.proposals.approval import Signer, sign_tests
-from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_correction, parse_test, to_plain_json
+from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_corrected, parse_test, to_plain_json
 from cleared.git import Snapshot, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import canonical_digest
@@ -117,7 +117,7 @@ def record_test(
 
 
 def corrected_test(case: RegressionTest, month: str, expected: Mapping[str, Any]) -> RegressionTest:
-    """The case of what the run should have done: only these records are held to anything (see ``find_correction``)."""
+    """The case of what the run should have done: only these records are held to anything (see ``find_corrected``)."""
     return replace(case, name=corrected_test_name(case.agent, case.run, month), expected=dict(expected))
 
 
@@ -146,7 +146,7 @@ def _is_known_or_renamed(snapshot: Snapshot, approvals: Approvals, made: list[Re
         if is_approved_test(approvals, path, data):
             with contextlib.suppress(ValueError):
                 known = parse_test(data or b"", path).expected
-                if find_correction(first.expected) is None or known == to_plain_json(first.expected):
+                if not find_corrected(first.expected) or known == to_plain_json(first.expected):
                     return True
         made.append(replace(first, name=f"{first.name}-{number}"))
     return True
