@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -77,17 +78,7 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"notifications are not sent: {cause}")
     messages = ScriptMessages(host).status_data()
     trouble += messages_trouble(messages)
-    for agent in agents:
-        last = agent["last_run"]
-        failed = last and (
-            last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in waiting.failed_agents)
-        )
-        if failed:  # what somebody has seen, or a later run settled, needs nobody any more
-            trouble.append(f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}")
-        if agent["state"] not in ("approved", "starter", "disabled"):
-            trouble.append(f"{agent['name']} is not run: {agent['why']}. {agent['remedy']}")
-        if agent["held"] and agent["state"] != "disabled":
-            trouble.append(f"{agent['name']} is held: {agent['held']}")
+    trouble += _list_agent_trouble(agents, waiting.failed_agents)
     return {
         "workspace": str(host.root),
         "up": service is not None,
@@ -106,6 +97,21 @@ def service_status(host: Host) -> dict[str, Any]:
         "agents": agents,
         "trouble": trouble,
     }
+
+
+def _list_agent_trouble(agents: list[dict[str, Any]], failed_agents: Sequence[str | None]) -> Iterator[str]:
+    """Of which agents a person should know that they failed, or are not run."""
+    for agent in agents:
+        last = agent["last_run"]
+        failed = last and (
+            last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in failed_agents)
+        )
+        if failed:  # what somebody has seen, or a later run settled, needs nobody any more
+            yield f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}"
+        if agent["state"] not in ("approved", "starter", "disabled"):
+            yield f"{agent['name']} is not run: {agent['why']}. {agent['remedy']}"
+        if agent["held"] and agent["state"] != "disabled":
+            yield f"{agent['name']} is held: {agent['held']}"
 
 
 @dataclass(frozen=True, slots=True)
