@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import struct
 from pathlib import Path
+from typing import Literal
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
@@ -28,14 +29,12 @@ _PT_DYNAMIC, _PT_INTERP, _PT_LOAD = 2, 3, 1
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 1, 5, 10
 
 
-def ruleset_attributes(abi: int, *, network: bool = False) -> bytes:
-    """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it.
-
-    ``network``: but not TCP.
-    """
+def ruleset_attributes(abi: int, *, tcp: Literal["none", "connect", "all"] = "none") -> bytes:
+    """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it, and of TCP all
+    but ``tcp``."""
     attr = struct.pack("<Q", _known_rights(abi))
     if abi >= 4:
-        attr += struct.pack("<Q", 0 if network else 0b11)  # TCP bind and connect
+        attr += struct.pack("<Q", {"none": 0b11, "connect": 0b01, "all": 0}[tcp])  # bind, connect
     if abi >= SCOPES:
         attr += struct.pack("<Q", 0b11)  # abstract Unix sockets and signals to the outside
     return attr

@@ -1,6 +1,6 @@
 """Seccomp filters: a worker may make only the system calls that it needs, others all but those that are refused.
 
-The lists are in ``syscalls``.
+The lists are in ``syscalls``, their numbers in ``syscall_numbers``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import struct
 from functools import cache
 from typing import Literal
 
+from cleared.sandbox.syscall_numbers import NUMBERS
 from cleared.sandbox.syscalls import (
     CHANGING_EXTENDED,
     CHANGING_MODES,
@@ -20,7 +21,7 @@ from cleared.sandbox.syscalls import (
     MAKING_FILES,
     MAKING_PROCESSES,
     NEWEST_FOR_CONFINED,
-    NUMBERS,
+    READING_EXTENDED,
     WORKER_MAY,
 )
 
@@ -56,7 +57,7 @@ _NEWEST = 434
 
 Network = Literal["none", "own", "machine"]
 """``own``: Internet sockets, in a network namespace with nothing else in it. ``machine``: those of the machine, and its
-list of addresses."""
+list of addresses; nothing listens on them."""
 Attributes = Literal["own", "asked", "none"]
 """Whose modes, owners and times of files may be changed. ``own``: all that are not mounted read-only. ``asked``: who
 listens is asked, and does it (``attribute_requests``). ``none``: nobody's."""
@@ -159,7 +160,11 @@ def confined_program(
 
 def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
     """No sockets but of the Internet where there is a network; never those of the file system: what listens there
-    (tmux, docker, the system's services) is held by nothing. Of pairs only those that are connected for good."""
+    (tmux, docker, the system's services) is held by nothing. Of pairs only those that are connected for good. No server
+    in the machine's network: on loopback it would get what others send to a port of this user's, links and cookies too.
+    """
+    if network != "own":
+        rules.add_rule("listen", _DENIED)
     if network == "none":
         rules.add_rule("socket", _DENIED)
     else:
@@ -212,6 +217,8 @@ def _add_attributes(rules: _FilterBuilder, attributes: Attributes) -> None:
     action = {"own": _ALLOWED, "asked": _ASKED, "none": _PRETENDED}[attributes]
     for name, place in CHANGING_MODES:
         rules.add_rule(name, *_unless_set_id(place, action))
+    for name in READING_EXTENDED:
+        rules.add_rule(name, _refuse_with(errno.ENOTSUP))
     if attributes == "own":
         return
     for name in CHANGING_TIMES:

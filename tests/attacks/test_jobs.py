@@ -23,6 +23,7 @@ from running import has_ended
 from cleared.sandbox import landlock, seccomp, syscalls
 from cleared.sandbox.confinement import landlock_abi
 from cleared.sandbox.namespaces import OfferedNamespaces, offered_namespaces
+from cleared.sandbox.syscall_numbers import NUMBERS
 from cleared.service import app
 from cleared.work.loop import fenced_start, job_confinement, job_processes
 
@@ -151,7 +152,7 @@ def test_a_job_reaches_neither_the_machine_nor_what_processes_share(
     """Fault 7: each call with arguments that no kernel takes, so that none of them is ever done."""
     if not wall:
         no_filter(monkeypatch)
-    names = [name for name in syscalls.CONFINED_MAY_NOT if syscalls.NUMBERS[name][COLUMN] >= 0 and name != "vhangup"]
+    names = [name for name in syscalls.CONFINED_MAY_NOT if NUMBERS[name][COLUMN] >= 0 and name != "vhangup"]
     found = jobs.calls(*[(name, (-1, 0) if name == "msgget" else (-1,) * 6) for name in names])
     said = {name for name, error in found.items() if error == errno.EPERM}
     if wall:
@@ -393,12 +394,12 @@ def test_both_machines_have_their_own_numbers(machine: str) -> None:
         *syscalls.CHANGING_TIMES_BEFORE,
         *syscalls.CHANGING_OWNERS,
         *syscalls.CHANGING_EXTENDED,
+        *syscalls.READING_EXTENDED,
     )
     wanted = {
-        syscalls.NUMBERS[name][column] for name in (*refused_by_name, "clone3", "prlimit64", "kill", "socketpair")
+        NUMBERS[name][column] for name in (*refused_by_name, "clone3", "prlimit64", "kill", "socketpair", "listen")
     }
     assert wanted - {-1} <= compared
-    assert len({n[column] for n in syscalls.NUMBERS.values() if n[column] >= 0}) == sum(
-        n[column] >= 0 for n in syscalls.NUMBERS.values()
-    ), "no number is there twice"
+    numbers = [found[column] for found in NUMBERS.values() if found[column] >= 0]
+    assert len(set(numbers)) == len(numbers), "no number is there twice"
     assert seccomp.confined_program("riscv64") is None

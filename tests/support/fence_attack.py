@@ -38,6 +38,12 @@ ALWAYS = {
     "socket",
     "abstract socket",
     "set-id file",
+    "server",
+    "server at any port",
+    "watch on a folder outside",
+    "attribute outside",
+    "attributes outside",
+    "disks of the machine",
 }
 """What anybody may do whom nothing holds, on any machine."""
 SENT_OUT = {"signal to it", "signal to its group", "signal to its thread", "signal with a value"}
@@ -50,6 +56,7 @@ class Outside:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "victim").write_text("of somebody else")
+        os.setxattr(folder / "victim", "user.known", b"of somebody else")
         self.name = f"cleared-{folder.name}"
         self.listeners = []
         self.heard = self._listen(socket.SOCK_DGRAM, str(folder / "heard"))

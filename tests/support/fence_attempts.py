@@ -53,7 +53,8 @@ def changes(name, path, *ways):
 
     def seen():
         about = os.stat(path)
-        return about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns, about.st_size, sorted(os.listxattr(path))
+        changed = about.st_ctime_ns if stat.S_ISREG(about.st_mode) else 0  # tells of extended attributes, too
+        return about.st_mode, about.st_uid, about.st_gid, about.st_mtime_ns, about.st_size, changed
 
     def attempt(way):
         before = seen()
@@ -248,6 +249,30 @@ attempts |= {
     "abstract socket": lambda: socket.socket(socket.AF_UNIX).connect(f"\0{abstract}"),
     "pair connected anew": lambda: reconnect(socket.SOCK_STREAM, stream),
     "packets connected anew": lambda: reconnect(socket.SOCK_SEQPACKET, heard),
+}
+
+
+def serve(at_port, protocol=0):
+    """Whoever listens on loopback gets what browsers send there."""
+    server = socket.socket(socket.AF_INET, socket.SOCK_STREAM, protocol)
+    if at_port:
+        server.bind(("127.0.0.1", 0))
+    server.listen()
+
+
+def tell_by_watch():
+    watch = call(294, 26, 0o4000)
+    call(254, 27, watch, outside.encode(), 0xFFF)
+
+
+attempts |= {
+    "server": lambda: serve(True),
+    "server at any port": lambda: serve(False),
+    "server of many paths": lambda: serve(False, 262),
+    "watch on a folder outside": tell_by_watch,
+    "attribute outside": lambda: must(os.getxattr(victim, "user.known")),
+    "attributes outside": lambda: must(os.listxattr(victim)),
+    "disks of the machine": lambda: call(306, 267, os.open(".", os.O_RDONLY)),
 }
 OTHERS = {
     "packet": (17, 3, 768),

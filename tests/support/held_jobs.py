@@ -15,8 +15,8 @@ import pytest
 from harness import Workspace
 from running import HOLD_MARK
 
-from cleared.sandbox import syscalls
 from cleared.sandbox.namespaces import OfferedNamespaces
+from cleared.sandbox.syscall_numbers import NUMBERS
 from cleared.work.loop import job_confinement
 
 COLUMN = 0 if platform.machine() == "x86_64" else 1
@@ -63,7 +63,7 @@ class Jobs:
 
     def calls(self, *wanted: tuple[str, tuple[int, ...]]) -> dict[str, int]:
         """The error of each system call, 0 where it was done."""
-        lines = [f"said[{name!r}] = call({syscalls.NUMBERS[name][COLUMN]}, *{args!r})" for name, args in wanted]
+        lines = [f"said[{name!r}] = call({NUMBERS[name][COLUMN]}, *{args!r})" for name, args in wanted]
         found: dict[str, int] = self.run("\n".join(lines))
         return found
 

@@ -37,6 +37,12 @@ from cleared.workspace.user_folder import trust_folder
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
 """The package's data: beside it in a checkout, inside of it when installed."""
+_TCP: Final[dict[seccomp.Network, Literal["none", "connect", "all"]]] = {
+    "none": "none",
+    "machine": "connect",
+    "own": "all",
+}
+"""What of it each network allows: in the machine's nothing listens."""
 
 
 def job_fence(
@@ -111,7 +117,7 @@ def make_fence(
         *rules,
         *(landlock.write_rule(place, abi) for place in writable),
     )
-    attributes = landlock.ruleset_attributes(abi, network=network != "none")
+    attributes = landlock.ruleset_attributes(abi, tcp=_TCP[network])
     restrictions = Restrictions(abi, (attributes, granted), program, str(outside))
     return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own)
 
