@@ -76,3 +76,17 @@ def read_records(
         raise CsvDamage(f"not readable as CSV: {e}", line) from None
     if not text.endswith("\n"):
         raise CsvDamage("the last line is torn: it has no line end", text.count("\n") + 1)
+
+
+def split_rows(data: bytes) -> list[bytes]:
+    """The rows of a CSV or JSON-lines file, each with its line end; a quoted field may go over several lines."""
+    rows: list[bytes] = []
+    row: list[bytes] = []
+    quotes = 0
+    for line in data.splitlines(keepends=True):
+        row.append(line)
+        quotes += line.count(b'"')
+        if quotes % 2 == 0 or row[0].startswith(b"{"):
+            rows.append(b"".join(row))
+            row, quotes = [], 0
+    return [*rows, b"".join(row)] if row else rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
@@ -200,7 +201,12 @@ class Repository:
 
     def find_common_ancestor(self, one: str, other: str) -> str | None:
         """The newest commit that is in the history of both, or ``None``."""
-        return self.git.run("merge-base", one, other, check=False).decode().partition("\n")[0].strip() or None
+        return next(iter(self.list_merge_bases(one, [other])), None)
+
+    def list_merge_bases(self, one: str, others: Sequence[str]) -> list[str]:
+        """The newest commits that are in the history of ``one`` and of any of the others: several where histories
+        cross."""
+        return self.git.run("merge-base", "--all", one, *others, check=False).decode("ascii").split()
 
     def close(self) -> None:
         """Ends the reading process; a later read starts it again."""

@@ -3,8 +3,7 @@ settled by nobody who may."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.clock import format_iso
@@ -12,8 +11,8 @@ from cleared.base.errors import Place
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
+from cleared.changes.audit.merge_changes import LOST, find_merge_changes, quote_rows
 from cleared.changes.audit.settled_cards import check_settled_cards
-from cleared.changes.change_digests import find_moved
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.host import Host
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from cleared.git.history import CommitInfo
 
 _MAX_SHOWN: Final = 3
-_LOST: Final = "lost"
 
 
 def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
@@ -89,8 +87,8 @@ def _explain_commit(
     accept = f"cleared journal accept {short} --reason …"
     look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
     if len(before) > 1:
-        for path, what in _find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
-            if not (what.startswith(_LOST) or not (answered or origin in ("ours", "genuine"))):
+        for path, what in find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
+            if not (what.startswith(LOST) or not (answered or origin in ("ours", "genuine"))):
                 continue
             yield Violation(
                 "provenance",
@@ -109,7 +107,7 @@ def _explain_commit(
         for path, rows in origins.find_altered_rows(commit, before[0]) if before else ():
             yield Violation(
                 "provenance",
-                f"{label} removed or changed what was committed ({_quote_rows(rows)}), and no machine that "
+                f"{label} removed or changed what was committed ({quote_rows(rows)}), and no machine that "
                 "counts here attests it",
                 f"{look}; where it is a colleague's: cleared trust.",
                 Place(path),
@@ -147,52 +145,3 @@ def _describe_hand_changes(
 
 def _audited_roots(host: Host) -> list[str]:
     return [folder for folder in ManagedFiles(host.layout).folders if folder != host.layout.approvals_dir]
-
-
-def _find_merge_changes(
-    host: Host, repo: Repository, merge: str, before: list[str], *, is_cut: bool
-) -> list[tuple[str, str]]:
-    """What a merge has that none of its parents had, and what it lacks that one of them had brought; by file. Nothing
-    where a shallow clone (``is_cut``) does not have what both began with."""
-    after, sides = Snapshot(repo, merge), [Snapshot(repo, parent) for parent in before]
-    base_id = history.find_merge_base(host.root, before)
-    if base_id is None and is_cut:
-        return []
-    base = Snapshot(repo, base_id) if base_id else None
-    paths: set[str] = set()
-    for root in _audited_roots(host):
-        for each in (after, *sides):
-            paths |= each.list_entries(root).keys()
-    changes = []
-    for path in filter(ManagedFiles(host.layout).has_path, sorted(paths)):
-        if len({each.find_blob_id(path) for each in (after, *sides)}) == 1:
-            continue
-        rows, of_sides = _split_lines(after, path), [_split_lines(side, path) for side in sides]
-        now, then = Counter(rows), list(map(Counter, of_sides))
-        start = Counter(_split_lines(base, path) if base is not None else ())
-        brought: Counter[bytes] = Counter()
-        for side in then:
-            brought |= side - start
-        kept = start
-        for side in then:
-            kept &= side
-        lost = (brought | kept) - now
-        most = start.copy()
-        for side in then:
-            most += side - start
-        new = Counter({row: count for row, count in now.items() if not any(row in side for side in then)})
-        repeated = now - most - new
-        moved = [] if new or repeated else [row for side in of_sides for row in find_moved(side, rows)]
-        found = ((lost, _LOST), (new, "added what neither had:"), (repeated, "repeated"), (moved, "put elsewhere"))
-        changes += [(path, f"{what} {_quote_rows(some)}") for some, what in found if some]
-    return changes
-
-
-def _split_lines(snapshot: Snapshot, path: str) -> list[bytes]:
-    return (snapshot.read_file(path) or b"").splitlines()
-
-
-def _quote_rows(rows: Iterable[bytes]) -> str:
-    texts = [row.decode("utf-8", "replace")[:60] for row in rows]
-    more = f" and {len(texts) - _MAX_SHOWN} more lines" if len(texts) > _MAX_SHOWN else ""
-    return ", ".join(repr(text) for text in texts[:_MAX_SHOWN]) + more

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cleared.base.csv_text import split_rows
 from cleared.base.errors import CheckFailed
 from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
@@ -172,17 +173,6 @@ def join_rows(ours: bytes, base: bytes, theirs: bytes) -> bytes:
     placed = set(rows)
     rows += [row for row in added if row not in placed]
     return b"".join(rows)
-
-
-def split_rows(data: bytes) -> list[bytes]:
-    """The rows of a CSV or JSON-lines file, each with its line end; a quoted field may go over several lines."""
-    rows: list[bytes] = []
-    for line in data.splitlines(keepends=True):
-        if rows and not rows[-1].startswith(b"{") and rows[-1].count(b'"') % 2:
-            rows[-1] += line
-        else:
-            rows.append(line)
-    return rows
 
 
 def _row_key(row: bytes) -> bytes:
