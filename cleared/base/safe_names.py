@@ -54,6 +54,18 @@ def _with_article(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def fold_path(path: str) -> str:
+    """The path as the least exact file system reads it, for comparing: two paths that are one file somewhere are the
+    same text. Without case, invisible characters, dots or blanks at the end, and streams."""
+    return "/".join(_fold_name(name) for name in path.split("/"))
+
+
+def _fold_name(name: str) -> str:
+    if not name.isascii():
+        name = "".join(c for c in unicodedata.normalize("NFC", name) if unicodedata.category(c) != "Cf")
+    return name.casefold().split(":")[0].rstrip(" .")
+
+
 def relative_problem(path: str) -> str | None:
     """Why ``path`` is not a plain relative POSIX path below the workspace, or None if it is one."""
     if not path:

@@ -14,6 +14,7 @@ from cleared.base import money
 from cleared.base.bounds import MAX_ITEMS
 from cleared.base.clock import Clock
 from cleared.base.errors import BusyError, Place, WorkspaceError
+from cleared.base.safe_names import fold_path
 from cleared.git import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.llm.api_keys import list_environment_keys
 from cleared.trust.checkpoint import read_checkpoint
@@ -320,7 +321,7 @@ def refuse_tracked_state(repo: Repository, folder: str) -> None:
     """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
     head = repo.find_head()
     for name in Snapshot(repo, head).list_folder("") if head is not None else ():
-        if name.lower() == folder:  # some disks take the one for the other
+        if fold_path(name) == folder:  # some disks take the one for the other
             raise WorkspaceError(
                 f"the last commit holds files in {name}/, this machine's own state: somebody may have planted them",
                 place=Place(name),

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from cleared.base.errors import ClearedError
+from cleared.base.safe_names import fold_path
 from cleared.changes.host import Host
 from cleared.domains.managed_files import ManagedFiles
 from cleared.gate.candidate import file_kind
+from cleared.jobs.tasks.task_definition import ARCHIVE, TASKS_FOLDER
+from cleared.jobs.tasks.task_ledger import LEDGER
 
 _REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
+_REFUSED_NAMES: Final = (".env", ".auto-loop")
+"""How names begin of files that no program changes: secrets, and the state of the loop of cycles."""
 
 Fate = Literal["proposable", "refused", "plain"]
 """``proposable``: it goes through the gate. ``refused``: no program changes it. ``plain``: no part of the program
@@ -17,16 +22,31 @@ reads it."""
 
 
 def sort_change(host: Host, path: str) -> Fate:
-    """What becomes of a change of this file."""
-    top = path.split("/")[0]
+    """What becomes of a change of this file. In other letters it is the same file on some disks: such are refused where
+    the file is not plain."""
+    folded = fold_path(path)
     try:
         if file_kind(path) is not None:
             return "proposable"
+        if file_kind(folded) is not None:
+            return "refused"
     except ClearedError:
         return "refused"
+    return "refused" if is_task_file(path) or _is_of_host(host, path, folded) else "plain"
+
+
+def is_task_file(path: str) -> bool:
+    """Whether it is the ledger of tasks or a task, which only ``cleared task`` writes."""
+    folded = fold_path(path)
+    in_folder = folded.startswith(f"{TASKS_FOLDER}/") and folded.endswith((".json", ".jsonl"))
+    return in_folder or folded in (LEDGER, fold_path(ARCHIVE))
+
+
+def _is_of_host(host: Host, path: str, folded: str) -> bool:
     files = ManagedFiles(host.layout)
-    records = any(audit.is_record_file(path) for audit in files.audits)  # also those that are being written
-    managed = records or files.has_path(path) or path.startswith(host.layout.approvals_dir)
-    hidden = any(part.startswith(".env") for part in path.split("/"))
-    scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and path.endswith(".py")
-    return "refused" if managed or hidden or scripts or top in _REFUSED_FOLDERS else "plain"
+    records = any(audit.is_record_file(p) for audit in files.audits for p in (path, folded))  # also being written
+    managed = records or folded.startswith(tuple(f"{fold_path(folder)}/" for folder in files.folders))
+    top, *_ = parts = folded.split("/")
+    hidden = any(part.startswith(_REFUSED_NAMES) for part in parts)
+    scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and folded.endswith(".py")
+    return managed or hidden or scripts or top in _REFUSED_FOLDERS

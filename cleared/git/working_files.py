@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import unicodedata
 from contextlib import suppress
 from pathlib import Path
 from shlex import quote
@@ -12,6 +11,7 @@ from typing import Literal
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import create_temporary
+from cleared.base.safe_names import fold_path
 from cleared.git.object_reader import HashName, TreeEntry
 from cleared.git.object_writer import blob_id
 
@@ -27,10 +27,8 @@ def check_path(path: str) -> None:
         path.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         bad = True
-    for name in path.split("/"):
-        # As some file systems read it: no case, no invisible characters, no trailing dots, short names.
-        plain = "".join(c for c in name if unicodedata.category(c) != "Cf").casefold().rstrip(" .")
-        bad = bad or name in ("", ".", "..") or plain.split(":")[0] in (".git", "git~1")
+    bad = bad or not {"", ".", ".."}.isdisjoint(path.split("/"))
+    bad = bad or not {".git", "git~1"}.isdisjoint(fold_path(path).split("/"))  # the second is its short name
     if bad:
         raise WorkspaceError(f"{path!r} is not a path that can be committed")
 

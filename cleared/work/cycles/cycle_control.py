@@ -17,7 +17,6 @@ from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.consensus import CONSENSUS, INITIAL, ConsensusFile
 from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
-from cleared.work.cycles.cycle_loop import LOCK_FILE
 from cleared.workspace.lock import writer_lock
 
 _STOP_SECONDS: Final = 10.0
@@ -28,7 +27,7 @@ def read_status(root: Path) -> dict[str, Any]:
     state = cycle_state.read_state(root)
     if cycle_state.waits_in_queue(state) and (root / cycle_state.PAUSE_FILE).exists():
         state["status"] = "paused"
-    elif cycle_state.has_died(state):
+    elif cycle_state.has_died(root, state):
         reason = f"its process died while it was {state['status']}"
         state |= {"status": "stopped", "pid": None, "pid_started": None, "until": None, "reason": reason}
     return state
@@ -42,7 +41,7 @@ def stop_loop(host: Host, *, now: bool) -> str:
     state = cycle_state.read_state(host.root)
     if cycle_state.waits_in_queue(state) and end_waiting(host, "stopped", "it was stopped"):
         return "No cycle ran; the one that waited in the queue of cleared loop does not begin."
-    if not cycle_state.is_running(state):
+    if not cycle_state.is_running(host.root, state):
         cycle_state.remove_pid_files(host.root)
         return "No loop of cycles runs here."
     write_atomic(host.root / cycle_state.STOP_FILE, b"", fsync=False)
@@ -51,7 +50,7 @@ def stop_loop(host: Host, *, now: bool) -> str:
     with suppress(ProcessLookupError):
         os.kill(state["pid"], signal.SIGTERM)
     until = host.clock.monotonic() + _STOP_SECONDS
-    while cycle_state.is_running(state):
+    while cycle_state.is_running(host.root, state):
         if host.clock.monotonic() > until:
             raise BusyError(f"the loop of cycles (process {state['pid']}) has not ended", remedy="Run it again.")
         time.sleep(0.05)
@@ -63,7 +62,7 @@ def end_waiting(host: Host, status: Literal["stopped", "failed"], reason: str) -
 
     Raises ``BusyError`` where a cycle has begun meanwhile.
     """
-    with writer_lock(host.layout.state_dir, 0.0, "cycle stop", clock=host.clock, name=LOCK_FILE):
+    with writer_lock(host.layout.state_dir, 0.0, "cycle stop", clock=host.clock, name=cycle_state.LOCK_FILE):
         state = cycle_state.read_state(host.root)
         if not cycle_state.waits_in_queue(state):
             return False
@@ -87,7 +86,7 @@ def reset_consensus(host: Host) -> str:
 
     Raises ``BusyError`` where a loop runs.
     """
-    with writer_lock(host.layout.state_dir, 0.0, "cycle reset-consensus", clock=host.clock, name=LOCK_FILE):
+    with writer_lock(host.layout.state_dir, 0.0, "cycle reset-consensus", clock=host.clock, name=cycle_state.LOCK_FILE):
         consensus = ConsensusFile(host.root)
         old, kept = consensus.read(), ""
         if old and old != INITIAL:

@@ -65,10 +65,10 @@ def read_pace(root: Path) -> JobPace:
     """When the next cycle may start: not while it waits or is paused, nor while ``cleared cycle start`` runs."""
     try:
         state = cycle_state.read_state(root)
-        is_held = (root / cycle_state.PAUSE_FILE).exists() or cycle_state.is_running(state)
+        is_held = (root / cycle_state.PAUSE_FILE).exists() or cycle_state.is_running(root, state)
         if cycle_state.waits_in_queue(state):
             return JobPace(_read_time(state["until"]), is_held, _read_time(state["updated_at"]))
-        return JobPace(None, is_held, _read_time(state["updated_at"]) if cycle_state.was_cut_off(state) else None)
+        return JobPace(None, is_held, _read_time(state["updated_at"]) if cycle_state.was_cut_off(root, state) else None)
     except (ClearedError, OSError, ValueError):
         return JobPace()  # the job itself says what is wrong with the file
 

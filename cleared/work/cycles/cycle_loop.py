@@ -25,7 +25,6 @@ from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_ol
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.workspace.lock import writer_lock
 
-LOCK_FILE: Final = "cycle.lock"
 _POLL_SECONDS: Final = 0.2
 
 
@@ -71,7 +70,7 @@ class CycleLoop:
         """
         with self._hold_lock(), self._handle_signals():
             before = cycle_state.read_state(self.host.root)
-            was_cut_off = is_follow_up and cycle_state.was_cut_off(before)
+            was_cut_off = is_follow_up and cycle_state.was_cut_off(self.host.root, before)
             goes_on = cycle_state.waits_in_queue(before) or was_cut_off
             if is_follow_up and not goes_on:
                 return True, "the cycles have ended meanwhile; none was run"
@@ -123,7 +122,9 @@ class CycleLoop:
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
         try:
-            with writer_lock(self.host.layout.state_dir, 0.0, "cycle start", clock=self.host.clock, name=LOCK_FILE):
+            with writer_lock(
+                self.host.layout.state_dir, 0.0, "cycle start", clock=self.host.clock, name=cycle_state.LOCK_FILE
+            ):
                 yield
         except BusyError:
             state = cycle_state.read_state(self.host.root)

@@ -13,9 +13,12 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
 from cleared.work.cycles.engines.engine import Engine
+from cleared.workspace.location import Layout
+from cleared.workspace.lock import read_holder
 from cleared.workspace.processes import is_alive, process_start
 
 STATE_FILE: Final = ".auto-loop-state"
+LOCK_FILE: Final = "cycle.lock"
 STOP_FILE: Final = ".auto-loop-stop"
 PAUSE_FILE: Final = ".auto-loop-paused"
 SCHEMA_PATH: Final = Path(__file__).parent / "cycle_state.schema.json"
@@ -82,10 +85,14 @@ def write_state(root: Path, state: dict[str, Any]) -> None:
     write_atomic(root / STATE_FILE, (json.dumps(state, indent=1) + "\n").encode("utf-8"), fsync=False)
 
 
-def is_running(state: dict[str, Any]) -> bool:
-    """Whether the process that the state names is alive, and not another that got its number."""
+def is_running(root: Path, state: dict[str, Any]) -> bool:
+    """Whether the process that the state names is the loop: alive, not another that got its number, and holding the
+    loop's lock. The state is a file that anybody may have written; the lock is the kernel's."""
     pid, started = state["pid"], state["pid_started"]
-    return pid is not None and started is not None and is_alive(pid, started)
+    if pid is None or started is None or not is_alive(pid, started):
+        return False
+    holder = read_holder(root / Layout.state, LOCK_FILE)
+    return holder is not None and holder.pid == pid
 
 
 def waits_in_queue(state: dict[str, Any]) -> bool:
@@ -93,14 +100,14 @@ def waits_in_queue(state: dict[str, Any]) -> bool:
     return state["status"] in _WAITING and state["pid"] is None
 
 
-def has_died(state: dict[str, Any]) -> bool:
+def has_died(root: Path, state: dict[str, Any]) -> bool:
     """Whether the process that the state names was killed."""
-    return state["status"] not in _ENDED and not waits_in_queue(state) and not is_running(state)
+    return state["status"] not in _ENDED and not waits_in_queue(state) and not is_running(root, state)
 
 
-def was_cut_off(state: dict[str, Any]) -> bool:
+def was_cut_off(root: Path, state: dict[str, Any]) -> bool:
     """Whether its process was killed while nobody wanted the cycles to end."""
-    return state["status"] != "stopping" and has_died(state)
+    return state["status"] != "stopping" and has_died(root, state)
 
 
 def claim_pid_file(root: Path, engine: Engine) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
+from cleared.base.terminal import escape_text
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE
 from cleared.changes import commit_messages
@@ -66,7 +67,9 @@ def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> Tak
     if plain:
         _keep_on_branch(host, clone, name, author, plain, taken)
     if taken.refused:
-        taken.notes.append(f"not taken over: {', '.join(taken.refused[:_MOST_NAMES])}")
+        more = len(taken.refused) - _MOST_NAMES
+        names = ", ".join(taken.refused[:_MOST_NAMES])
+        taken.notes.append(f"not taken over: {names}{f' and {more} more' if more > 0 else ''}")
     if plain or taken.notes:
         _stage_cards(host, name, author, taken, plain)
     return taken
@@ -78,7 +81,8 @@ def leave_note(host: Host, name: str, author: str, text: str) -> None:
 
 
 def _describe_refusal(change: FileChange) -> str:
-    return f"{change.path} ({change.problem})" if change.problem else change.path
+    shown = escape_text(change.path)  # whoever chose the name may have chosen what no file of the books can hold
+    return f"{shown} ({change.problem})" if change.problem else shown
 
 
 def _keep_on_branch(

@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
+from cleared.base.safe_names import relative_problem
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.gate.program_changes import sort_change as sort_change
@@ -82,6 +83,9 @@ class PrivateClone:
     def _compare(self, path: str, old: bytes | None, mode: int | None) -> FileChange | None:
         if mode is None:
             return FileChange(path, old, None) if old is not None else None
+        problem = relative_problem(path)
+        if problem:  # what shows the name would show another, or nothing could
+            return FileChange(path, old, None, f"its name {problem}")
         if not stat.S_ISREG(mode):
             return FileChange(path, old, None, "it is no plain file")
         try:

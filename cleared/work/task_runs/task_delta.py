@@ -11,12 +11,12 @@ from typing import Any, Final, Literal
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import relative_problem
+from cleared.base.terminal import escape_text
 from cleared.changes.host import Host
-from cleared.gate.program_changes import sort_change
+from cleared.gate.program_changes import is_task_file, sort_change
 from cleared.git import Repository, Snapshot, blob_id, find_differences
 from cleared.git.untracked_files import list_unignored_files
-from cleared.jobs.tasks.task_definition import ARCHIVE, MAX_EXISTING_FILES, TASKS_FOLDER, Task
-from cleared.jobs.tasks.task_ledger import LEDGER
+from cleared.jobs.tasks.task_definition import MAX_EXISTING_FILES, Task
 from cleared.work.loop.private_clone import MAX_ALL_BYTES, TOO_MUCH
 
 MAX_FILE: Final = 32 << 20
@@ -117,16 +117,16 @@ def compute_delta(
     for path, kind in _list_differences(repo, snapshot, root):
         if is_clone and kind == "deleted" and snapshot.find_blob_id(path) is None:
             continue  # a link: no clone has it
-        if not is_clone and (_is_task_file(path) or _is_of_host(host, path)):
+        if not is_clone and (is_task_file(path) or _is_of_host(host, path)):
             continue
         reason = _refuse_path(host, path, kind)
         if reason:
-            refused.append((path, reason))
+            refused.append((escape_text(path), reason))
             continue
         try:
             new = None if kind == "deleted" else read_stable(root / path, MAX_FILE, shown=path)[0]
         except ClearedError as error:
-            refused.append((path, error.message))
+            refused.append((escape_text(path), error.message))
             continue
         oid = None if new is None else blob_id(new, repo.hash_name)
         if dirty is not None and path in dirty and dirty[path] == oid:
@@ -148,7 +148,7 @@ def list_dirty_files(host: Host, repo: Repository, base: str) -> dict[str, str |
     """The files of the workspace that differ from the commit: path → blob id, None for deleted ones."""
     dirty: dict[str, str | None] = {}
     for path, kind in _list_differences(repo, Snapshot(repo, base), host.root):
-        if _is_task_file(path) or _is_of_host(host, path):
+        if is_task_file(path) or _is_of_host(host, path):
             continue
         try:
             data = None if kind == "deleted" else read_stable(host.root / path, MAX_FILE, shown=path)[0]
@@ -180,9 +180,9 @@ def _list_differences(repo: Repository, snapshot: Snapshot, root: Path) -> list[
 def _refuse_path(host: Host, path: str, kind: str) -> str | None:
     """Why no task may change this file; None where it may."""
     problem = relative_problem(path)
-    if problem or any("\ud800" <= c <= "\udfff" for c in path):
-        return problem or "has a name that is no text"
-    if _is_task_file(path):
+    if problem:
+        return f"has a name that {problem}"
+    if is_task_file(path):
         return "is the orchestrator's: a worker writes neither the ledger nor tasks"
     if _is_of_host(host, path):
         return "is the host's: books, accounts, queue, logs, approvals and bank files change by runs and decisions"
@@ -193,10 +193,6 @@ def _refuse_path(host: Host, path: str, kind: str) -> str | None:
 
 def _is_of_host(host: Host, path: str) -> bool:
     return sort_change(host, path) == "refused"
-
-
-def _is_task_file(path: str) -> bool:
-    return path in (LEDGER, ARCHIVE) or (path.startswith(f"{TASKS_FOLDER}/") and path.endswith((".json", ".jsonl")))
 
 
 def is_executable_text(data: bytes) -> bool:

@@ -18,8 +18,9 @@ from harness import Workspace, refused, unchanged
 from running import has_ended
 from terminals import run_on_terminal
 
-from cleared.work.cycles.cycle_state import read_state
+from cleared.work.cycles.cycle_state import initial_state, read_state, write_state
 from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.workspace.processes import process_start
 
 
 @pytest.mark.parametrize("name", ENGINE_MODULES)
@@ -223,3 +224,14 @@ def test_f31_keeping_awake(cyc: Workspace, engine: FakeEngine, tmp_path: Path, m
     tool.chmod(0o755)
     assert cyc(*argv).code == 0
     assert "--what=idle:sleep" in (tmp_path / "inhibited").read_text() and len(engine.calls) == 1
+
+
+def test_a_forged_state_has_no_stranger_killed(cyc: Workspace) -> None:
+    """The state is a file that git can bring. Only who holds the lock of the loop is it, and gets a signal."""
+    with subprocess.Popen(["sleep", "60"]) as stranger:
+        forged = initial_state() | {"status": "running", "engine": "claude", "pid": stranger.pid}
+        write_state(cyc.root, forged | {"pid_started": process_start(stranger.pid)})
+        assert cyc.json("cycle", "status")["status"] == "stopped"
+        assert "No loop of cycles runs here" in cyc.ok("cycle", "stop", "--now").err
+        assert stranger.poll() is None
+        stranger.kill()

@@ -98,3 +98,23 @@ def test_files_without_measure_are_not_taken_into_memory(cyc: Workspace, engine:
     no_traceback(done)
     assert done.code == 0 and "big02 (it makes it more than" in done.err, done
     assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["big00", "big01"]
+
+
+def test_names_that_cannot_be_shown_are_refused_and_the_rest_waits_with_a_card(
+    cyc: Workspace, engine: FakeEngine
+) -> None:
+    """Bytes that are no text, a newline, an escape, another direction of writing."""
+    (engine.folder / "leave.py").write_text(
+        "import os\nos.makedirs('docs', exist_ok=True)\n"
+        r"for name in (b'\xff\xfe', b'a\nb', b'\x1b[2J', '\u202etxt'.encode(), b'z.txt'):"
+        "\n    open(b'docs/' + name, 'w').write('x')\n"
+    )
+    engine.plan(good(run=[str(engine.folder / "leave.py")]))
+    done = start(cyc, engine)
+    no_traceback(done)
+    assert done.code == 0 and r"docs/\udcff\udcfe (its name" in done.err, done
+    (card,) = cyc.cards()
+    assert card["details"]["files"] == ["docs/z.txt"]
+    (note,) = card["details"]["notes"]
+    assert all(name in note for name in (r"docs/a\nb", r"docs/\x1b[2J", r"docs/\u202etxt")), note
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/z.txt"]
