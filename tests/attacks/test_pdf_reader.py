@@ -121,13 +121,22 @@ def make_pdf(shown: bytes, *, kids: bytes = b"[3 0 R]", more: bytes = b"", box: 
 
 
 def make_bomb(size: int, *, twice: bool) -> bytes:
-    """A stream that grows to so many bytes, packed once or twice."""
+    """A stream that grows to so many bytes, packed once or twice. It is a block of spaces that is packed once and then
+    repeated, with the sum over all of them, so that making it costs nothing."""
     packer = zlib.compressobj(9)
-    packed = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(size >> 20)) + packer.flush()
+    first, block = (packer.compress(b" " * (1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    sums = 1 + 32 * size, size + 16 * size * (size + 1)  # Adler-32
+    total = sums[1] % 65521 << 16 | sums[0] % 65521
+    packed = first + block * ((size >> 20) - 1) + b"\x03\x00" + total.to_bytes(4, "big")
     filters = b"[/FlateDecode]"
     if twice:
         packed, filters = zlib.compress(packed, 9), b"[/FlateDecode/FlateDecode]"
     return b"<</Length %d/Filter%b>>stream\n%b\nendstream" % (len(packed), filters, packed)
+
+
+def test_the_bombs_are_ones() -> None:
+    packed = make_bomb(4 << 20, twice=False).partition(b"stream\n")[2].removesuffix(b"\nendstream")
+    assert zlib.decompress(packed) == b" " * (4 << 20)
 
 
 HOSTILE = {
