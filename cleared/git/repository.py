@@ -46,7 +46,7 @@ class Repository:
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.hash_name = hash_name
-        self.objects = ObjectReader(self.git)
+        self.objects = ObjectReader(self.git, common_dir / "objects")
         #: The branch that was checked out when the repository was opened.
         self.branch = self._read_branch()
 
