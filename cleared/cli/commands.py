@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -131,7 +132,8 @@ class RootGroup(CommandGroup):
         if entry is None:
             return None
         if self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _load_command(entry, self.argv[1:2] if self.argv[:1] == [cmd_name] else ())
+            named = tuple(self.argv[1:2]) if self.argv[:1] == [cmd_name] else ()
+            self.commands[cmd_name] = _load_command(entry, named)
         return self.commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
@@ -151,7 +153,8 @@ def _load(entry: Entry) -> typer.Typer | Callable[..., Any]:
     return loaded
 
 
-def _load_command(entry: Entry, named: Sequence[str]) -> Any:
+@lru_cache(maxsize=256)
+def _load_command(entry: Entry, named: tuple[str, ...]) -> Any:
     """The click command of an entry. ``named``: of a group only this command, where it has one of that name."""
     loaded = _load(entry)
     if not isinstance(loaded, typer.Typer):
@@ -216,7 +219,13 @@ def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind the command line ``argv``."""
     remember_command_line(argv)
     skip_pydantic()
+    root = copy(_make_root())
+    root.commands, root.argv = dict(root.commands), list(argv)
+    return root
+
+
+@cache
+def _make_root() -> RootGroup:
     root = typer.main.get_command(_new_root())
     assert isinstance(root, RootGroup)
-    root.argv = list(argv)
     return root

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Final, Self, cast
 from cleared.base.errors import WorkspaceError
 from cleared.git.branch import Branch, current_branch_name
 from cleared.git.commit_text import parse_parents
-from cleared.git.git_process import Git, GitFailed
+from cleared.git.git_process import Git, GitFailed, find_git
 from cleared.git.object_reader import HashName, ObjectReader
 from cleared.git.open_errors import open_error
 
@@ -90,12 +91,8 @@ class Repository:
     @classmethod
     def _locate(cls, root: Path) -> Repository:
         root = Path(os.path.abspath(root))  # noqa: PTH100  (resolve() would follow the user's own symlinks)
-        process = Git(root).start(_LOCATE)
-        out, err = process.communicate()
-        answers = out.decode("utf-8", "surrogateescape").splitlines()
-        if process.returncode != 0 or len(answers) != 5:
-            raise open_error(root, answers, err)
-        hash_name, _, git_dir, common_dir, top = answers
+        state = _read_location_state(root)
+        hash_name, _, git_dir, common_dir, top = _locate_again(root, state) if state is not None else _ask_git(root)
         if not root.samefile(top):
             raise WorkspaceError(
                 f"{root} is inside the git repository {top}, not its top level",
@@ -219,3 +216,39 @@ class Repository:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _ask_git(root: Path) -> tuple[str, ...]:
+    """Git's five answers to ``_LOCATE``. Raises ``WorkspaceError``."""
+    process = Git(root).start(_LOCATE)
+    out, err = process.communicate()
+    answers = out.decode("utf-8", "surrogateescape").splitlines()
+    if process.returncode != 0 or len(answers) != 5:
+        raise open_error(root, answers, err)
+    return tuple(answers)
+
+
+@functools.lru_cache(maxsize=64)
+def _locate_again(root: Path, state: tuple[object, ...]) -> tuple[str, ...]:
+    """The same, asked once for each state: one command opens its repository several times, a service for each look."""
+    return _ask_git(root)
+
+
+def _read_location_state(root: Path) -> tuple[object, ...] | None:
+    """What git's answers depend on, where ``.git`` is a plain folder of this user's; else None."""
+    folder = root / ".git"
+    try:
+        if not folder.is_dir() or (folder / "commondir").exists() or (folder / "config.worktree").exists():
+            return None
+        folders = [each.stat() for each in (root, folder, folder / "objects", folder / "refs")]
+        files = [each.stat() for each in (folder / "HEAD", folder / "config")]
+    except OSError:
+        return None
+    if not hasattr(os, "geteuid") or {each.st_uid for each in (*folders, *files)} != {os.geteuid()}:
+        return None
+    return (
+        find_git(),
+        os.path.realpath(root),
+        *((each.st_ino, each.st_mode) for each in folders),
+        *((each.st_ino, each.st_mode, each.st_size, each.st_mtime_ns) for each in files),
+    )

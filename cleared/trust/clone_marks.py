@@ -27,8 +27,10 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{32}")
 
 def is_inside(root: Path, name: str = KEY) -> bool:
     """Whether what must lie outside the workspace would lie in it, links followed."""
-    folder, inside = cleared_home(), f"{os.path.realpath(root).rstrip(os.sep)}{os.sep}"
-    return any(f"{os.path.realpath(place)}{os.sep}".startswith(inside) for place in (folder, folder / name))
+    folder, inside = os.path.realpath(cleared_home()), f"{os.path.realpath(root).rstrip(os.sep)}{os.sep}"
+    place = os.path.join(folder, name)  # noqa: PTH118 - asked so often that a Path of each costs more than the rest
+    places = (folder, os.path.realpath(place) if os.path.islink(place) else place)  # noqa: PTH114
+    return any(f"{each}{os.sep}".startswith(inside) for each in places)
 
 
 def is_mark(text: str) -> bool:

@@ -142,6 +142,8 @@ def _find_in_force(root: Path, config: Config) -> SettingsInForce:
 
 
 def _with_approved(config: Config, approved: Mapping[str, Any], wanted: Mapping[str, Any]) -> SettingsInForce:
+    if approved == wanted:
+        return SettingsInForce(config, (), None, approved)
     return SettingsInForce(
         with_protected_settings(config, approved), tuple(compare_settings(approved, wanted)), None, approved
     )

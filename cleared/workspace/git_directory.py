@@ -40,8 +40,8 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
         folder = root / text.removeprefix(_LINK).strip()
     if not folder.is_dir():
         return None
-    common = _read_line(folder / "commondir")
-    return folder.resolve(), (folder / common).resolve() if common else folder.resolve()
+    common, real = _read_line(folder / "commondir"), folder.resolve()
+    return real, (folder / common).resolve() if common else real
 
 
 def exclude_temporaries(root: Path) -> None:

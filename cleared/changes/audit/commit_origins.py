@@ -187,4 +187,5 @@ def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
 
 def _printable_text(text: str) -> str:
     """Without what a commit message does not keep as it was: white space, control characters."""
-    return "".join(c for c in text if c.isprintable() and not c.isspace())
+    joined = "".join(text.split())
+    return joined if joined.isprintable() else "".join(c for c in joined if c.isprintable())

@@ -47,16 +47,17 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
     theirs = {commit for commit, _ in unsigned}
     commits = history.commits_touching(host.root, _audited_roots(host))
     origins = CommitOrigins(host, repo, snapshot, commits)
+    origin_of = {commit.id: origins.find_origin(commit) for commit in commits}
     accepted: dict[str, set[Origin]] = {}
     for commit in commits:
         for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
-            accepted.setdefault(each, set()).add(origins.find_origin(commit))
+            accepted.setdefault(each, set()).add(origin_of[commit.id])
     unexplained = []
     for commit in commits:
         if commit.id in origins.cut:
             unexplained.append((commit.id, _describe_cut(commit)))
             continue
-        answered, origin = accepted.get(commit.id, set()), origins.find_origin(commit)
+        answered, origin = accepted.get(commit.id, set()), origin_of[commit.id]
         claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
         is_told = origin == "ours" and len(read_parents(repo, commit.id)) < 2  # a merge has more than its own changes
         if not (claims and commit.id in theirs) and not is_told and "ours" not in answered:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, is_dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, WorkspaceError
@@ -303,6 +304,7 @@ def suggest_known_name(written: str, known: Iterable[str], message: str) -> str:
     return f"{message}; did you mean {near[0]}?" if near else message
 
 
+@lru_cache(maxsize=4096)
 def is_secret(key: str) -> bool:
     """Whether a key's value is one that nobody but its user may read: a key, token, password."""
     return any(part not in _NO_SECRETS and _SECRET.search(part) is not None for part in key.split("."))

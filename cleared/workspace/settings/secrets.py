@@ -97,7 +97,7 @@ class Redactor:
 
 def list_config_secrets(config: Config) -> list[str]:
     """The values of this configuration's secret keys (keys, tokens, passwords)."""
-    return list(_list_secrets(to_plain_values(config)))
+    return list(_list_secrets(config.data or to_plain_values(config)))
 
 
 def redactor_of_secrets(secrets: Iterable[str]) -> Redactor:
