@@ -59,12 +59,6 @@ def act(root: Path, command: list[str], on_step: Stopper) -> None:
 
 
 def main() -> None:
-    # What a command imports late is imported now: a kill should hit the work, not the start of Python.
-    import git  # noqa: F401
-    import pydantic_monty  # noqa: F401
-
-    import cleared.sandbox.monty  # noqa: F401
-
     print("ready", flush=True)
     order: dict[str, Any] = json.loads(sys.stdin.readline())
     print("go", flush=True)

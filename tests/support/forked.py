@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
+from preloaded import import_all
+
 BROKEN = 70
 
 
@@ -70,7 +72,8 @@ class Forks(Forking):
 
 
 def attend(obey: Callable[[dict[str, Any]], int]) -> None:
-    """Fork a copy for each order that comes in, and say how it ended. All that is wanted is imported by now."""
+    """Fork a copy for each order that comes in, and say how it ended."""
+    import_all()
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -166,8 +169,6 @@ def _obey(order: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    import pydantic_monty  # noqa: F401
-
     attend(_obey)
 
 

@@ -75,13 +75,6 @@ def _obey(order: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    import pydantic_monty  # noqa: F401
-
-    import cleared.cli.machine_errors
-    import cleared.service.app
-    import cleared.web.application
-    import cleared.web.page_server  # noqa: F401
-
     attend(_obey)
 
 

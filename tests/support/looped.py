@@ -400,12 +400,6 @@ def _obey(order: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    import pydantic_monty  # noqa: F401
-
-    import cleared.service.app
-    import cleared.work.loop.ai_bridge
-    import cleared.work.loop.control
-    import cleared.work.loop.runner  # noqa: F401
     from cleared.base.errors import WorkspaceError
     from cleared.jobs import file_schemas
     from cleared.jobs.job_types import load_job_types
