@@ -12,11 +12,11 @@ setup:
 
 # Tests that answer within half a minute.
 quick:
-    {{python}} -m pytest -n 2 tests/structure tests/ledger tests/registry tests/config tests/importers tests/cards tests/changes
+    {{python}} -m pytest -n 2 tests/structure tests/books/ledger tests/books/bank_files tests/primitives/registry tests/workspace/settings tests/cards
 
-# All tests.
-test:
-    {{python}} -m pytest -n 3
+# All tests, or those that guard a room: just test books/ledger
+test room="":
+    {{python}} -m pytest -n 3 {{ if room == "" { "" } else { "--room " + room } }}
 
 # Style, types, layers.
 check:

@@ -13,6 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from harness import Workspace, copy_books, environment, here
+from room_tests import list_room_tests
 from running import Up
 
 # Thousands of small workspaces: in memory they cost no disk. pytest and tempfile look at these.
@@ -20,13 +21,31 @@ if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--room", metavar="ROOM", help="only tests that guard this package, such as books/ledger")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``--room``, of the files with tests only those that guard it."""
+    room = config.getoption("--room")
+    if not room or not collection_path.name.startswith("test_"):
+        return None
+    return collection_path not in list_room_tests(room) or None
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell starts what is in its background with Ctrl-C ignored, and every process of a test would inherit that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # How long an example takes says how busy the machine is.
     hypothesis.settings.register_profile("cleared", deadline=None)
     hypothesis.settings.load_profile("cleared")
+    room = config.getoption("--room")
+    if room:
+        try:
+            list_room_tests(room)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 SLOW = (
