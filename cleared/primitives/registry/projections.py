@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.base.bounds import LIMIT_TEXTS
@@ -182,6 +183,7 @@ def _split_union(stub: str) -> list[str]:
     return parts[:-1]
 
 
+@cache
 def _render_stub(record: type, *, is_taken: bool) -> str:
     """A record as a class; of one that scripts pass, also what is taken for it."""
     lines = [f"class {record.__name__}(TypedDict):"]

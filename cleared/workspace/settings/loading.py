@@ -90,8 +90,11 @@ class ConfigReading:
     unsure: list[Problem]
 
 
+@lru_cache(maxsize=16)
 def read_valid_part(text: str, file: str = "config.yaml") -> ConfigReading:
-    """The settings that ``text`` says, and what is wrong in it. Raises ``ConfigError`` where it is not YAML at all."""
+    """The settings that ``text`` says, and what is wrong in it. Raises ``ConfigError`` where it is not YAML at all.
+
+    A command, and more so a service, reads the same text again and again: do not alter what it gives."""
     if len(text) > MAX_BYTES:
         raise ConfigError([Problem(Place(file), f"longer than {MAX_BYTES:,} characters")])
     try:
