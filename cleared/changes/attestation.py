@@ -5,34 +5,36 @@ cards it opens and resolves. They are signed with the key of this machine's runs
 agent, is read from these lines, never from commit messages: a rebase, a squash or an amended commit keeps them, and
 nobody can make one who can only write to the repository.
 
-Books that were made from others take over what counted in those: the attestation of ``cleared trust --new-books`` names
-the files with their lines by git's ids, whose lines counted, and for which books. Nothing that is signed for the old
-books afterwards counts in the new ones.
+Books that were made from others take over what counted in those: see ``changes.taken_over``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
+from cleared.changes.attestation_lines import (
+    added_lines,
+    name_shard,
+    parse_attestation,
+    render_attestation,
+)
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.changes.host import Host, current_user
+from cleared.changes.taken_over import TAKES_OVER, describe_takeover
 from cleared.git.clone_mark import find_clone_id
-from cleared.git.object_reader import is_oid
 from cleared.trust.approval_record import WORKSPACE
-from cleared.trust.keys import run_key, run_public_key, verify_signature
+from cleared.trust.keys import run_key, run_public_key
 from cleared.trust.verification import Approvals
 from cleared.trust.workspace_pin import find_next_workspace
-from cleared.workspace.location import Layout
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,102 +46,6 @@ if TYPE_CHECKING:
 
 ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 """The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
-_NAME: Final = "attestations-"
-_DOMAIN: Final = b"cleared attestation 1\n"
-"""Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
-_TAKES_OVER: Final = "takes_over"
-"""What the attestation of new books says of those that they were made from."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Attestation:
-    """One line with a valid signature of ``key``. ``trusted_signers`` says whether that key counts."""
-
-    key: str
-    workspace: str
-    made_by: str
-    """The id of the run or decision."""
-    at: str
-    subject: str
-    trailers: Mapping[str, str]
-    statement: Mapping[str, Any]
-    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere,
-    ``changes`` those of what the commit changes."""
-
-
-def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
-    """The files of a commit that hold attestations, oldest first: path → blob."""
-    entries = snapshot.list_folder(layout.logs_dir).items()
-    return {
-        f"{layout.logs_dir}/{name}": entry.oid
-        for name, entry in sorted(entries)
-        if name.startswith(_NAME) and name.endswith(".jsonl") and entry.is_file
-    }
-
-
-def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
-    """The lines that are in ``after`` and not in ``before``."""
-    for path, oid in list_shards(layout, after).items():
-        old = b""
-        if before is not None:
-            if before.find_blob_id(path) == oid:
-                continue
-            old = before.read_file(path) or b""
-        new = after.read_file(path) or b""
-        if new.startswith(old):
-            yield from new[len(old) :].splitlines()
-        else:
-            old_lines = set(old.splitlines())
-            yield from (line for line in new.splitlines() if line not in old_lines)
-
-
-def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
-    """The lines that are in ``after`` and in none of the commits ``before``; a repeated line is not new."""
-    if not before:
-        return list(added_lines(layout, None, after))
-    first, *others = before
-    lines = list(added_lines(layout, first, after))
-    for other in others:
-        missing = set(added_lines(layout, other, after))
-        lines = [line for line in lines if line in missing]
-    for path, oid in list_shards(layout, after).items() if lines else ():
-        for each in before:
-            if each.find_blob_id(path) != oid:
-                earlier = each.read_file(path) or b""
-                lines = [line for line in lines if line not in earlier]
-    return lines
-
-
-def parse_attestation(line: bytes) -> Attestation | None:
-    """The attestation in a line; ``None`` where its signature is not valid."""
-    try:
-        data = json.loads(line)
-        statement, key, signature = data["says"], data["key"], data["signature"]
-        attestation = Attestation(
-            key,
-            statement["workspace"],
-            statement["by"],
-            statement["at"],
-            statement["subject"],
-            statement["trailers"],
-            statement,
-        )
-        texts = (
-            attestation.workspace,
-            attestation.made_by,
-            attestation.at,
-            attestation.subject,
-            signature,
-            key,
-            *attestation.trailers.values(),
-        )
-        if not all(isinstance(text, str) for text in texts) or not verify_signature(
-            key, signature, _signed_payload(statement)
-        ):
-            return None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    return attestation
 
 
 def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
@@ -172,47 +78,6 @@ def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
     """The names of books in attestations that count here: the id of the books, and this clone."""
     mark = find_clone_id(snapshot.repo)
     return frozenset({workspace_id(host, snapshot), f"clone {mark}" if mark else ""} - {""})
-
-
-def list_counting(
-    snapshot: Snapshot, lines: Iterable[bytes], keys: Container[str], workspaces: Container[str]
-) -> Iterator[tuple[bytes, Attestation]]:
-    """The lines that one of ``keys`` signed for one of ``workspaces``, each with what it says; and after one that takes
-    over those of other books, these, as they counted there then."""
-    for line in lines:
-        said = parse_attestation(line)
-        if said is not None and said.key in keys and said.workspace in workspaces:
-            yield line, said
-            yield from list_taken_over(snapshot, said)
-
-
-def list_taken_over(snapshot: Snapshot, said: Attestation) -> Iterator[tuple[bytes, Attestation]]:
-    """The lines of other books that an attestation takes over, each with what it says. None where git does not have
-    their files here, as in a shallow clone."""
-    taken = said.statement.get(_TAKES_OVER)
-    if not isinstance(taken, dict):
-        return
-    files, keys, workspaces = ({*map(str, taken.get(name) or ())} for name in ("files", "keys", "workspaces"))
-    for blob in sorted(filter(is_oid, files)):
-        with suppress(WorkspaceError):
-            (data,) = snapshot.read_blobs([blob])
-            yield from list_counting(snapshot, data.splitlines(), keys, workspaces)
-
-
-def find_takeovers(layout: Layout, snapshot: Snapshot) -> list[Attestation]:
-    """The attestations of a commit that take over others, whoever signed them."""
-    lines = (line for line in added_lines(layout, None, snapshot) if _TAKES_OVER.encode("ascii") in line)
-    said = filter(None, map(parse_attestation, lines))
-    return [each for each in said if _TAKES_OVER in each.statement]
-
-
-def _describe_takeover(host: Host, snapshot: Snapshot) -> dict[str, list[str]]:
-    """All that counts in these books now, for others that are made from them."""
-    return {
-        "workspaces": sorted(accepted_workspaces(host, snapshot)),
-        "keys": sorted(trusted_signers(host, snapshot)),
-        "files": list(list_shards(host.layout, snapshot).values()),
-    }
 
 
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
@@ -272,7 +137,9 @@ def attest_commit(
     said = {name: value for name, value in digests.items() if value}
     new_id = find_next_workspace(host.root)
     if new_id and changes.get(WORKSPACE) == f"{new_id}\n".encode("ascii"):
-        said[_TAKES_OVER], workspace = _describe_takeover(host, snapshot), new_id
+        keys, names = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
+        said[TAKES_OVER] = describe_takeover(host.root, host.layout, snapshot, keys, names)
+        workspace = new_id
     else:
         workspace = _workspace_to_name(host, snapshot)
     return _attest_changes(host.root, workspace, snapshot, changes, subject, trailers, context.now, said)
@@ -316,10 +183,8 @@ def _attest_changes(
         "changes": {"blobs": digest_blobs(blobs), "lines": digest_lines(before, changes, blobs)},
         **said,
     }
-    line = {"says": statement, "key": key.public, "signature": key.sign(_signed_payload(statement))}
-    path = f"{Layout.logs_dir}/{_NAME}{format_iso(now)[:7]}.jsonl"
-    text = json.dumps(line, separators=(",", ":")) + "\n"
-    return {path: (before.read_file(path) or b"") + text.encode("ascii")}
+    path = name_shard(format_iso(now))
+    return {path: (before.read_file(path) or b"") + render_attestation(statement, key)}
 
 
 def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:
@@ -341,7 +206,3 @@ def digest_data(data: object) -> str:
     """A digest of a text, or of plain data."""
     text = data if isinstance(data, str) else json.dumps(data, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def _signed_payload(statement: Mapping[str, Any]) -> bytes:
-    return _DOMAIN + json.dumps(statement, sort_keys=True, separators=(",", ":")).encode("ascii")

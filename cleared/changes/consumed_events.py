@@ -12,9 +12,10 @@ from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
-from cleared.changes.attestation import Attestation
+from cleared.changes.attestation_lines import Attestation, added_lines, list_shards
 from cleared.changes.emitted_events import DEPTH
 from cleared.changes.host import Host
+from cleared.changes.taken_over import list_counting
 from cleared.git import Repository, Snapshot
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.workspace.database import can_write, connect_in_memory, connect_to_write
@@ -145,8 +146,8 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
-                lines = attestation.added_lines(host.layout, before, snapshot)
-                for _, said in attestation.list_counting(snapshot, lines, signers, books):
+                lines = added_lines(host.layout, before, snapshot)
+                for _, said in list_counting(snapshot, lines, signers, books):
                     _add_attestation(db, said)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?,?)", now)
@@ -157,9 +158,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
 
 def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
     """Whether every attestation of ``before`` is still in ``after``."""
-    return next(attestation.added_lines(host.layout, after, before), None) is None and bool(
-        attestation.list_shards(host.layout, before)
-    )
+    return next(added_lines(host.layout, after, before), None) is None and bool(list_shards(host.layout, before))
 
 
 def _add_attestation(db: sqlite3.Connection, said: Attestation) -> None:

@@ -12,14 +12,8 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
-from cleared.changes.attestation import (
-    Attestation,
-    added_lines,
-    digest_data,
-    list_shards,
-    parse_attestation,
-    settlement_digest,
-)
+from cleared.changes.attestation import digest_data, settlement_digest
+from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import FAILED, trailer_number
 from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_events

@@ -245,11 +245,19 @@ def verify_signature(public: str, signature: str, data: bytes) -> bool:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        key = Ed25519PublicKey.from_public_bytes(base64.b64decode(public.removeprefix(PREFIX), validate=True))
-        key.verify(base64.b64decode(signature, validate=True), data)
+        key = Ed25519PublicKey.from_public_bytes(_decode_exactly(public.removeprefix(PREFIX)))
+        key.verify(_decode_exactly(signature), data)
     except (ValueError, InvalidSignature):
         return False
     return public.startswith(PREFIX)
+
+
+def _decode_exactly(text: str) -> bytes:
+    """Base64 in its one spelling: the last character of others has bits that say nothing. Raises ``ValueError``."""
+    data = base64.b64decode(text, validate=True)
+    if base64.b64encode(data).decode("ascii") != text:
+        raise ValueError("not in its one spelling")
+    return data
 
 
 def new_secret() -> bytes:

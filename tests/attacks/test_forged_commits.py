@@ -12,7 +12,7 @@ import pytest
 from asking import asks, lines
 from harness import JANUARY, Workspace, take_ok
 
-from cleared.changes.attestation import _signed_payload
+from cleared.changes.attestation_lines import render_attestation
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
 from cleared.git import Repository, Snapshot
@@ -145,8 +145,7 @@ def attest_working_files(ws: Workspace, *, names_changes: bool = True) -> None:
         says["changes"] = {"blobs": digest_blobs(blobs), "rows": digest_rows(before, contents, blobs)}
     if not names_changes:
         del says["changes"]
-    made = {"says": says, "key": key.public, "signature": key.sign(_signed_payload(says))}
-    shard.write_text("".join([*lines, json.dumps(made, separators=(",", ":")) + "\n"]))
+    shard.write_text("".join([*lines, render_attestation(says, key).decode()]))
 
 
 def test_another_key_counts_not_where_keys_are_trusted(

@@ -63,7 +63,8 @@ def forge(ws: Workspace, event: dict[str, object], *trailers: tuple[str, str]) -
     said = {"Run": RUN, "Agent": "says", "Origin": last["says"]["trailers"]["Origin"], "Emits": "1", **dict(trailers)}
     line = event_line({"id": f"{RUN}/0", "run": RUN, "agent": "says", "at": "2025-02-10T05:59:00Z", **event})
     last["says"] |= {"by": RUN, "at": "2025-02-10T05:59:00Z", "trailers": said, "emits": [digest_data(line)]}
-    for path, text in (("logs/events.jsonl", line), ("logs/attestations-2025-02.jsonl", json.dumps(last) + "\n")):
+    attested = json.dumps(last, sort_keys=True, separators=(",", ":")) + "\n"
+    for path, text in (("logs/events.jsonl", line), ("logs/attestations-2025-02.jsonl", attested)):
         with (ws.root / path).open("a") as file:
             file.write(text)
     message = "import: nothing unusual\n\n" + "".join(f"{key}: {value}\n" for key, value in said.items())
@@ -88,7 +89,7 @@ def test_a_forged_event_starts_nobody(world: World) -> None:
 
 
 def test_it_would_if_signatures_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation_lines.verify_signature", lambda *_: True)
     assert forged_event(world) == ["pay 1,000,000"]
 
 
@@ -106,7 +107,7 @@ def test_a_forged_order_asks_the_loop_for_nothing(ws: Workspace) -> None:
 
 
 def test_it_would_if_signatures_of_orders_were_not_looked_at(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation_lines.verify_signature", lambda *_: True)
     assert [(asked.kind, asked.target) for asked in forged_job(ws)] == [("agent_run", "says")]
 
 
@@ -309,7 +310,7 @@ def test_a_forged_mark_suppresses_no_run(world: World) -> None:
 
 
 def test_it_would_if_signatures_of_marks_were_not_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.attestation.verify_signature", lambda *_: True)
+    monkeypatch.setattr("cleared.changes.attestation_lines.verify_signature", lambda *_: True)
     assert forge_consumption(world) == ["2025-02-11T06:00:00Z"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from harness import IDENTITY, LOG, QUEUE, Workspace, take_ok
 from pushing import check
 
-from cleared.changes import attestation, change_digests
+from cleared.changes import attestation, attestation_lines, change_digests
 from cleared.changes.audit import commit_origins
 
 PERIODS = "books/periods.csv"
@@ -61,7 +61,7 @@ def test_it_would_if_the_order_were_not_bound(closed: Workspace, monkeypatch: py
 def test_what_an_earlier_build_has_signed_moves_none_either(closed: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It named the rows without their order. A rebase keeps it; a row that stands elsewhere is named all the same."""
     monkeypatch.setattr(attestation, "digest_lines", lambda *what: f"rows {change_digests.digest_rows(*what)}")
-    made = attestation._signed_payload
+    made = attestation_lines._signed_payload
 
     def sign_as_before(statement: dict[str, object]) -> bytes:
         changes = statement["changes"]
@@ -70,7 +70,7 @@ def test_what_an_earlier_build_has_signed_moves_none_either(closed: Workspace, m
             changes["rows"] = changes.pop("lines").removeprefix("rows ")
         return made(statement)
 
-    monkeypatch.setattr(attestation, "_signed_payload", sign_as_before)
+    monkeypatch.setattr(attestation_lines, "_signed_payload", sign_as_before)
     take_ok(closed, "period", "reopen", "2025-01", "--reason", "another")
     closed.ok("period", "close", "2025-01", "--with-pending")
     first = closed.git("rev-parse", "HEAD~1").strip()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from asking import asks
-from harness import JANUARY, Workspace, refused, take_ok, unchanged
+from asking import asks, mallory
+from harness import ATTESTED, JANUARY, Workspace, no_traceback, refused, take_ok, unchanged
 
 from cleared.changes import attestation
+from cleared.changes.attestation_lines import render_attestation
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import MARK, pins_folder
+from cleared.trust.keys import Key
 
 HEADER = '"""\nname: probe\ntrigger: on_demand\n"""\n'
 BY_HAND = ("journal", "add", "2025-01-31", "owner takes", "3200=7777.00", "2100=-7777.00")
@@ -183,3 +186,56 @@ def test_a_run_that_waits_for_an_answer_is_named_first(ws: Workspace, tmp_path: 
         refused(there("trust", "--new-books"), 3, "waits for an answer", card, "cleared queue show")
     assert (there.root / ".git" / MARK).read_text() == mark, "it is a copy as before"
     refused(there("agent", "run", "ingest"), 3, "not trusted on this machine yet")
+
+
+def test_what_was_reverted_is_taken_over_too(books: Workspace, tmp_path: Path) -> None:
+    books.ok(*BY_HAND)
+    books.git("revert", "--no-edit", "HEAD")
+    books.ok("journal", "accept", books.head(), "--reason", "a mistake")
+    client = copied(books, tmp_path / "client")
+    client.ok("trust", "--new-books")
+    assert violations(client) == []
+
+
+@pytest.mark.parametrize("files", [5, "x", [5, None], {"a": 1}, ["../../x"], ["f" * 40], ["HEAD"]])
+def test_a_forged_takeover_of_another_form_takes_nothing(books: Workspace, tmp_path: Path, files: object) -> None:
+    forge_takeover(books, {"files": files, "keys": ["k"], "workspaces": ["w"]})
+    unknown = cloned(books, tmp_path / "unknown")
+    no_traceback(unknown("journal", "check"))
+    (found,) = violations(unknown)
+    assert books.head()[:10] in found
+
+
+def test_forged_takeovers_that_name_each_other_end(books: Workspace, tmp_path: Path) -> None:
+    """Each file names the one before twice, for other books: 2^40 readings."""
+    stranger = mallory()
+    own, keys, blob = books.read(WORKSPACE).strip(), [stranger.public], ""
+    for level in range(40):
+        lines = b"".join(
+            render_attestation(
+                SAID
+                | {
+                    "workspace": own,
+                    "takes_over": {"files": [blob], "workspaces": [own, f"{level} {n}"], "keys": keys},
+                },
+                stranger,
+            )
+            for n in range(2)
+        )
+        (books.root / "x").write_bytes(lines)
+        blob = books.git("hash-object", "-w", "x").strip()
+        books.git("add", "x")
+        books.git("commit", "-qm", "x")
+    forge_takeover(books, {"files": [blob], "keys": keys, "workspaces": [own]}, stranger)
+    assert len(violations(cloned(books, tmp_path / "unknown"))) == 1
+
+
+SAID: dict[str, Any] = {"workspace": "", "by": "", "at": "", "subject": "", "trailers": {}}
+
+
+def forge_takeover(ws: Workspace, takeover: dict[str, Any], key: Key | None = None) -> None:
+    """Somebody without a key that counts pushes an attestation that takes over others."""
+    said = SAID | {"workspace": ws.read(WORKSPACE).strip(), "takes_over": takeover}
+    path = ws.root / ATTESTED
+    path.write_bytes(path.read_bytes() + render_attestation(said, key or mallory()))
+    ws.git("commit", "-qam", "x")

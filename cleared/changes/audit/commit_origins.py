@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from cleared.changes import attestation
-from cleared.changes.attestation import ORIGIN_TRAILERS, Attestation
+from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation_lines import Attestation, new_lines, parse_attestation
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_lines, digest_rows, find_moved
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
+from cleared.changes.taken_over import find_takeovers, list_taken_over
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import SharedFile
-from cleared.git import Repository, Snapshot
+from cleared.git import Repository, Snapshot, history
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals
@@ -47,8 +49,8 @@ class CommitOrigins:
     _workspace_names: frozenset[str] = frozenset()
     _attestations: dict[str, Sequence[_Attested]] = field(default_factory=dict)
     """Commit → the genuine lines that it adds."""
-    _commits_of_line: Counter[bytes] = field(default_factory=Counter)
-    """How many commits add an attestation: whoever can write to the repository can add it once more."""
+    _commits_of_line: dict[bytes, list[str]] = field(default_factory=dict)
+    """The commits that add an attestation, newest first: whoever can write to the repository can add it once more."""
     _taken_over: dict[bytes, Origin] = field(default_factory=dict)
     """What a line of the books that these were made from is worth: as much as what takes it over."""
 
@@ -92,9 +94,10 @@ class CommitOrigins:
 
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
-        lines. Of an attestation that several commits add only the same files count: nobody knows which was meant."""
-        digests, is_repeated = said.statement.get("changes"), self._commits_of_line[line] > 1
-        if not isinstance(digests, dict):
+        lines. Of an attestation that several commits add only the first counts, and only with the same files: nobody
+        knows which was meant."""
+        digests, is_repeated = said.statement.get("changes"), len(self._commits_of_line[line]) > 1
+        if not isinstance(digests, dict) or (is_repeated and self._find_first(line) != commit.id):
             return False
         changes = [(path, *blobs) for path, blobs in (commit.changes or {}).items()]
         if digests.get("blobs") == digest_blobs(changes):
@@ -108,6 +111,15 @@ class CommitOrigins:
             return bool(digests["lines"] == digest_lines(before, contents, changes))
         rows = digest_rows(before, contents, changes)  # what earlier builds have signed
         return bool(rows) and digests.get("rows") == rows
+
+    def _find_first(self, line: bytes) -> str:
+        """The one of the commits that add an attestation for which it counts: none of the others came before it. Once
+        it was taken back, a copy would do again what it did."""
+        *others, first = self._commits_of_line[line]
+        for other in others:
+            if history.find_merge_base(self.host.root, [first, other]) == other:
+                first = other
+        return first
 
     def touches_records(self, commit: CommitInfo) -> bool:
         """Whether it changes more than queue and logs, whose contents are judged by themselves."""
@@ -147,21 +159,22 @@ class CommitOrigins:
         before = [Snapshot(self.repo, parent) for parent in parents]
         lines: Sequence[bytes] = ()
         if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
-            lines = attestation.new_lines(layout, before, Snapshot(self.repo, commit.id))
-        parsed = [(line, attestation.parse_attestation(line)) for line in lines]
+            lines = new_lines(layout, before, Snapshot(self.repo, commit.id))
+        parsed = [(line, parse_attestation(line)) for line in lines]
         genuine = [
             (line, said, self._taken_over.get(line) or self._judge_attestation(said))
             for line, said in parsed
             if said is not None
         ]
-        self._commits_of_line.update(line for line, *_ in genuine)
+        for line, *_ in genuine:
+            self._commits_of_line.setdefault(line, []).append(commit.id)
         self._attestations[commit.id] = genuine
 
     def _read_takeovers(self) -> None:
-        for takeover in attestation.find_takeovers(self.host.layout, self.snapshot):
+        for takeover in find_takeovers(self.host.layout, self.snapshot):
             origin = self._judge_attestation(takeover)
             if origin in ("ours", "genuine"):
-                for line, _ in attestation.list_taken_over(self.snapshot, takeover):
+                for line, _ in list_taken_over(self.snapshot, takeover):
                     if self._taken_over.get(line) != "ours":
                         self._taken_over[line] = origin
 

@@ -1,0 +1,132 @@
+"""The lines of ``logs/attestations-YYYY-MM.jsonl``: which there are, and what each says.
+
+A line is JSON in one spelling alone: keys in order, no spaces. So a line that is in the history twice is the same text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from cleared.trust.keys import Key, verify_signature
+from cleared.workspace.location import Layout
+
+if TYPE_CHECKING:
+    from cleared.git import Snapshot
+
+_NAME: Final = "attestations-"
+_DOMAIN: Final = b"cleared attestation 1\n"
+"""Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Attestation:
+    """One line with a valid signature of ``key``. ``trusted_signers`` says whether that key counts."""
+
+    key: str
+    workspace: str
+    made_by: str
+    """The id of the run or decision."""
+    at: str
+    subject: str
+    trailers: Mapping[str, str]
+    statement: Mapping[str, Any]
+    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere,
+    ``changes`` those of what the commit changes."""
+
+
+def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
+    """The files of a commit that hold attestations, oldest first: path → blob."""
+    entries = snapshot.list_folder(layout.logs_dir).items()
+    return {
+        f"{layout.logs_dir}/{name}": entry.oid
+        for name, entry in sorted(entries)
+        if name.startswith(_NAME) and name.endswith(".jsonl") and entry.is_file
+    }
+
+
+def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
+    """The lines that are in ``after`` and not in ``before``."""
+    for path, oid in list_shards(layout, after).items():
+        old = b""
+        if before is not None:
+            if before.find_blob_id(path) == oid:
+                continue
+            old = before.read_file(path) or b""
+        new = after.read_file(path) or b""
+        if new.startswith(old):
+            yield from new[len(old) :].splitlines()
+        else:
+            old_lines = set(old.splitlines())
+            yield from (line for line in new.splitlines() if line not in old_lines)
+
+
+def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
+    """The lines that are in ``after`` and in none of the commits ``before``; a repeated line is not new."""
+    if not before:
+        return list(added_lines(layout, None, after))
+    first, *others = before
+    lines = list(added_lines(layout, first, after))
+    for other in others:
+        missing = set(added_lines(layout, other, after))
+        lines = [line for line in lines if line in missing]
+    for path, oid in list_shards(layout, after).items() if lines else ():
+        for each in before:
+            if each.find_blob_id(path) != oid:
+                earlier = each.read_file(path) or b""
+                lines = [line for line in lines if line not in earlier]
+    return lines
+
+
+def parse_attestation(line: bytes) -> Attestation | None:
+    """The attestation in a line; ``None`` where its signature is not valid, or it is spelled otherwise."""
+    try:
+        data = json.loads(line)
+        if _render(data) != line:
+            return None
+        statement, key, signature = data["says"], data["key"], data["signature"]
+        attestation = Attestation(
+            key,
+            statement["workspace"],
+            statement["by"],
+            statement["at"],
+            statement["subject"],
+            statement["trailers"],
+            statement,
+        )
+        texts = (
+            attestation.workspace,
+            attestation.made_by,
+            attestation.at,
+            attestation.subject,
+            signature,
+            key,
+            *attestation.trailers.values(),
+        )
+        if not all(isinstance(text, str) for text in texts) or not verify_signature(
+            key, signature, _signed_payload(statement)
+        ):
+            return None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return attestation
+
+
+def render_attestation(statement: Mapping[str, Any], key: Key) -> bytes:
+    """The line that says this, signed; with its line end."""
+    return _render({"says": statement, "key": key.public, "signature": key.sign(_signed_payload(statement))}) + b"\n"
+
+
+def name_shard(at: str) -> str:
+    """The file for what is attested at a time (ISO 8601)."""
+    return f"{Layout.logs_dir}/{_NAME}{at[:7]}.jsonl"
+
+
+def _signed_payload(statement: Mapping[str, Any]) -> bytes:
+    return _DOMAIN + _render(statement)
+
+
+def _render(data: Mapping[str, Any]) -> bytes:
+    return json.dumps(data, sort_keys=True, separators=(",", ":")).encode("ascii")
