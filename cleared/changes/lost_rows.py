@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -239,16 +240,25 @@ def _count_rows(rows: list[tuple[Row, str]]) -> Counter[Row]:
 
 
 def _reverted_rows(rows: CommittedRows, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
-    """The rows of commits that somebody took back by ``git revert``, as its message says."""
-    reverted: Counter[Row] = Counter()
+    """The rows of commits that somebody took back by ``git revert``. That a message says so is not enough: only what
+    the commit itself has taken out counts, and so came into this history before, where ``journal check`` sees who took
+    it."""
+    reverted: dict[str, Counter[Row]] = {}
     for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):
         for name in _REVERTS.findall(commit.body):
-            try:
-                parents = parse_parents(repo.objects.read_object(name)[1])
-                before = Snapshot(repo, parents[0] if parents else None)
-                reverted += _count_rows(rows.read_rows(Snapshot(repo, name), paths)) - _count_rows(
-                    rows.read_rows(before, paths)
-                )
-            except WorkspaceError:
-                continue
-    return reverted
+            with suppress(WorkspaceError):  # no commit has this id here
+                _, taken = _count_changes(rows, repo, commit.id, paths)
+                added, _ = _count_changes(rows, repo, name, paths)
+                reverted[name] = reverted.get(name, Counter()) | (taken & added)
+    return sum(reverted.values(), Counter())
+
+
+def _count_changes(
+    rows: CommittedRows, repo: Repository, commit: str, paths: list[str]
+) -> tuple[Counter[Row], Counter[Row]]:
+    """The rows that a commit has more often than its first parent, and those that it has less often."""
+    parents = parse_parents(repo.objects.read_object(commit)[1])
+    before, after = (
+        _count_rows(rows.read_rows(Snapshot(repo, each), paths)) for each in (parents[0] if parents else None, commit)
+    )
+    return after - before, before - after

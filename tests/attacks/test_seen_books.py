@@ -9,6 +9,7 @@ import pytest
 from harness import IDENTITY, Workspace, chase, refused, take_ok, unchanged
 
 from cleared.base.errors import WorkspaceError
+from cleared.changes import lost_rows
 from cleared.trust.keys import cleared_home
 
 FEBRUARY = chase(("02/03/2025", "AWS EMEA", "-42.10"), ("02/04/2025", "RENT", "-300.00"))
@@ -72,6 +73,32 @@ def test_rows_of_any_age_are_missed(other: Workspace, posted: Workspace, monkeyp
     posted.git("commit", "-qm", "x")
     other.git("pull", "-q", "--ff-only")
     is_named(other, "the branch has lost 4 entries")
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_words_take_no_commit_back(posted: Workspace, monkeypatch: pytest.MonkeyPatch, wall: bool) -> None:
+    """A history without a decision, whose last commit says that it reverts it; on the machine that made it."""
+    posted.ok("journal", "void", "2025-01-001", "--reason", "x")
+    gone = posted.head()
+    posted.git("reset", "-q", "--hard", "HEAD~1")
+    posted.put("notes.txt", "x\n")
+    posted.commit("notes.txt", message=f"Tidy\n\nThis reverts commit {gone}.")
+    if not wall:
+        count = lost_rows._count_changes
+        monkeypatch.setattr(lost_rows, "_count_changes", lambda *what: count(what[0], what[1], gone, what[3])[:1] * 2)
+        assert said(posted) == "" and posted.in_order() is None
+        return
+    told = said(posted)
+    assert "the branch has lost 1 entry" in told and "1 attested decision" in told
+
+
+def test_one_that_was_reverted_and_rebased_is_not_missed(other: Workspace, posted: Workspace) -> None:
+    other.ok("journal", "void", "2025-01-001", "--reason", "x")
+    other.git("revert", "--no-edit", "HEAD")
+    posted.put("notes.txt", "x\n")
+    posted.commit("notes.txt")
+    other.git("pull", "-q", "--rebase")
+    assert said(other) == ""
 
 
 def test_where_git_has_it_no_more_numbers_are_compared(other: Workspace) -> None:
