@@ -78,6 +78,16 @@ def read_rule(path: Path) -> tuple[Path, int]:
     return path, (_EXECUTE | _READ_FILE) if path.is_file() else (_EXECUTE | _READ_FILE | _READ_DIR)
 
 
+def allows_reading(rule: tuple[Path, int]) -> bool:
+    """Whether it opens files, and does not only list folders."""
+    return bool(rule[1] & _READ_FILE)
+
+
+def narrow_rule(rule: tuple[Path, int], path: Path) -> tuple[Path, int]:
+    """The same rule for one file, or all below one folder, of its own."""
+    return path, rule[1] if path.is_dir() else rule[1] & _FILE_RIGHTS
+
+
 def write_rule(path: Path, abi: int) -> tuple[Path, int]:
     """A rule that allows everything with a file, or below a folder, but making or controlling devices."""
     rights = _known_rights(abi) & ~(1 << 6 | 1 << 11 | _IOCTL_DEV)

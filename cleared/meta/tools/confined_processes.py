@@ -24,6 +24,7 @@ from cleared.sandbox.confinement import landlock_abi
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home
 from cleared.work.loop.job_process import module_search_path
 from cleared.work.loop.supervisor import job_environment
+from cleared.workspace.user_folder import user_home
 
 MAX_PROCESSES: Final = 16
 """Processes of one session at a time."""
@@ -166,6 +167,7 @@ class ConfinedProcesses:
         write_atomic(outside, b"No command of a session can read this.\n", mode=0o600)
         keys = [cleared_home() / name for name in (KEY, RUN_KEY, KEY_NAME)]
         spec = {
+            "root": str(self._host.root),
             "tree": str(self._tree),
             "run": str(self._run),
             "own": own,
@@ -181,7 +183,7 @@ class ConfinedProcesses:
             stderr=subprocess.DEVNULL,
             cwd=self._tree,
             start_new_session=True,
-            env={"CLEARED_HOME": str(cleared_home()), "PATH": os.defpath},
+            env={"CLEARED_HOME": str(cleared_home()), "HOME": str(user_home()), "PATH": os.defpath},
         )
         answer = self._read_answer(_START_SECONDS)
         if answer.get("ready"):

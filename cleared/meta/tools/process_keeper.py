@@ -55,8 +55,8 @@ class _Started:
 
 
 def run_keeper(spec: Mapping[str, Any]) -> NoReturn:
-    """Answer requests until the input ends. ``spec``: tree, run (folders), own (whether to take namespaces), confine,
-    outside (a file that commands cannot read)."""
+    """Answer requests until the input ends. ``spec``: root (the workspace), tree, run (folders), own (whether to take
+    namespaces), confine, outside (a file that commands cannot read)."""
     try:
         fence = _make_fence(spec)
         if spec["own"]:
@@ -79,9 +79,9 @@ def _make_fence(spec: Mapping[str, Any]) -> Fence | None:
         return None
     tree, run = Path(spec["tree"]), Path(spec["run"])
     made = make_fence(
+        Path(spec["root"]),
         [],
         [tree, run / "home", run / "tmp"],
-        closed=(),
         outside=Path(spec["outside"]),
         network="own" if spec["own"] else "none",
         namespaces=OfferedNamespaces(mounts=bool(spec["own"])),

@@ -17,13 +17,11 @@ from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.sandbox import landlock
 from cleared.sandbox.confinement import ConfinementUnavailable, landlock_abi
-from cleared.trust.keys import cleared_home
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engines.engine import Engine
 from cleared.work.loop.fenced_start import Fence
-from cleared.work.loop.job_confinement import find_missing_walls, make_fence
+from cleared.work.loop.job_confinement import find_missing_walls, list_closed, make_fence
 from cleared.work.loop.job_processes import FOLDER_VARIABLE
-from cleared.work.loop.system_files import open_around
 from cleared.workspace.programs import search_path
 from cleared.workspace.user_folder import user_home
 
@@ -124,13 +122,21 @@ def engine_fence(
     confine. It is that of a job, with the network. ``environment``: names the folders of the engine's credential, where
     it keeps that elsewhere. ``confine``: ``sandbox.confine``; an engine is confined with ``off``, too.
 
-    Raises ``ConfinementUnavailable`` where a wall is missing though all are required.
+    Raises ``ConfinementUnavailable`` where a wall is missing though all are required, ``PolicyError`` where a link that
+    the engine may have set is in the place of its program.
     """
     missing = find_missing_walls() if confine == "require" else []
     if missing:
         raise ConfinementUnavailable(f"{'; '.join(missing)}, and sandbox.confine is require")
-    home = user_home()
-    closed = [path.resolve() for path in (root, cleared_home(), home)]
+    home, closed = user_home(), list_closed(root)
+    never = [folder for folder in closed if folder != home.resolve()]
+    credentials = _list_writable(settings.engine.list_credentials(environment, home), closed, never)
+    if not binary.exists() or _is_led_away(binary, credentials):
+        raise PolicyError(
+            "the engine's program is gone, or a link that the engine may have set; where that leads is not opened",
+            place=Place(str(binary)),
+            remedy=f"Name the program itself with {settings.engine.binary_variable}, or install it elsewhere.",
+        )
     named = [
         *map(Path, _NETWORK_FILES),
         binary,
@@ -138,34 +144,56 @@ def engine_fence(
         _installation_of(binary.resolve()),
         *(Path(p).expanduser() for p in settings.program_folders),
     ]
-    opened = [part for place in named if place.resolve() not in closed for part in _open_in_home(place, closed)]
-    credentials = [p for p in settings.engine.list_credentials(environment, home) if _is_apart(p, closed)]
+    opened = [
+        place
+        for place in named
+        if place.exists()
+        and not (_lies_in(place, never) or place.resolve() in closed or _is_led_away(place, credentials))
+    ]
     probe = scratch.parent / "outside"
     write_atomic(probe, b"An engine that can read this is not confined.\n", fsync=False)
     return make_fence(
+        root,
         [landlock.read_rule(place) for place in opened],
         [clone, scratch, *credentials],
-        closed=closed,
         outside=probe,
         network="machine",
     )
 
 
-def _open_in_home(path: Path, closed: Sequence[Path]) -> Iterator[Path]:
-    """As ``open_around``, but a part of the home folder may be opened that is named; never the whole, nor the workspace
-    or the keys."""
-    *apart, home = closed
-    yield from open_around(path, apart if path.resolve().is_relative_to(home) else closed)
+def _list_writable(credentials: Sequence[Path], closed: Sequence[Path], never: Sequence[Path]) -> list[Path]:
+    """Those that exist, and below which writing reaches neither the workspace, nor the keys, nor the whole home."""
+    there = {path: path.resolve() for path in credentials if path.exists()}
+    return [
+        path
+        for path, real in there.items()
+        if not any(folder.is_relative_to(real) for folder in closed)
+        and not _lies_in(path, never)
+        and not _is_led_away(path, [other for other in there.values() if other != real])
+    ]
 
 
-def _is_apart(path: Path, closed: Sequence[Path]) -> bool:
-    """Whether a path exists, and writing below it reaches neither the workspace nor the keys."""
-    real = path.resolve()
-    return (
-        real.exists()
-        and not any(f.is_relative_to(real) or real.is_relative_to(f) for f in closed[:2])
-        and (real not in closed)
-    )
+def _is_led_away(path: Path, written: Sequence[Path]) -> bool:
+    """Whether the way to a path goes through a link in one of the places that the engine writes, and out of them: it
+    may have set that link, to have the next fence opened where it leads."""
+    return not _lies_in(path, written) and any(_lies_in(link.parent, written) for link in _list_links(path))
+
+
+def _list_links(path: Path) -> Iterator[Path]:
+    """The links on the way to an absolute path that exists."""
+    here, ahead = Path("/"), list(reversed(path.parts))
+    while ahead:
+        name = ahead.pop()
+        step = here.parent if name == ".." else here / name
+        if step.is_symlink():
+            yield step
+            ahead += reversed(step.readlink().parts)
+        else:
+            here = step
+
+
+def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
 
 
 def _installation_of(binary: Path) -> Path:

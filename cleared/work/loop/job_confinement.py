@@ -11,13 +11,14 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import cleared
-from cleared.base.errors import PolicyError, WorkspaceError
+from cleared.base.errors import PolicyError, UsageError, WorkspaceError
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import PROTECTED, JobType
 from cleared.jobs.runtime_directory import RuntimeDirectory
@@ -29,10 +30,10 @@ from cleared.trust.checkpoint import checkpoint_folder
 from cleared.trust.clone_marks import pins_folder
 from cleared.trust.keys import PUBLIC, RUN_KEY, cleared_home
 from cleared.work.loop.fenced_start import Fence, start_fenced
-from cleared.work.loop.system_files import own_device_rules, system_rules
+from cleared.work.loop.system_files import holds_system, own_device_rules, rule_around, system_rules
 from cleared.work.loop.workspace_jobs import AGENT_RUN, TASK_TURN
 from cleared.workspace.git_directory import find_git_folders
-from cleared.workspace.user_folder import trust_folder
+from cleared.workspace.user_folder import trust_folder, user_home
 
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
@@ -53,12 +54,14 @@ def job_fence(
     *,
     trust: bool,
     asks: bool = False,
+    root: Path | None = None,
 ) -> Fence | None:
     """The fence of a job that may read ``reads`` and write ``writes``; None where the kernel cannot confine.
 
     ``path``: where its Python finds modules, empty where it runs none. ``trust``: a job of this package, which must
     read whom this user trusts, what this machine saw last of the books, and how its worker is confined. ``asks``: it
     runs agents: it signs with the key of this machine's runs, which approves nothing, and keeps what was seen.
+    ``root``: the workspace, where that is not what ``forbidden`` begins at.
     """
     rules, writes = _python_rules(path) if path else [], list(writes)
     seen = checkpoint_folder(forbidden.root) if trust else None
@@ -72,15 +75,15 @@ def job_fence(
         writes.append(seen)
     rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
     return make_fence(
-        rules, writes, closed=(forbidden.root, cleared_home()), outside=cleared_home() / KEY_NAME, own=trust
+        forbidden.root if root is None else root, rules, writes, outside=cleared_home() / KEY_NAME, own=trust
     )
 
 
 def make_fence(
+    root: Path,
     rules: Iterable[tuple[Path, int]],
     writes: Iterable[Path],
     *,
-    closed: Iterable[Path],
     outside: Path,
     network: seccomp.Network = "none",
     own: bool = False,
@@ -89,10 +92,12 @@ def make_fence(
     """The one fence of jobs, verification commands, commands of a session and engines; None where the kernel has no
     Landlock or the filter is not written for this machine.
 
-    ``rules``: Landlock's, beside those for what any program needs. ``closed``: folders that no system folder opens.
-    ``outside``: an existing file on which it is tested that the fence is in force. ``network``: of the machine, or of a
-    namespace of its own. ``own``: a job of this package; it looks at the processes above it, which see that it is a
-    job, so it gets no process namespace. ``namespaces``: of what the kernel offers, those to be used.
+    ``root``: the workspace. ``rules``: Landlock's, beside those for what any program needs. What opens a folder around
+    the workspace, the keys or the home folder leaves these out, be it the system's or a rule of ``rules``: only a rule
+    for them, or for something in them, opens it. ``outside``: an existing file on which it is tested that the fence is
+    in force. ``network``: of the machine, or of a namespace of its own. ``own``: a job of this package; it looks at the
+    processes above it, which see that it is a job, so it gets no process namespace. ``namespaces``: of what the kernel
+    offers, those to be used.
     """
     abi, offered = landlock_abi(), offered_namespaces() if namespaces is None else namespaces
     spaces = offered.processes and not own
@@ -110,11 +115,11 @@ def make_fence(
     rules, writable = list(rules), tuple(place.resolve() for place in writes if place.exists())
     used = (*(place for place, _ in rules), *writable, outside)  # none of which may be hidden by other memory
     memory = offered.mounts and SHARED_MEMORY.is_dir() and not any(p.is_relative_to(SHARED_MEMORY) for p in used)
-    folders = tuple(folder.resolve() for folder in closed)
+    closed = list_closed(root)
     granted = (
-        *_system_rules(abi, folders, processes=own or spaces or network == "machine"),
+        *_system_rules(abi, closed, processes=own or spaces or network == "machine"),
         *(own_device_rules(abi, memory=memory) if offered.mounts else ()),
-        *rules,
+        *(part for rule in rules for part in rule_around(rule, closed)),
         *(landlock.write_rule(place, abi) for place in writable),
     )
     attributes = landlock.ruleset_attributes(abi, tcp=_TCP[network])
@@ -179,6 +184,15 @@ def start_confined(
             f"the program cannot be confined: {error}",
             remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
         ) from None
+
+
+def list_closed(root: Path) -> tuple[Path, ...]:
+    """The workspace, the keys, the home folder, and the history of a linked working tree: real paths."""
+    folders = [root.resolve(), cleared_home().resolve(), *_history_folders(root)]
+    with suppress(UsageError):  # a user without one
+        home = user_home().resolve()
+        folders += [home] if not holds_system(home) else []  # as "/" does, the home of some services
+    return tuple(dict.fromkeys(folders))
 
 
 _system_rules = cache(system_rules)

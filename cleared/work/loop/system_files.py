@@ -99,6 +99,22 @@ def own_device_rules(abi: int, *, memory: bool) -> list[tuple[Path, int]]:
     return [*rules, landlock.write_rule(SHARED_MEMORY, abi)] if memory else rules
 
 
+def holds_system(path: Path) -> bool:
+    """Whether a folder of the system is at a real path, or below it."""
+    return any(Path(name).resolve().is_relative_to(path) for name in _FOLDERS)
+
+
+def rule_around(rule: tuple[Path, int], closed: Sequence[Path]) -> Iterator[tuple[Path, int]]:
+    """The rule; where it allows reading and a closed folder lies below its path, one for what else lies there."""
+    place = rule[0].resolve()
+    inner = [folder for folder in closed if folder != place and folder.is_relative_to(place)]
+    if not inner or not landlock.allows_reading(rule):
+        yield rule
+        return
+    for part in open_around(place, inner):
+        yield landlock.narrow_rule(rule, part)
+
+
 def open_around(path: Path, closed: Sequence[Path]) -> Iterator[Path]:
     """The path; where a closed folder lies in it, what else lies in it; nothing where it is one or lies in one."""
     path = path.resolve()

@@ -75,6 +75,7 @@ def run_fenced(
     scratch = Path(tempfile.mkdtemp(prefix="cleared-task-"))
     spec: dict[str, Any] = {
         "argv": list(argv),
+        "root": str(host.root),
         "cwd": str(folder),
         "scratch": str(scratch),
         "reads": [str(path) for path in reads],

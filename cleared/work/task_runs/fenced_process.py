@@ -81,7 +81,14 @@ def main(spec: Mapping[str, Any]) -> None:
 def _run_command(spec: Mapping[str, Any], stop: list[str]) -> dict[str, Any]:
     folder = Path(spec["cwd"])
     writes = [folder, Path(spec["scratch"])]
-    fence = job_fence(ForbiddenFiles(folder.resolve()), [Path(p) for p in spec["reads"]], writes, [], trust=False)
+    fence = job_fence(
+        ForbiddenFiles(folder.resolve()),
+        [Path(p) for p in spec["reads"]],
+        writes,
+        [],
+        trust=False,
+        root=Path(spec["root"]),
+    )
     process = start_confined(
         fence,
         spec["confine"],

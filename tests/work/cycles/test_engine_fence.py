@@ -90,7 +90,7 @@ def test_a_daemon_of_an_engine_ends_when_loop_and_keeper_are_killed_at_once(tmp_
     probe.write_text("x")
     rules = [landlock.read_rule(Path(place)) for place in (sys.prefix, sys.base_prefix)]
     offered = offered_namespaces() if fenced == "whole" else OfferedNamespaces()
-    fence = make_fence(rules, [clone], closed=(), outside=probe, network="machine", namespaces=offered)
+    fence = make_fence(tmp_path / "books", rules, [clone], outside=probe, network="machine", namespaces=offered)
     assert fence is not None
     reading, writing = os.pipe()
     loop = os.fork()
