@@ -20,11 +20,11 @@ from typing import Any, Final
 from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.changes.committed_rows import CARDS, CommittedRows, Row
+from cleared.changes.committed_rows import CARDS, DECISIONS, CommittedRows, Row
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.shared_history import list_beginnings
-from cleared.trust.checkpoint import SeenBranch, read_checkpoint, remove_checkpoint, write_checkpoint
+from cleared.trust.checkpoint import SeenBranch, begin_checkpoint, read_checkpoint, write_checkpoint
 from cleared.workspace.location import Layout
 
 MAX_COMMITS_COMPARED: Final = 50
@@ -149,10 +149,11 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
     write_checkpoint(repo.root, checkpoint.with_branch(name, made, tuple(beginnings)))
 
 
-def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
-    """Take the branch as it is now, with every beginning that it has: a person says so. The caller holds the lock."""
+def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:
+    """Take the branch as it is now, with every beginning that it has: a person says so. The runs and decisions that are
+    gone stay so: a check names what brings them back. The caller holds the lock."""
     repo.branch.forget_remembered_commit()
-    remove_checkpoint(repo.root)
+    begin_checkpoint(repo.root, lost.ids.get(DECISIONS.key, ()))
     remember_seen(layout, repo, snapshot)
 
 

@@ -6,7 +6,8 @@ Whoever can push rewrites the repository, settings and all; they do not rewrite 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -36,10 +37,12 @@ class SeenBranch:
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """``beginnings``: the commits without a parent that were accepted with the clone. ``branches``: by full name, the
-    one seen last at the end."""
+    one seen last at the end. ``forgotten``: the ids of runs and decisions of which a person said that they are meant to
+    be gone."""
 
     beginnings: tuple[str, ...] = ()
     branches: Mapping[str, SeenBranch] = field(default_factory=dict)
+    forgotten: tuple[str, ...] = ()
 
     def with_branch(self, name: str, seen: SeenBranch, beginnings: tuple[str, ...]) -> Checkpoint:
         """The same, after a branch was looked at."""
@@ -58,7 +61,8 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
     try:
         data = json.loads(path.read_bytes())
         branches = {str(name): _parse_branch(dict(each)) for name, each in data["branches"].items()}
-        return Checkpoint(tuple(map(str, data["beginnings"])), branches)
+        beginnings, forgotten = (tuple(map(str, data.get(name, ()))) for name in ("beginnings", "forgotten"))
+        return Checkpoint(beginnings, branches, forgotten)
     except FileNotFoundError:
         return Checkpoint()
     except PermissionError:
@@ -67,20 +71,26 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
         raise WorkspaceError(f"{path} is damaged: what this machine saw last of the books is not known") from None
 
 
+def read_forgotten(root: Path) -> frozenset[str]:
+    """The ids of runs and decisions that are meant to be gone; none where the checkpoint cannot be read."""
+    with suppress(WorkspaceError):
+        return frozenset((read_checkpoint(root) or Checkpoint()).forgotten)
+    return frozenset()
+
+
 def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
     """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
     path = _find_path(root)
     if path is not None:
         branches = {name: seen.to_dict() for name, seen in checkpoint.branches.items()}
-        data = {"beginnings": checkpoint.beginnings, "branches": branches}
+        data = {"beginnings": checkpoint.beginnings, "branches": branches, "forgotten": checkpoint.forgotten}
         write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("ascii"))
 
 
-def remove_checkpoint(root: Path) -> None:
-    """Forget what was seen: in a clone that a person has just said something else of, it begins anew."""
-    path = _find_path(root)
-    if path is not None:
-        path.unlink(missing_ok=True)
+def begin_checkpoint(root: Path, forgotten: Iterable[str] = ()) -> None:
+    """Forget what was seen: in a clone that a person has just said something else of, it begins anew. What is to stay
+    gone is kept, with ``forgotten``. Raises ``WorkspaceError`` where it cannot be written."""
+    write_checkpoint(root, Checkpoint(forgotten=tuple(sorted({*read_forgotten(root), *forgotten}))))
 
 
 def checkpoint_folder(root: Path) -> Path | None:

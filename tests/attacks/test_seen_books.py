@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY, Workspace, chase, refused, take_ok, unchanged
+from pushing import check
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes import lost_rows
+from cleared.changes.audit import provenance
 from cleared.trust.keys import cleared_home
 
 FEBRUARY = chase(("02/03/2025", "AWS EMEA", "-42.10"), ("02/04/2025", "RENT", "-300.00"))
@@ -73,6 +75,41 @@ def test_rows_of_any_age_are_missed(other: Workspace, posted: Workspace, monkeyp
     posted.git("commit", "-qm", "x")
     other.git("pull", "-q", "--ff-only")
     is_named(other, "the branch has lost 4 entries")
+
+
+@pytest.mark.parametrize("how", ["pulled", "done again", "lines"])
+@pytest.mark.parametrize("wall", [True, False])
+def test_what_was_taken_away_and_comes_back_is_named(
+    other: Workspace, monkeypatch: pytest.MonkeyPatch, how: str, wall: bool
+) -> None:
+    """Somebody has kept the commit, and pushes it again, or one that does the same; or its attestation alone."""
+    other.ok("journal", "void", "2025-01-001", "--reason", "x")
+    gone, logs = other.head(), sorted((other.root / "logs").glob("attestations-*"))[-1]
+    line = logs.read_text()
+    other.git("reset", "-q", "--hard", "HEAD~1")
+    take_ok(other, "recover", "--forget")
+    other.ok("journal", "void", "2025-01-002", "--reason", "y")
+    other.git("reset", "-q", "--hard", "HEAD~1")
+    take_ok(other, "recover", "--forget")
+    if how == "pulled":
+        other.git("merge", "-q", "--ff-only", gone)
+    elif how == "done again":
+        other.put("notes.txt", "x\n")
+        other.commit("notes.txt")
+        other.git("cherry-pick", gone)
+    else:
+        logs.write_text(line)
+        message = other.git("log", "-1", "--format=%B", gone)
+        other.git("commit", "-qam", message.replace("void", "x"))
+    if not wall:
+        monkeypatch.setattr(provenance, "read_forgotten", lambda _: frozenset())
+        found = other("journal", "check", "--json").json["violations"]
+        assert "brings back" not in str(found) and (how == "lines" or not found)
+        return
+    (found,) = [each for each in check(other) if "brings back what was taken away here" in each]
+    assert other.head()[:10] in found
+    other.ok("journal", "accept", "HEAD", "--reason", "after all")
+    other.in_order()
 
 
 @pytest.mark.parametrize("wall", [True, False])

@@ -92,6 +92,10 @@ class CommitOrigins:
             return "genuine"  # a reviewer decided it, on a machine of theirs
         return "untrusted" if self.touches_records(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
 
+    def list_attested(self, commit: CommitInfo) -> set[str]:
+        """The ids of the runs and decisions whose attestations a commit adds, whoever signed them."""
+        return {said.made_by for _, said, _ in self._attestations[commit.id]}
+
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
         lines. Of an attestation that several commits add only the first counts, and only with the same files: nobody

@@ -3,11 +3,12 @@ settled by nobody who may."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place
+from cleared.base.short_text import list_first
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
@@ -20,6 +21,7 @@ from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
+from cleared.trust.checkpoint import read_forgotten
 
 if TYPE_CHECKING:
     from cleared.git.history import CommitInfo
@@ -52,12 +54,15 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
     for commit in commits:
         for each in commit.trailers.get(ACCEPTS_TRAILER, "").split("\n"):
             accepted.setdefault(each, set()).add(origin_of[commit.id])
-    unexplained = []
+    unexplained, forgotten = [], read_forgotten(host.root)
     for commit in commits:
         if commit.id in origins.cut:
             unexplained.append((commit.id, _describe_cut(commit)))
             continue
         answered, origin = accepted.get(commit.id, set()), origin_of[commit.id]
+        again = sorted(forgotten & origins.list_attested(commit))
+        if again and "ours" not in answered:
+            unexplained.append((commit.id, _describe_return(commit, again)))
         claims = any(mark in commit.trailers for mark in ORIGIN_TRAILERS)
         is_told = origin == "ours" and len(read_parents(repo, commit.id)) < 2  # a merge has more than its own changes
         if not (claims and commit.id in theirs) and not is_told and "ours" not in answered:
@@ -77,13 +82,26 @@ def _describe_cut(commit: CommitInfo) -> Violation:
     )
 
 
+def _describe_return(commit: CommitInfo, again: Sequence[str]) -> Violation:
+    short = commit.id[:10]
+    return Violation(
+        "provenance",
+        f"{_label(commit)} brings back what was taken away here (cleared recover --forget): {list_first(again, 3)}",
+        f"Who pushed it again? Take it away: git reset --keep {short}~1 (what came since goes with it), or git revert "
+        f"{short}. Where it is to stand, or is reverted: cleared journal accept {short} --reason …",
+    )
+
+
+def _label(commit: CommitInfo) -> str:
+    return f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
+
+
 def _explain_commit(
     host: Host, repo: Repository, commit: CommitInfo, origins: CommitOrigins, origin: Origin, *, answered: bool
 ) -> Iterator[Violation]:
     """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
     somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
-    short = commit.id[:10]
-    label = f"commit {short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
+    short, label = commit.id[:10], _label(commit)
     before = read_parents(repo, commit.id)
     accept = f"cleared journal accept {short} --reason …"
     look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"

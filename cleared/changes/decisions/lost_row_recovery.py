@@ -109,7 +109,7 @@ def forget_lost(host: Host) -> LostRows | None:
         lost = find_lost_rows(host.layout, repo, Snapshot(repo, repo.read_head()))
         if lost is not None:
             require_shown(SHOWN, "what the branch has lost", digest_lost(lost), "cleared recover --forget")
-            forget_seen(host.layout, repo, Snapshot(repo, repo.read_head()))
+            forget_seen(host.layout, repo, Snapshot(repo, repo.read_head()), lost)
         return lost
 
 

@@ -19,7 +19,7 @@ from cleared.git.shared_history import has_commit_of, identifying_commits
 from cleared.runs.question_tickets import Questions
 from cleared.trust import trust_store
 from cleared.trust.approval_record import FOLDER, QUARANTINED, ApprovalRecord, try_parse_record
-from cleared.trust.checkpoint import remove_checkpoint
+from cleared.trust.checkpoint import begin_checkpoint
 from cleared.trust.keys import own_key, unlock_own_key
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
@@ -117,7 +117,7 @@ def trust_signatories(host: Host, *, same_books: bool = False) -> None:
             _refuse_unrelated(repo, workspace)
         if workspace and (not identity.pinned or identity.problem is not None):
             pin_clone(host.root, workspace, identifying_commits(repo))
-            remove_checkpoint(host.root)
+            begin_checkpoint(host.root)
     shown = {s.key for s in signatories}  # under another id, others signed; whoever did there was not shown yet
     strangers = [s for s in list_signatories(host) if s.key in shown and not s.trusted]
     if strangers:

@@ -23,7 +23,7 @@ from cleared.sandbox.bridge.client import BridgeExecutor
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
-from cleared.trust.checkpoint import remove_checkpoint
+from cleared.trust.checkpoint import begin_checkpoint
 
 NOW = datetime(2025, 2, 1, 6, tzinfo=UTC)
 
@@ -295,7 +295,7 @@ def over_bridge(ws: Workspace) -> Workspace:
         workspace.git("checkout", "-q", "HEAD", "--", "logs")
         workspace.git("commit", "-q", "-m", "transport")
         # Nothing here remembers the commits that are gone.
-        remove_checkpoint(workspace.root)
+        begin_checkpoint(workspace.root)
         for name in workspace.git("for-each-ref", "--format=%(refname)", "refs/worktree").split():
             workspace.git("update-ref", "-d", name)
     return copy
