@@ -64,6 +64,7 @@ def outcome_data(outcome: TaskOutcome) -> dict[str, Any]:
         "delta": dict(outcome.delta),
         "commit": outcome.commit,
         "proposal": outcome.proposal,
+        "branch": outcome.branch,
         "warnings": list(outcome.warnings),
     }
 

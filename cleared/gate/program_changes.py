@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from cleared.base.errors import ClearedError
@@ -15,6 +16,9 @@ from cleared.jobs.tasks.task_ledger import LEDGER
 _REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
 _REFUSED_NAMES: Final = (".env", ".auto-loop")
 """How names begin of files that no program changes: secrets, and the state of the loop of cycles."""
+
+_REPOSITORIES: Final = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
+"""What git finds in a folder that it takes for a repository, or for the settings of a working tree."""
 
 Fate = Literal["proposable", "refused", "plain"]
 """``proposable``: it goes through the gate. ``refused``: no program changes it. ``plain``: no part of the program
@@ -50,3 +54,22 @@ def _is_of_host(host: Host, path: str, folded: str) -> bool:
     hidden = any(part.startswith(_REFUSED_NAMES) for part in parts)
     scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and folded.endswith(".py")
     return managed or hidden or scripts or top in _REFUSED_FOLDERS
+
+
+def find_repositories(paths: Iterable[str]) -> frozenset[str]:
+    """The folders among these paths, folded, that git takes for a repository though none is called ``.git``: whoever
+    says ``git status`` there runs what its settings name."""
+    inside: dict[str, set[str]] = {}
+    for path in paths:
+        folder, _, rest = "", "", fold_path(path)
+        while rest:
+            name, _, rest = rest.partition("/")
+            if name in _REPOSITORIES[0] | _REPOSITORIES[1]:
+                inside.setdefault(folder, set()).add(name)
+            folder = f"{folder}{name}/"
+    return frozenset(folder for folder, names in inside.items() if any(names >= parts for parts in _REPOSITORIES))
+
+
+def is_inside(path: str, folders: Iterable[str]) -> bool:
+    """Whether it lies in one of these, as ``find_repositories`` gives them."""
+    return fold_path(path).startswith(tuple(folders))

@@ -11,12 +11,13 @@ from typing import Final
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
 from cleared.changes.decisions.decision_context import DecisionContext
-from cleared.gate.program_changes import sort_change
+from cleared.gate.program_changes import find_repositories, is_inside, sort_change
 from cleared.git import Snapshot, parse_parents
 from cleared.git.side_branch import find_branch
 
-PREFIX: Final = "cleared-cycle/"
-_BRANCH: Final = re.compile(rf"{PREFIX}[a-z0-9-]{{1,60}}")
+CYCLE_BRANCHES: Final = "cleared-cycle/"
+TASK_BRANCHES: Final = "cleared-task/"
+_BRANCH: Final = re.compile(rf"(?:{CYCLE_BRANCHES}|{TASK_BRANCHES})[a-z0-9-]{{1,60}}")
 
 
 def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str, bytes | None]:
@@ -36,10 +37,12 @@ def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str
     before, after = base.list_entries(), new.list_entries()
     files: dict[str, bytes | None] = {}
     conflicts = []
+    repositories = find_repositories(after) - find_repositories(before)
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) == after.get(path):
             continue
-        if sort_change(decision_context.host, path) != "plain" or not after.get(path, ("100",))[0].startswith("100"):
+        is_plain = after.get(path, ("100",))[0].startswith("100") and not is_inside(path, repositories)
+        if sort_change(decision_context.host, path) != "plain" or not is_plain:
             raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")
         current = decision_context.snapshot.find_blob_id(path)
         theirs = new.find_blob_id(path)

@@ -9,16 +9,14 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.terminal import escape_text
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import BRANCH, CYCLE_NOTE
+from cleared.cards.kinds import CYCLE_NOTE
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.gate.proposals.submission import Author, propose_changes
-from cleared.git import Author as CommitAuthor
-from cleared.git import Repository, Snapshot, parse_parents
-from cleared.git.side_branch import commit_to_branch, find_branch
-from cleared.review.branch_merge import PREFIX
+from cleared.review.branch_merge import CYCLE_BRANCHES
 from cleared.work.cycles.consensus import BACKUP, CONSENSUS
+from cleared.work.loop.kept_branch import keep_on_branch, make_branch_card
 from cleared.work.loop.private_clone import FileChange, PrivateClone, sort_change
 
 _OWN_FILES = frozenset({CONSENSUS, BACKUP})
@@ -96,58 +94,21 @@ def _keep_on_branch(
             clean[path] = content
     if not clean:
         return
-    taken.branch = f"{PREFIX}{name}"
-    with host.open_for_writing(f"cycle {name}") as repo:
-        if _has_branch(repo, taken.branch, clone.base, clean):
-            return  # a loop that was killed made it
-        commit_to_branch(
-            repo,
-            taken.branch,
-            clone.base,
-            clean,
-            CommitAuthor(author, host.config.git.author_email),
-            host.clock.now(),
-            f"cycle: what {name} changed",
-        )
+    taken.branch = f"{CYCLE_BRANCHES}{name}"
+    keep_on_branch(host, taken.branch, clone.base, clean, author=author, message=f"cycle: what {name} changed")
     host.report_step("cycle-branch-made")
-
-
-def _has_branch(repo: Repository, branch: str, base: str, files: Mapping[str, bytes | None]) -> bool:
-    """Whether the branch is there with just this one commit."""
-    tip = find_branch(repo, branch)
-    if tip is None or parse_parents(repo.objects.read_object(tip)[1]) != [base]:
-        return False
-    old, new = Snapshot(repo, base), Snapshot(repo, tip)
-    before, after = old.list_entries(), new.list_entries()
-    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
-    return changed == set(files) and all(
-        (new.read_file(path) if path in after else None) == content for path, content in files.items()
-    )
 
 
 def _stage_cards(host: Host, name: str, author: str, taken: TakenChanges, files: Mapping[str, bytes | None]) -> None:
     def stage(decision_context: DecisionContext) -> Decision | None:
-        now = format_iso(decision_context.context.now)
         if taken.branch is not None:
-            merged = not any(sort_change(host, path) == "proposable" for path in files)
-            details = {
-                "branch": taken.branch,
-                "commit": find_branch(decision_context.repo, taken.branch) or "",
-                "files": sorted(files)[:200],
-                "notes": taken.notes,
-            }
-            kind = BRANCH if merged else CYCLE_NOTE
-            count = f"{len(files)} {'file' if len(files) == 1 else 'files'}"
-            title = f"{name} changed {count}; look first: git diff HEAD...{taken.branch}"
-            if not merged:
-                title = f"{name} made a change that was not proposed; it is on the branch {taken.branch}"
-            card = Card(card_id(kind.name, name), kind.name, title, now, None, None, None, details)
+            card = make_branch_card(host, decision_context.repo, taken.branch, name, files, taken.notes)
         else:
             card = Card(
                 card_id(CYCLE_NOTE.name, name, *taken.notes),
                 CYCLE_NOTE.name,
                 f"{name}: {taken.notes[0]}"[:200],
-                now,
+                format_iso(decision_context.context.now),
                 None,
                 None,
                 None,

@@ -23,26 +23,8 @@ from cleared.work.cycles.consensus import CONSENSUS, ConsensusFile
 from cleared.work.cycles.cycle_files import cycle_files
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE, read_prompt
 from cleared.work.cycles.included_texts import IncludedTexts
+from cleared.work.loop.steering_files import is_read_by_engines
 
-_NAMES: Final = frozenset(
-    {
-        "agents.md",
-        "agents.override.md",
-        "claude.md",
-        "claude.local.md",
-        "qwen.md",
-        "context.md",
-        "opencode.json",
-        "opencode.jsonc",
-        ".mcp.json",
-        ".env",
-        "bunfig.toml",
-    }
-)
-"""Files that engines take their instructions or settings from, wherever they lie; the case is no matter. The last two
-are read where an engine starts: they name its provider, to which its credential goes, or a program to run before it."""
-_FOLDERS: Final = frozenset({".agents", ".claude", ".codex", ".opencode", ".qwen"})
-"""Folders of whose files they do."""
 SHOWN: Final = "guiding texts"
 """As ``changes.decisions.shown_cards`` names them."""
 
@@ -63,10 +45,7 @@ class GuidingText:
 
 def is_guiding(path: str) -> bool:
     """Whether an engine takes instructions from the file at this path of its clone."""
-    *folders, name = path.casefold().split("/")
-    if name in _NAMES or name.startswith(".env.") or not _FOLDERS.isdisjoint(folders):
-        return True
-    return path in (PROMPT_FILE, CONSENSUS) or folders[:1] in (["rules"], ["templates"])
+    return is_read_by_engines(path) or path in (PROMPT_FILE, CONSENSUS)
 
 
 def read_own_texts(root: Path) -> dict[str, bytes]:

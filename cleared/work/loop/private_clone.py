@@ -18,6 +18,7 @@ from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import relative_problem
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
+from cleared.gate.program_changes import find_repositories, is_inside
 from cleared.gate.program_changes import sort_change as sort_change
 from cleared.git import Snapshot
 from cleared.git.history_copy import copy_history
@@ -27,6 +28,7 @@ MAX_FILE_BYTES: Final = 32 << 20
 MAX_ALL_BYTES: Final = 64 << 20
 """Of all changed files together, which are held in memory; a file without content on the disk can be of any size."""
 TOO_MUCH: Final = f"makes it more than {MAX_ALL_BYTES >> 20} MB together"
+IN_REPOSITORY: Final = "git takes its folder for a repository, and would run what the settings there name"
 MAX_CHANGES: Final = 2_000
 
 
@@ -60,11 +62,14 @@ class PrivateClone:
             committed = {path for path, (mode, _) in snapshot.list_entries().items() if mode.startswith("100")}
             present = dict(_list_files(self.folder))
             changes, room = [], MAX_ALL_BYTES
+            repositories = find_repositories(present) - find_repositories(committed)
             for path in sorted(committed | present.keys()):
                 if path in ignore:
                     continue
                 old = snapshot.read_file(path) if path in committed else None
                 change = self._compare(path, old, present.get(path))
+                if change is not None and is_inside(path, repositories):
+                    change = FileChange(path, old, None, IN_REPOSITORY)
                 if change is not None:
                     size = len(change.new or b"")
                     changes.append(change if size <= room else FileChange(path, old, None, f"it {TOO_MUCH}"))
@@ -75,6 +80,21 @@ class PrivateClone:
                         remedy="Nothing of it was taken over.",
                     )
         return changes
+
+    def keep_changes(self, folder: Path) -> list[FileChange]:
+        """Make another clone at ``folder`` with what was changed in this one, for a person to look at. What they use
+        there runs nothing: its ``.git`` is new, and only plain files get in. Those that do not are the result.
+
+        Raises ``WorkspaceError`` as ``list_changes`` does.
+        """
+        changes = self.list_changes()
+        remove_tree(folder)
+        with self._host.open_for_reading() as repo:
+            copy_history(repo, self.base, folder)
+        for change in changes:
+            if not change.problem:
+                write_file(folder, change.path, change.new)
+        return [change for change in changes if change.problem]
 
     def remove(self) -> None:
         """Delete the clone, whatever rights its files have."""
@@ -124,3 +144,24 @@ def _list_files(folder: Path) -> Iterator[tuple[str, int]]:
                 waiting.append(f"{path}/")
             else:
                 yield path, entry.stat(follow_symlinks=False).st_mode
+
+
+def is_executable_text(data: bytes) -> bool:
+    """Whether a new file is a program by its first bytes."""
+    return data.startswith(b"#!")
+
+
+def write_file(root: Path, path: str, new: bytes | None) -> None:
+    """Put a changed file into a private tree; None: it is removed. Links in the way are removed, never followed."""
+    full, folder = root / path, root
+    for part in Path(path).parts[:-1]:
+        folder = folder / part
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+    if os.path.lexists(full):
+        full.unlink()
+    if new is not None:
+        full.write_bytes(new)
+        if is_executable_text(new):
+            full.chmod(0o755)

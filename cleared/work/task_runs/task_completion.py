@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.base.terminal import count_noun
 from cleared.changes import commit_messages
 from cleared.changes.host import Host
 from cleared.gate.proposals.submission import Author, propose_changes
@@ -24,6 +25,7 @@ from cleared.work.task_runs.task_recording import (
     read_task_set,
 )
 from cleared.work.task_runs.task_verification import output_path, verify_delta
+from cleared.work.task_runs.waiting_files import keep_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class TaskOutcome:
     proposal: str | None = None
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    branch: str | None = None
+    """Where files wait that a worker changed and nobody has looked at."""
 
 
 class WorkRefused(Exception):
@@ -64,19 +68,25 @@ def complete_task(
         if not result.passed:
             raise WorkRefused(_describe_failure(host, task, result))
         proposal = _propose_gated(host, task, claim, delta)
+        waiting = keep_waiting(host, task, claim, delta) if clone is not None else None
     except WorkRefused as refusal:
         return fail_task(host, task_id, str(refusal), by=_program(claim))
     host.report_step("task-proposed")
     text = summary or f"{task.title}: verified by {task.verification_command.splitlines()[0][:120]!r}"
     text += f" ({proposal} waits for approval)" if proposal else ""
+    text += f" ({count_noun(len(waiting.files), 'file')} on the branch {waiting.branch})" if waiting else ""
+    left_out = waiting.files if waiting else {}
+    accepted = {path: data for path, data in delta.plain_files().items() if path not in left_out}
     found = delta.to_json_object()
     with open_recorder(host, f"task done {task_id}") as recorder:
         _require_same(require_claim(host, task_id, recorder.ledger.read_latest(task_id)), claim.token)
         line = recorder.make_line(task_id, COMPLETED, text, found)
         subject = commit_messages.task_recorded(task_id, COMPLETED, task.title)
-        recorded = recorder.commit([line], subject, delta.files_to_commit(), by=_program(claim))
+        stage = waiting.stage_card if waiting else None
+        recorded = recorder.commit([line], subject, accepted, by=_program(claim), stage=stage)
         drop_claim(host, task_id)
-    return TaskOutcome(task_id, COMPLETED, line.summary, found, recorded.commit, proposal, None, warnings)
+    branch = waiting.branch if waiting else None
+    return TaskOutcome(task_id, COMPLETED, line.summary, found, recorded.commit, proposal, None, warnings, branch)
 
 
 def fail_task(host: Host, task_id: str, reason: str, *, by: str | None = None) -> TaskOutcome:
@@ -127,7 +137,7 @@ def _gather_work(host: Host, task: Task, claim: Claim, clone: Path | None) -> tu
     if conflicts:
         raise WorkRefused(f"somebody changed the same files meanwhile: {', '.join(conflicts[:10])}")
     undeclared = delta.list_undeclared(task)
-    warnings = (f"not named in context.files: {', '.join(undeclared[:10])}",) if undeclared else ()
+    warnings = (f"not named in context.files: {', '.join(undeclared)}",) if undeclared else ()
     for warning in warnings:
         host.show_message(f"{task.id}: {warning}")
     return delta, head, warnings

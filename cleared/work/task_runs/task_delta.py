@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,11 @@ from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import relative_problem
 from cleared.base.terminal import escape_text
 from cleared.changes.host import Host
-from cleared.gate.program_changes import is_task_file, sort_change
+from cleared.gate.program_changes import find_repositories, is_inside, is_task_file, sort_change
 from cleared.git import Repository, Snapshot, blob_id, find_differences
 from cleared.git.untracked_files import list_unignored_files
 from cleared.jobs.tasks.task_definition import MAX_EXISTING_FILES, Task
-from cleared.work.loop.private_clone import MAX_ALL_BYTES, TOO_MUCH
+from cleared.work.loop.private_clone import IN_REPOSITORY, MAX_ALL_BYTES, TOO_MUCH
 
 MAX_FILE: Final = 32 << 20
 MAX_FILES: Final = 2_000
@@ -66,8 +65,8 @@ class TaskDelta:
         """What becomes a proposal: scripts, settings, cases, rules, templates."""
         return {change.path: change.new for change in self.changes if change.is_gated}
 
-    def files_to_commit(self) -> dict[str, bytes | None]:
-        """What is committed with the task."""
+    def plain_files(self) -> dict[str, bytes | None]:
+        """What is committed with the task, or waits on a branch."""
         return {change.path: change.new for change in self.changes if not change.is_gated}
 
     def refuse_faults(self, task: Task) -> None:
@@ -114,12 +113,16 @@ def compute_delta(
     changes: list[TaskChange] = []
     refused: list[tuple[str, str]] = []
     room = MAX_ALL_BYTES
-    for path, kind in _list_differences(repo, snapshot, root):
+    differences = _list_differences(repo, snapshot, root)
+    before = frozenset(snapshot.list_entries())
+    present = before.union(path for path, kind in differences if kind != "deleted")
+    repositories = find_repositories(present) - find_repositories(before)
+    for path, kind in differences:
         if is_clone and kind == "deleted" and snapshot.find_blob_id(path) is None:
             continue  # a link: no clone has it
         if not is_clone and (is_task_file(path) or _is_of_host(host, path)):
             continue
-        reason = _refuse_path(host, path, kind)
+        reason = IN_REPOSITORY if is_inside(path, repositories) else _refuse_path(host, path, kind)
         if reason:
             refused.append((escape_text(path), reason))
             continue
@@ -193,24 +196,3 @@ def _refuse_path(host: Host, path: str, kind: str) -> str | None:
 
 def _is_of_host(host: Host, path: str) -> bool:
     return sort_change(host, path) == "refused"
-
-
-def is_executable_text(data: bytes) -> bool:
-    """Whether a new file is a program by its first bytes."""
-    return data.startswith(b"#!")
-
-
-def write_change(root: Path, change: TaskChange) -> None:
-    """Put a change into a private tree. Links in the way are removed, never followed."""
-    full, folder = root / change.path, root
-    for part in Path(change.path).parts[:-1]:
-        folder = folder / part
-        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-            folder.unlink()
-        folder.mkdir(exist_ok=True)
-    if os.path.lexists(full):
-        full.unlink()
-    if change.new is not None:
-        full.write_bytes(change.new)
-        if is_executable_text(change.new):
-            full.chmod(0o755)

@@ -14,6 +14,7 @@ from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
+from cleared.work.loop.private_clone import PrivateClone
 from cleared.work.task_runs.assignment import Assignment
 from cleared.work.task_runs.briefing import make_briefing
 from cleared.work.task_runs.task_archive import archive_tasks
@@ -104,14 +105,32 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
     host.show_message(briefing.size_note)
     output = state_folder(host, "task-output") / f"{task.id}.worker.txt"
     assignment = Assignment(briefing, claim.base, folder.resolve(), host.config.tasks.work_seconds, output)
-    report = worker.work(host, assignment)
-    host.report_step("task-worked")
-    if not report.is_finished:
-        return fail_task(host, task.id, report.summary or f"{worker.name} did not finish", by=claim.by)
-    outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)
-    if outcome.status == "completed":
+    is_done = False
+    try:
+        report = worker.work(host, assignment)
+        host.report_step("task-worked")
+        if not report.is_finished:
+            return fail_task(host, task.id, report.summary or f"{worker.name} did not finish", by=claim.by)
+        outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)
+        is_done = outcome.status == "completed"
+        return outcome
+    finally:
+        if not is_done:
+            _keep_work(host, task.id, PrivateClone(host, folder, claim.base))
         remove_tree(folder)
-    return outcome
+
+
+def _keep_work(host: Host, task_id: str, clone: PrivateClone) -> None:
+    """Keep for a person what the worker had changed: not its clone, whose git settings it could write."""
+    kept = state_folder(host, "task-kept") / task_id
+    try:
+        left_out = clone.keep_changes(kept)
+    except (ClearedError, OSError) as error:
+        remove_tree(kept)
+        host.show_message(f"{task_id}: what was changed is not kept: {error}")
+        return
+    for change in left_out:
+        host.show_message(f"{task_id}: not kept: {change.path} ({change.problem})")
 
 
 def _give_back(host: Host, task_id: str, claim: Claim, reason: str) -> None:

@@ -14,8 +14,9 @@ from cleared.git import Repository
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_seals import TaskSeals
+from cleared.work.loop.private_clone import write_file
 from cleared.work.task_runs.fenced_command import CommandResult, run_fenced
-from cleared.work.task_runs.task_delta import TaskDelta, write_change
+from cleared.work.task_runs.task_delta import TaskDelta
 from cleared.work.task_runs.task_recording import state_folder
 
 
@@ -28,7 +29,7 @@ def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> Co
     TaskSeals(host.root).require_sealed(task)
     with Repository.open(host.root, for_writing=False) as repo, fresh_tree(host, repo, commit, task.id) as folder:
         for change in delta.changes:
-            write_change(folder, change)
+            write_file(folder, change.path, change.new)
         host.report_step("verify-ready")
         result = run_fenced(
             host,

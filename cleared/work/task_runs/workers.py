@@ -14,9 +14,9 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
+from cleared.work.loop.private_clone import write_file
 from cleared.work.task_runs.assignment import Assignment, WorkReport
 from cleared.work.task_runs.fenced_command import run_fenced
-from cleared.work.task_runs.task_delta import TaskChange, write_change
 
 _MAX_PAYLOAD: Final = 60_000
 """Characters of a briefing that an agent script is handed with its event."""
@@ -91,7 +91,7 @@ class AgentWorker:
             if problem or path.split("/", 1)[0].lower() == ".git":
                 return WorkReport(False, f"the agent wrote to {path[:100]!r}, which {problem or 'is in .git'}")
             data = None if text is None else text.encode("utf-8", "replace")
-            write_change(assignment.clone, TaskChange(path, "modified" if data is not None else "deleted", data))
+            write_file(assignment.clone, path, data)
         return WorkReport(True, summary or f"run {run.run_id}")
 
 

@@ -1,0 +1,97 @@
+"""What a worker changes and nobody has looked at: nothing of it gets onto the main branch before a person merges it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from harness import Workspace
+from tasking import Tasks, task
+
+STEERING = (
+    *("Makefile", ".gitignore", ".gitattributes", ".claude/settings.json", ".vscode/tasks.json"),
+    *("run-me", "tool.sh", "docs/CLAUDE.md", "rules/x.json"),
+)
+WORKER = rf"""
+for file in {" ".join(STEERING)}; do mkdir -p $(dirname $file); echo x >> $file; done
+printf '#!/bin/sh\n' > run-me; echo x > docs/T-001.txt; echo x > docs/more.txt
+"""
+REPOSITORY = r"""
+echo x > docs/T-001.txt
+mkdir -p docs/4x/objects/info docs/4x/refs/heads; echo 'ref: refs/heads/main' > docs/4x/HEAD
+echo x > docs/4x/objects/info/keep; echo > docs/4x/refs/heads/.keep
+printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch PROOF;:"\n' \
+  > docs/4x/config
+"""
+SETTINGS = """
+echo x > docs/T-001.txt; echo y > docs/more.txt; mkdir .claude; ln -s /etc docs/link
+git init -q docs/inner; for folder in . docs/inner; do git -C $folder config core.fsmonitor 'touch PROOF;:'; done
+git config core.hooksPath hooks; exit 1
+"""
+
+
+@pytest.fixture
+def tasks(ws: Workspace) -> Tasks:
+    return Tasks(ws)
+
+
+def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks: Tasks) -> None:
+    """Only a file that the task names, and that no program runs or is steered by, is committed with it."""
+    tasks.planned(task(1, files=["docs/T-001.txt", "Makefile", "tool.sh", "run-me", ".claude/settings.json"]))
+    before = tasks.ws.head()
+    done = tasks("run", "--command", WORKER, "--max", "1", "--json")
+    (outcome,) = done.json["tasks"]
+    assert outcome["status"] == "completed", done
+    changed = set(tasks.ws.git("diff", "--name-only", before, "HEAD").split())
+    assert "docs/T-001.txt" in changed and changed.isdisjoint({*STEERING, "docs/more.txt"}), changed
+    assert tasks.ws.git("status", "--porcelain") == ""
+    (card,) = tasks.ws.cards()
+    assert card["kind"] == "branch" and card["details"]["files"] == sorted({*STEERING, "docs/more.txt"})
+    assert card["details"]["branch"] == outcome["branch"] and outcome["branch"] in outcome["summary"]
+    assert all(name in done.err for name in (*STEERING, "docs/more.txt")), done
+    tasks.ws.ok("queue", "answer", card["id"], "merge")
+    assert tasks.ws.read("tool.sh") == "x\n" and tasks.ws("journal", "check").code == 0
+
+
+def test_all_of_many_files_are_named(tasks: Tasks) -> None:
+    tasks.planned(task(1))
+    worker = "cd docs; for n in $(seq 250); do echo x > f$n; done; echo x > T-001.txt"
+    done = tasks("run", "--command", worker, "--max", "1")
+    assert "docs/f250" in done.err and "docs/f99" in done.err, done
+    (card,) = tasks.ws.cards()
+    assert len(card["details"]["files"]) == 200 and card["details"]["more_files"] == 50
+
+
+def run_git_in(folder: Path) -> None:
+    """What a person does who looks at it."""
+    for here, _, _ in os.walk(folder):
+        if "/.git" not in here:
+            for command in ("status", "diff"):
+                subprocess.run(["git", command], cwd=here, capture_output=True, check=False, timeout=60)
+
+
+def test_no_folder_that_git_takes_for_a_repository_comes_in(tasks: Tasks, tmp_path: Path) -> None:
+    """As plain files, none of which is called ``.git``: git would run what its settings say."""
+    proof = tmp_path / "proof"
+    tasks.planned(task(1, files=["docs/T-001.txt", "docs/4x/HEAD"]))
+    done = tasks("run", "--command", REPOSITORY.replace("PROOF", str(proof)), "--max", "1", "--json")
+    (outcome,) = done.json["tasks"]
+    assert outcome["status"] == "failed" and "docs/4x/config git takes its folder" in outcome["summary"], done
+    assert not (tasks.ws.root / "docs/4x").exists() and tasks.ws.cards() == []
+    run_git_in(tasks.ws.root / ".cleared/task-kept/T-001")
+    assert not proof.exists()
+
+
+def test_what_is_kept_of_a_failed_task_runs_nothing_of_the_workers(tasks: Tasks, tmp_path: Path) -> None:
+    """Settings and hooks of the clone, and of repositories in it; what was changed is there to be looked at."""
+    proof = tmp_path / "proof"
+    tasks.planned(task(1))
+    done = tasks("run", "--command", SETTINGS.replace("PROOF", str(proof)), "--max", "1")
+    kept = tasks.ws.root / ".cleared/task-kept/T-001"
+    run_git_in(kept)
+    assert not proof.exists() and not (kept / "docs/inner").exists() and not (kept / "docs/link").is_symlink()
+    shown = subprocess.run(["git", "status", "--porcelain"], cwd=kept, capture_output=True, text=True, check=True)
+    assert "docs/T-001.txt" in shown.stdout or "docs/" in shown.stdout, done
+    assert (kept / "docs/more.txt").read_text() == "y\n" and not list((kept.parents[1] / "task-work").iterdir())
