@@ -25,12 +25,16 @@ class _Browser:
     def __init__(self, place: dict[str, str]) -> None:
         self._port = int(place["url"].rsplit(":", 1)[1])
         self._wire = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
-        self._cookie = ""
-        _, cookie, _ = self.send("POST", "/login", {"code": place["code"]})
-        self._cookie = cookie.split(";")[0]
+        self._cookie = self._home = ""
+        answer, _ = self._ask("POST", "/login", {"code": place["code"]})
+        self._cookie, self._home = answer.headers["set-cookie"].split(";")[0], answer.headers["location"].rstrip("/")
 
-    def send(self, method: str, path: str, fields: dict[str, str] | None = None) -> tuple[int, str, str]:
-        """Status, cookie and body."""
+    def send(self, method: str, path: str, fields: dict[str, str] | None = None) -> tuple[int, str]:
+        """Status and body of a page of the session."""
+        answer, text = self._ask(method, self._home + path, fields)
+        return answer.status, text
+
+    def _ask(self, method: str, path: str, fields: dict[str, str] | None) -> tuple[http.client.HTTPResponse, str]:
         headers = {
             "Host": f"localhost:{self._port}",
             "Origin": f"http://localhost:{self._port}",
@@ -41,8 +45,7 @@ class _Browser:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
         self._wire.request(method, path, body, headers)
         answer = self._wire.getresponse()
-        text = answer.read().decode()
-        return answer.status, answer.headers.get("set-cookie", ""), text
+        return answer, answer.read().decode()
 
 
 def long_queue(quick: bool) -> Result:
@@ -53,7 +56,7 @@ def long_queue(quick: bool) -> Result:
         count = 10 if quick else 50
         before = time.process_time()
         for _ in range(count):
-            status, _, body = browser.send("GET", "/queue")
+            status, body = browser.send("GET", "/queue")
             assert status == 200 and f"{review.CARDS} cards" in body.replace(",", ""), status
         spent = (time.process_time() - before) / count
     return Result(
@@ -75,7 +78,7 @@ def page_decision(quick: bool) -> Result:
         browser = _Browser(place)
 
         def ours() -> Callable[[], object]:
-            body = browser.send("GET", "/queue")[2]
+            body = browser.send("GET", "/queue")[1]
             names = ("token", "card", "digest")
             fields = {name: re.findall(rf'name="{name}" value="([^"]*)"', body)[0] for name in names}
             return lambda: browser.send("POST", "/queue", {**fields, "choice": "confirm"})

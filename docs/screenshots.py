@@ -65,17 +65,18 @@ def take_pictures(folder: Path) -> None:
 
 
 def _take_each(browser: object, base: str, code: str, folder: Path) -> None:
-    signed_in = None
+    signed_in, home = None, ""
     for look, options in LOOKS.items():
         context = browser.new_context(base_url=base, storage_state=signed_in, **options)  # type: ignore[attr-defined]
         page = context.new_page()
         if signed_in is None:
             page.goto(f"/login#{code}")
-            page.wait_for_url(f"{base}/")
+            page.wait_for_url(f"{base}/s/*/")
+            home = page.url.removeprefix(base).rstrip("/")  # what the addresses of the session begin with
             signed_in = context.storage_state()
         for name, path in PAGES.items():
             if look == "light" or name in SHOWN_TWICE:
-                page.goto(path)
+                page.goto(home + path)
                 page.wait_for_load_state()
                 page.screenshot(path=folder / f"{name}-{look}.png")
         context.close()

@@ -51,7 +51,6 @@ _PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
 def make_application(
     sites: Mapping[str, Site],
     access: Access,
-    port: int,
     hosts: list[str],
     is_ending: Callable[[], bool],
     explain_fault: ExplainFault,
@@ -81,7 +80,7 @@ def make_application(
         },
     )
     app.router.redirect_slashes = False
-    app.state.sites, app.state.access, app.state.port = dict(sites), access, port
+    app.state.sites, app.state.access = dict(sites), access
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
     app.state.invitation_codes = InvitationCodes()
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
@@ -129,7 +128,7 @@ def _make_routes() -> list[Route]:
 
 
 class SessionFinder:
-    """Puts the session that a request's cookie opens into its scope."""
+    """Puts the session that a request's path and cookie open into its scope; what follows that path is routed."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -137,9 +136,12 @@ class SessionFinder:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An ASGI application."""
         if scope["type"] == "http":
-            state = scope["app"].state
-            cookie = HTTPConnection(scope).cookies.get(f"cleared-{state.port}", "")
-            scope["session"] = state.access.find_session(cookie) if cookie else None
+            access: Access = scope["app"].state.access
+            path = "/".join(scope["path"].split("/")[:3])
+            session = access.find_session(path, HTTPConnection(scope).cookies)
+            scope["session"] = session
+            if session is not None:
+                scope["root_path"] = session.path
         await self._app(scope, receive, send)
 
 

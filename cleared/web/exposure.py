@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.trust.passkey_assertions import LOCAL
 from cleared.workspace.loopback_listener import ADDRESS
 
 if TYPE_CHECKING:
@@ -39,16 +40,18 @@ class Exposure:
         """What browsers speak."""
         return "https" if self.tls is not None or self.behind_proxy else "http"
 
-    def make_url(self, port: int) -> str:
-        """Where browsers find it."""
+    def make_url(self, port: int, hosts: Sequence[Host]) -> str:
+        """Where browsers find it: by the address, which no name server and no other protocol leads elsewhere; by the
+        name that passkeys need where one of these workspaces has any."""
         if self.behind_proxy:
             return f"https://{self.name}"
-        return f"{self.scheme}://{self.name or 'localhost'}:{port}"
+        local = LOCAL if any(has_registered_passkey(host) for host in hosts) else ADDRESS
+        return f"{self.scheme}://{self.name or local}:{port}"
 
     def list_hosts(self, port: int) -> list[str]:
         """The values of ``Host`` that are answered."""
         named = [self.name, f"{self.name}:{port}"] if self.name else []
-        return [*named, f"localhost:{port}", f"{ADDRESS}:{port}"]
+        return [*named, f"{LOCAL}:{port}", f"{ADDRESS}:{port}"]
 
 
 def read_exposure(

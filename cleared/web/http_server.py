@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from cleared.workspace.loopback_listener import Listener
+
 MAX_CONNECTIONS: Final = 512
 MAX_SILENT: Final = 256
 """Connections that may be open without a request on them; of more, the oldest is closed."""
@@ -29,15 +31,13 @@ class TlsFiles(NamedTuple):
 
 
 class HttpServer:
-    """Serves an application on a listening socket. ``end`` may be called from any thread and any signal's handler."""
+    """Serves an application where somebody listens. ``end`` may be called from any thread and any signal's handler."""
 
     def __init__(self) -> None:
         self.is_ending = False
         self._server: _SleepingServer | None = None
 
-    def serve(
-        self, app: Any, listener: socket.socket, on_ready: Callable[[], None], tls: TlsFiles | None = None
-    ) -> None:
+    def serve(self, app: Any, listener: Listener, on_ready: Callable[[], None], tls: TlsFiles | None = None) -> None:
         """Serve until ``end`` is called; ``on_ready`` is called once it answers."""
         logging.getLogger("uvicorn").setLevel(logging.ERROR)
         config = uvicorn.Config(
@@ -61,7 +61,7 @@ class HttpServer:
         self._server = _SleepingServer(config, on_ready)
         if self.is_ending:
             return
-        self._server.run(sockets=[listener])
+        self._server.run(sockets=list(listener.sockets))
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that."""

@@ -17,6 +17,6 @@ def serve_loop(runtime: RuntimeDirectory, port: int) -> None:
 
     server = HttpServer()
     with open_listener(port, _MAX_WAITING) as listener, ended_by_signals(server.end):
-        bound = listener.getsockname()[1]
+        bound = listener.port
         app = make_loop_application(runtime, [f"{ADDRESS}:{bound}", f"localhost:{bound}"])
         server.serve(app, listener, lambda: print_message(f"http://{ADDRESS}:{bound}/ (Ctrl-C ends it)"))

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from cleared.base.errors import CheckFailed, ClearedError, PolicyError, UsageError
 from cleared.web.access import Said, Session
 from cleared.web.forms import Form, read_form
-from cleared.web.page_rendering import go_to, render_error, render_page
+from cleared.web.page_rendering import address_prefix, go_to, render_error, render_page
 from cleared.web.request_guard import BodyRefused
 from cleared.web.site import Site
 
@@ -30,6 +30,11 @@ class PageRequest:
     site: Site
     session: Session
     form: Form
+
+    @property
+    def prefix(self) -> str:
+        """What the addresses of this session's pages of the workspace begin with."""
+        return address_prefix(self.session, self.site)
 
     def part(self, name: str) -> str:
         """A part of the path."""
@@ -47,7 +52,7 @@ class PageRequest:
         """Another page of this workspace, with something said on it. ``act``: what an undo button under it is for."""
         if message:
             self.session.messages.append(Said(message, ok, act))
-        return go_to(self.site.prefix + path)
+        return go_to(self.prefix + path)
 
 
 def page(handler: Handler) -> Endpoint:

@@ -57,6 +57,11 @@ def _environment() -> Environment:
     return environment
 
 
+def address_prefix(session: Session | None, site: Site | None) -> str:
+    """What the addresses of pages begin with: of this session, of this workspace. Empty where there is neither."""
+    return (session.path if session is not None else "") + (site.prefix if site is not None else "")
+
+
 def render_page(
     request: Request, template: str, data: Mapping[str, Any], *, site: Site | None = None, status: int = 200
 ) -> Response:
@@ -71,6 +76,7 @@ def render_page(
         .render(
             data,
             site=site,
+            prefix=address_prefix(session, site),
             session=session,
             messages=messages,
             sites=request.app.state.sites,

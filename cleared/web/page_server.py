@@ -65,17 +65,17 @@ class PageServer:
             name: Site(name, "" if len(names) == 1 else f"/w/{name}", lambda root=root: open_workspace(root))  # type: ignore[misc]
             for name, root in names.items()
         }
-        refuse_exposure(exposure, [site.open_host() for site in sites.values()])
+        hosts = [site.open_host() for site in sites.values()]
+        refuse_exposure(exposure, hosts)
         self._exposure, self._type_code, self._sites = exposure, type_code, list(sites.values())
         self._access = Access()
         self._server = HttpServer()
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
-        bound = self._listener.getsockname()[1]
-        self.url = exposure.make_url(bound)
+        bound = self._listener.port
+        self.url = exposure.make_url(bound, hosts)
         self._app = make_application(
             sites,
             self._access,
-            bound,
             exposure.list_hosts(bound),
             lambda: self._server.is_ending,
             explain_fault,

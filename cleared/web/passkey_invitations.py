@@ -22,14 +22,12 @@ from cleared.base.safe_files import describe_os_error, write_new
 from cleared.gate.proposals.passkey_registration import NewPasskey
 from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.workspace_pin import find_clone_mark
-from cleared.web.access import MAX_TRIES, new_typed_code
+from cleared.web.access import MAX_TRIES, is_typed_code, new_typed_code, read_code
 
 FOLDER: Final = "passkey-invitations"
 INVITED_SECONDS: Final = 600.0
 """How long an invitation can be used."""
 _MAX_BYTES: Final = 20_000
-_UNGUESSABLE: Final = 40
-"""Characters of a code that is too long to be guessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +83,13 @@ class InvitationCodes:
 
     def find_invitation(self, shown: str) -> Invitation | None:
         """The invitation with this code, if it still counts."""
-        code = shown.strip()
-        is_typed = len(code) < _UNGUESSABLE
+        code = read_code(shown)
+        is_typed = is_typed_code(code)
         with self._lock:
             self._wrong = [at for at in self._wrong if self.now() - at < INVITED_SECONDS]
             if is_typed and len(self._wrong) >= MAX_TRIES:
                 return None
-            invitation = find_invitation(code.upper() if is_typed else code)
+            invitation = find_invitation(code)
             if invitation is None and is_typed:
                 self._wrong.append(self.now())
         return invitation

@@ -100,7 +100,7 @@ def _read_request(page: PageRequest) -> ReportRequest:
 
 def _make_link(page: PageRequest, report: Report) -> Callable[[Row], str]:
     """Where a row leads: to its entry, or to the ledger of its account in the period of the report."""
-    prefix = page.site.prefix
+    prefix = page.prefix
 
     def link(row: Row) -> str:
         if len(row.entries) == 1:

@@ -24,7 +24,7 @@ _HEADERS: Final = [
     (b"content-security-policy", CONTENT_POLICY.encode()),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
-    (b"referrer-policy", b"same-origin"),
+    (b"referrer-policy", b"same-origin"),  # to no other port; with no-referrer, forms would come from Origin: null
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),

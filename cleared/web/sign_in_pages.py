@@ -7,16 +7,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError
-from cleared.web.access import Access
+from cleared.web.access import Access, Session
 from cleared.web.forms import read_form
 from cleared.web.page import require_token
 from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_pages import check_sign_in, sign_in_question
-
-
-def cookie_name(request: Request) -> str:
-    """Cookies do not know ports, so each server has a name of its own."""
-    return f"cleared-{request.app.state.port}"
 
 
 async def show_sign_in(request: Request) -> Response:
@@ -39,15 +34,20 @@ async def sign_in(request: Request) -> Response:
             passkey = await run_in_threadpool(check_sign_in, request, form.get("question"), form.get("answer"))
         except ClearedError as error:
             return await _render_sign_in(request, " ".join(str(error).split()), 403)
-        cookie: str | None = access.open_passkey_session(passkey.key)
+        session: Session | None = access.open_passkey_session(passkey.key)
     else:
-        cookie = access.open_session(form.get("code"))
-    if cookie is None:
+        session = access.open_session(form.get("code"))
+    if session is None:
         problem = "This code does not count, or not any more. Enter in the terminal of cleared server prints a new one."
         return await _render_sign_in(request, problem, 403)
-    response = go_to("/")
+    response = go_to(f"{session.path}/")
     response.set_cookie(
-        cookie_name(request), cookie, httponly=True, samesite="strict", path="/", secure=request.app.state.is_secure
+        session.cookie_name,
+        session.cookie,
+        httponly=True,
+        samesite="strict",
+        path=session.path,
+        secure=request.app.state.is_secure,
     )
     return response
 
@@ -55,13 +55,13 @@ async def sign_in(request: Request) -> Response:
 async def sign_out(request: Request) -> Response:
     """End the session of this browser."""
     access: Access = request.app.state.access
-    session = request.scope.get("session")
+    session: Session | None = request.scope.get("session")
+    response = go_to("/login")
     if session is not None:
         try:
             require_token(await read_form(request), session)
         except ClearedError as error:
             return render_error(request, error)
-    access.end_session(request.cookies.get(cookie_name(request), ""))
-    response = go_to("/login")
-    response.delete_cookie(cookie_name(request), path="/")
+        access.end_session(session)
+        response.delete_cookie(session.cookie_name, path=session.path)
     return response

@@ -50,7 +50,8 @@ _MAX_TITLE: Final = 60
 
 
 class Site:
-    """A workspace behind the page. Thread-safe. ``prefix``: what its addresses begin with, empty or ``/w/NAME``."""
+    """A workspace behind the page. Thread-safe. ``prefix``: what the addresses of its pages have after the session's:
+    empty or ``/w/NAME``."""
 
     def __init__(self, name: str, prefix: str, open_workspace: HostFactory) -> None:
         self.name = name

@@ -35,9 +35,9 @@ def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) ->
     page.set_input_files("#files", file)
     page.get_by_role("button", name="Hand in").press("Enter")
     expect(page.get_by_text("february.csv").first).to_be_visible()
-    page.goto("/agents/ingest")
+    visit.go(page, "/agents/ingest")
     page.get_by_role("button", name="Run now").press("Enter")
-    page.goto("/queue")
+    visit.go(page, "/queue")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     press(page, "a")
     expect(find_message(page, "Confirmed: ACME INVOICE 12")).to_be_visible()
@@ -94,7 +94,7 @@ def test_reading_and_deciding_without_javascript(visit: Visit, posted: Workspace
     page.get_by_role("button", name="Search").click()
     page.get_by_role("button", name="5070").click()
     expect(find_message(page, "Corrected: COFFEE")).to_be_visible()
-    page.goto("/books")
+    visit.go(page, "/books")
     expect(page.get_by_role("heading", name="Books")).to_be_visible()
 
 
@@ -122,10 +122,10 @@ def test_texts_of_a_bank_are_texts(visit: Visit, posted: Workspace) -> None:
     cards = [card["id"] for card in posted.cards()]
     page = visit.open("/queue", **PHONE)
     for card in cards:
-        page.goto(f"/queue?card={card}")
+        visit.go(page, f"/queue?card={card}")
         page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing sticks out"
-    page.goto("/books/entries")
+    visit.go(page, "/books/entries")
     text = page.locator("main").inner_text()
     assert "<script>alert(2)</script>" in text and "{{7*7}}" in text and "\u202e" not in text
     assert page.locator("main img, main script").count() == 0
@@ -166,7 +166,7 @@ def test_nothing_keeps_somebody_out(visit: Visit, posted: Workspace, scheme: str
     run = posted.json("run", "list")[0]["run_id"]
     found = {}
     for path in [*PAGES, f"/queue?card={card}&q=meals", f"/runs/{run}"]:
-        page.goto(path)
+        visit.go(page, path)
         if problems := find_serious(page):
             found[path] = problems
     for path in ("/login", "/passkeys/new"):

@@ -60,7 +60,7 @@ def test_a_phone_is_registered_signs_in_and_signs_what_it_decides(posted: Worksp
         expect(page.get_by_role("heading", name="Today")).to_be_visible()
         before = posted.head()
         steering.send("WebAuthn.setUserVerified", {"authenticatorId": device, "isUserVerified": False})
-        page.goto("/queue")
+        page.goto(page.url + "queue")
         page.get_by_role("button", name="Approve").click()
         expect(page.get_by_text("The passkey did not answer")).to_be_visible()
         assert posted.head() == before

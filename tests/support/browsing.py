@@ -28,9 +28,12 @@ class Visit:
         self.problems: list[str] = []
         self.hosts: set[str] = set()
         self._signed_in: Any = None
+        self.home = ""
+        """What the addresses of the session begin with."""
 
     def open(self, path: str = "/", **options: Any) -> Page:
-        """A window of its own, signed in by the link of the server the first time, then by the same cookie."""
+        """A window of its own, signed in by the link of the server the first time, then by the same cookie. ``path``:
+        below the session's home."""
         context = self._browser.new_context(storage_state=self._signed_in, base_url=self.server.url, **options)
         context.set_default_timeout(PATIENCE * 1000)
         self._contexts.append(context)
@@ -41,10 +44,15 @@ class Visit:
         page.on("request", lambda request: self.hosts.add(request.url.split("/")[2] if "://" in request.url else ""))
         if self._signed_in is None:
             page.goto(f"/login#{self.server.code}")
-            page.wait_for_url(f"{self.server.url}/")
+            page.wait_for_url(f"{self.server.url}/s/*/")
+            self.home = page.url.removeprefix(self.server.url).rstrip("/")
             self._signed_in = context.storage_state()
-        page.goto(path)
+        self.go(page, path)
         return page
+
+    def go(self, page: Page, path: str) -> None:
+        """Another page of the session."""
+        page.goto(self.home + path)
 
     def _note_problem(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):

@@ -115,13 +115,10 @@ def fields_of(page: Page) -> list[tuple[str, str]]:
 
 def sign_in(server: Server, device: SoftPasskey, **how: str) -> Page:
     """Sign in with a passkey, as a fresh browser."""
-    server.cookie = ""
+    server.forget()
     page = server.get("/login")
     answer = device.get(options_of(page), how.pop("origin", server.url), **how)
-    page = server.send("POST", "/login", [("question", page.fields("question")[0]), ("answer", answer)])
-    if "set-cookie" in page.headers:
-        server.cookie = page.headers["set-cookie"].split(";")[0]
-    return page
+    return server.keep(server.send("POST", "/login", [("question", page.fields("question")[0]), ("answer", answer)]))
 
 
 def answer(server: Server, device: SoftPasskey, page: Page, path: str = "/queue", **how: str) -> Page:

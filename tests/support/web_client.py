@@ -19,6 +19,8 @@ from urllib.parse import urlencode
 from harness import Workspace
 
 PATIENCE = 90.0
+OUTSIDE = ("/login", "/passkeys/", "/static/", "/healthz")
+"""Addresses that are the same for everybody, signed in or not."""
 Fields = Sequence[tuple[str, str]]
 
 
@@ -52,9 +54,7 @@ class Server:
         line = self.process.stdout.readline()
         assert line, self.process.communicate()
         place = json.loads(line)
-        self.code, self.url = place["code"], place["url"]
-        self.port = int(self.url.rsplit(":", 1)[1])
-        self.cookie = ""
+        self._begin(place["url"], place["code"])
         if sign_in:
             self.sign_in(self.code)
 
@@ -62,14 +62,28 @@ class Server:
     def at(cls, url: str, code: str) -> Server:
         """One that runs in this process; not signed in."""
         server = cls.__new__(cls)
-        server.code, server.url, server.port, server.cookie = code, url, int(url.rsplit(":", 1)[1]), ""
+        server._begin(url, code)
         return server
 
+    def _begin(self, url: str, code: str) -> None:
+        """``url``: by the name that passkeys need, whichever of the two was printed. ``home``: what the addresses of
+        the session begin with."""
+        self.code, self.url = code, url.replace("127.0.0.1", "localhost")
+        self.port = int(self.url.rsplit(":", 1)[1])
+        self.cookie = self.home = ""
+
     def sign_in(self, code: str) -> Page:
-        page = self.send("POST", "/login", [("code", code)])
+        return self.keep(self.send("POST", "/login", [("code", code)]))
+
+    def keep(self, page: Page) -> Page:
+        """Take the cookie of an answer that signs in, for the addresses that it is for."""
         if "set-cookie" in page.headers:
-            self.cookie = page.headers["set-cookie"].split(";")[0]
+            self.cookie, self.home = page.headers["set-cookie"].split(";")[0], page.headers["location"].rstrip("/")
         return page
+
+    def forget(self) -> None:
+        """Be a browser that has not signed in."""
+        self.cookie = self.home = ""
 
     def send(
         self,
@@ -79,7 +93,10 @@ class Server:
         headers: Mapping[str, str | None] | None = None,
         body: bytes | None = None,
     ) -> Page:
-        """One request as a browser sends it; ``headers`` change or leave out its own."""
+        """One request as a browser sends it; ``headers`` change or leave out its own. ``path``: below the session's
+        home, where its own cookie is sent."""
+        if "Cookie" not in (headers or {}) and not path.startswith((*OUTSIDE, self.home or "/")):
+            path = self.home + path
         data = body if body is not None else urlencode(fields).encode()
         own: dict[str, str | None] = {"Host": f"localhost:{self.port}", "Cookie": self.cookie or None}
         if method == "POST":

@@ -47,7 +47,7 @@ def test_each_version_shows_what_it_changed(server: Server, ws: Workspace) -> No
         ws.ok("agent", "propose", "probe")
         take_ok(ws, "agent", "approve", f"P{number - 1}")
     page = server.get("/agents/probe")
-    assert 'href="/agents/probe/changes/P1"' in page.body
+    assert f'href="{server.home}/agents/probe/changes/P1"' in page.body
     change = server.get("/agents/probe/changes/P1")
     assert "-ctx_log('version 1')" in change.text and "+ctx_log('version 2')" in change.text
     assert "version 3" not in change.text and "Back to the agent" in change.text

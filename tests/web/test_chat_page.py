@@ -135,7 +135,9 @@ def test_h16_a_killed_server_leaves_a_session_that_goes_on(ws: Workspace, provid
     provider.script(Reply("never read", hold=hold))
     with page_server(ws) as server:
         wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-        wire.request("GET", "/live", headers={"Host": f"localhost:{server.port}", "Cookie": server.cookie})
+        wire.request(
+            "GET", f"{server.home}/live", headers={"Host": f"localhost:{server.port}", "Cookie": server.cookie}
+        )
         stream = wire.getresponse()
         assert stream.readline().startswith(b"data: ")
         address = ask(server, "how many agents?")

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPMessage
-from pathlib import Path
 
 import pytest
 from harness import Workspace
+from listening import list_listening, list_loopback
 from program_client import Program
 from web_client import inner_server
 
@@ -69,7 +68,7 @@ def served(runtime: RuntimeDirectory) -> Iterator[Page]:
     """The same server in this process: a start of Python costs more than these tests do."""
     server, ready = HttpServer(), threading.Event()
     with open_listener(0, 256) as listener:
-        port = listener.getsockname()[1]
+        port = listener.port
         app = make_loop_application(runtime, [f"127.0.0.1:{port}", f"localhost:{port}"])
         thread = threading.Thread(target=server.serve, args=(app, listener, ready.set))
         thread.start()
@@ -246,17 +245,9 @@ def test_nothing_can_be_written_with_or_without_a_token(ws: Workspace, page: Pag
     assert ws.state().changed_since(before) == set()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_it_listens_on_loopback_only(page: Page) -> None:
     """I4"""
-    listening = []
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        local, state_of = line.split()[1], line.split()[3]
-        if state_of == "0A" and int(local.partition(":")[2], 16) == page.port:
-            listening.append(local.partition(":")[0])
-    assert listening == ["0100007F"]
-    inet6 = Path("/proc/net/tcp6")
-    assert not inet6.exists() or f":{page.port:04X} 0000" not in inet6.read_text()
+    assert list_listening(page.port) == list_loopback()
 
 
 def test_another_name_in_the_host_header_is_refused(ws: Workspace, page: Page) -> None:
@@ -426,5 +417,9 @@ def test_the_server_shows_the_loop_to_who_has_signed_in_and_its_tree_to_a_token(
         assert server.get("/loop").status == 303
         server.sign_in(server.code)
         page = server.get("/loop")
-        assert page.status == 200 and "swept the floor" in page.text and 'href="/loop/tree.json"' in page.body
+        assert (
+            page.status == 200
+            and "swept the floor" in page.text
+            and f'href="{server.home}/loop/tree.json"' in page.body
+        )
         assert "swept the floor" in server.get("/loop/tree.json").body

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from harness import Workspace, chase, copy_books
 from hostile_books import post_texts
-from web_client import Server, inner_server
+from web_client import OUTSIDE, Server, inner_server
 
 MARKUP = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{7*7}}"
 ODD = "\u202egnp.exe\x1b[31m\u2066"
@@ -26,22 +26,30 @@ def server(posted: Workspace) -> Iterator[Server]:
         yield running
 
 
-def test_i4_a_cookie_of_one_server_opens_no_other(server: Server, starting_point: Path, tmp_path: Path) -> None:
-    """Row I4: cookies ignore ports: another server of this machine gets ours, and can do nothing with it."""
-    name, value = server.cookie.split("=", 1)
-    assert name == f"cleared-{server.port}"
+def test_i4_a_cookie_opens_nothing_but_what_it_is_for(server: Server, starting_point: Path, tmp_path: Path) -> None:
+    """Row I4: whoever has the cookie all the same opens nothing without the path, which is a secret of its own; whoever
+    has the path, nothing without the cookie; and nobody anything elsewhere."""
     with inner_server(copy_books(starting_point, tmp_path / "others")) as other:
-        for stolen in (
-            server.cookie,
-            f"cleared-{other.port}={value}",
-            f"{server.cookie}; cleared-{other.port}={value}",
+        made = other.sign_in(other.code).headers["set-cookie"]
+        assert "HttpOnly" in made and "samesite=strict" in made.lower() and f"Path={other.home};" in made
+        assert other.home.startswith("/s/") and len(other.home) >= 25 and made.count(other.home[3:]) == 1
+        value = server.cookie.partition("=")[2]
+        renamed = f"{other.cookie.partition('=')[0]}={value}"
+        for asked, path, cookie in (
+            (server, "/queue", server.cookie),
+            (server, f"{other.home}/queue", server.cookie),
+            (server, f"{server.home}/queue", other.cookie),
+            (server, f"{server.home}/queue", None),
+            (server, f"{server.home[:-1]}/queue", server.cookie),
+            (server, f"/s/{server.home}/queue", server.cookie),
+            (other, f"{server.home}/queue", server.cookie),
+            (other, f"{other.home}/queue", server.cookie),
+            (other, f"{other.home}/queue", renamed),
         ):
-            page = other.send("GET", "/queue", headers={"Cookie": stolen})
-            assert page.status == 303 and page.headers["location"] == "/login"
-        both = other.sign_in(other.code).headers["set-cookie"]
-        assert "HttpOnly" in both and "SameSite=strict" in both.replace("Strict", "strict")
-        other.cookie = f"{server.cookie}; {other.cookie}"
-        assert other.get("/queue").status == 200, "both cookies beside each other"
+            page = asked.send("GET", path, headers={"Cookie": cookie})
+            assert page.status == 303 and page.headers["location"] == "/login", (path, cookie)
+        both = {"Cookie": f"{server.cookie}; {other.cookie}; {other.cookie.partition('=')[0]}x=1"}
+        assert other.send("GET", f"{other.home}/queue", headers=both).status == 200, "beside others"
         token = server.get("/").fields("token")[0]
         for path in ("/queue/undo", "/sign-out"):
             page = other.send("POST", path, [("token", token)])
@@ -70,6 +78,7 @@ class Elements(HTMLParser):
         super().__init__()
         self.odd: list[str] = []
         self.links: set[str] = set()
+        self.asked: set[str] = set()
         self.feed(body)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -78,8 +87,11 @@ class Elements(HTMLParser):
         if tag in ("img", "iframe", "object") or (tag == "script" and not src.startswith("/static/")):
             self.odd.append(tag)
         self.odd += [name for name in values if name.startswith("on") or name == "style"]
-        for name in ("href", "action", "src"):
-            address = values.get(name) or "/"
+        for name in ("href", "action", "src", "hx-get", "data-live"):
+            if name not in values:
+                continue
+            address = values.get(name) or ""
+            self.asked |= {address}
             if not address.startswith(("/", "#")) or address.startswith("//"):
                 self.odd.append(address)
         if tag == "a" and (values.get("href") or "").startswith("/"):
@@ -147,6 +159,8 @@ def test_markup_in_every_text_is_text(posted: Workspace) -> None:
                 continue
             elements = Elements(page.body)
             assert elements.odd == [], (path, elements.odd)
+            inside = (f"{server.home}/", "#", *OUTSIDE)
+            assert page.status == 303 or all(each.startswith(inside) for each in elements.asked), (path, elements.asked)
             assert not {"\u202e", "\u2066", "\x1b"} & set(page.body), path
             shown += "{{7*7}}" in page.text
             todo += elements.links - seen

@@ -89,7 +89,9 @@ def test_receipts_that_are_dropped_go_into_their_inbox(posted: Workspace) -> Non
 def test_a_page_tells_what_changed_meanwhile(posted: Workspace) -> None:
     with page_server(posted) as server:
         wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-        wire.request("GET", "/live", headers={"Host": f"localhost:{server.port}", "Cookie": server.cookie})
+        wire.request(
+            "GET", f"{server.home}/live", headers={"Host": f"localhost:{server.port}", "Cookie": server.cookie}
+        )
         stream = wire.getresponse()
         first = stream.readline()
         assert first.startswith(b"data: ") and posted.head().encode() in first
@@ -111,7 +113,7 @@ def test_several_workspaces_are_apart(posted: Workspace, starting_point: Path, t
         assert "Nothing waits" in server.get("/w/others/queue").text
         assert server.get("/w/none/queue").status == 404
         chat = server.get("/w/others/chat")
-        assert "no language model is set up" in chat.text and 'href="/w/others/chat"' in chat.body
+        assert "no language model is set up" in chat.text and f'href="{server.home}/w/others/chat"' in chat.body
         queue = server.get("/w/books/queue")
         assert "Confirmed" in server.submit(queue, "/w/books/queue", ("choice", "confirm")).text
     assert other.json("queue", "list") == []
@@ -171,7 +173,7 @@ def _send_without_waiting(wire: http.client.HTTPConnection, server: Server, toke
     )
     wire.request(
         "POST",
-        "/queue",
+        f"{server.home}/queue",
         body,
         {
             "Host": f"localhost:{server.port}",

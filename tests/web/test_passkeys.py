@@ -355,7 +355,7 @@ def test_an_answered_question_signs_nobody_in_again(server: Server, posted: Work
     """Nor does one that was never asked; nothing of it has to be remembered for that."""
     device = SoftPasskey(counts=False)
     register(posted, server, device)
-    server.cookie = ""
+    server.forget()
     page = server.get("/login")
     question = page.fields("question")[0]
     fields = [("question", question), ("answer", device.get(options_of(page), server.url))]

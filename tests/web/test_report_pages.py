@@ -21,7 +21,7 @@ def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Serv
     """B19: reports, with pending entries named, a chart, and a way down to ledger, entry and why."""
     reports = server.get("/reports")
     for name in REPORTS:
-        assert f'href="/reports/{name}"' in reports.body
+        assert f'href="{server.home}/reports/{name}"' in reports.body
         page = server.get(f"/reports/{name}?period=2025")
         assert page.status == 200 and "2025" in page.text, (name, page)
     profit = server.get("/reports/pnl?period=2025-01&compare=previous")
@@ -30,9 +30,9 @@ def test_b19_every_report_is_a_page_with_the_figures_of_the_command(server: Serv
     assert "waits for review" in profit.text or "wait for review" in profit.text
     assert "2024-12" in profit.text, "the period before stands beside it"
     assert "<svg" in server.get("/reports/monthly?period=2025").body
-    assert 'href="/reports/ledger?account=5020&amp;period=2025-01"' in profit.body
+    assert f'href="{server.home}/reports/ledger?account=5020&amp;period=2025-01"' in profit.body
     ledger = server.get("/reports/ledger?account=5020&period=2025-01")
-    assert 'href="/books/entries/2025-01-001"' in ledger.body and "GITHUB" in ledger.text
+    assert f'href="{server.home}/books/entries/2025-01-001"' in ledger.body and "GITHUB" in ledger.text
     csv = server.get("/reports/pnl/file.csv?period=2025-01")
     assert csv.body == posted.ok("report", "pnl", "--period", "2025-01", "--format", "csv").out
     assert csv.headers["content-disposition"] == 'attachment; filename="pnl-2025-01.csv"'

@@ -76,26 +76,37 @@ def test_a_code_counts_once(posted: Workspace) -> None:
         assert len(server.code) == 9 and server.get("/").status == 303
         assert server.sign_in("WRONG-ONE").status == 403 and server.cookie == ""
         assert server.sign_in(f" {server.code.lower()} ").status == 303 and server.get("/").status == 200
-        server.cookie = ""
+        server.forget()
         assert server.sign_in(server.code).status == 403
         code, errors = server.end()
     assert code == 0 and f"Code: {server.code}" in errors and "#" not in errors
+
+
+def test_wrong_codes_end_no_link(posted: Workspace) -> None:
+    """Any program of this machine can send some. A link's code cannot be guessed, and needs no end."""
+    with page_server(posted, sign_in=False) as server:
+        for wrong in ["AAAA-AAAA", "A" * 43] * (MAX_TRIES + 1):
+            assert server.sign_in(wrong).status == 403
+        assert server.sign_in(server.code).status == 303 and server.get("/queue").status == 200
 
 
 def test_codes_and_sessions_end() -> None:
     now = [0.0]
     access = Access(lambda: now[0])
     code, late = access.make_link_code(), access.make_typed_code()
-    cookie = access.open_session(code)
-    assert cookie is not None and access.open_session(code) is None
+    session = access.open_session(code)
+    assert session is not None and access.open_session(code) is None
+    cookies = {session.cookie_name: session.cookie}
     now[0] = CODE_SECONDS + 1
-    assert access.open_session(late) is None and access.find_session(cookie) is not None
+    assert access.open_session(late) is None and access.find_session(session.path, cookies) is session
     now[0] += SESSION_SECONDS + 1
-    assert access.find_session(cookie) is None
-    guessed = access.make_typed_code()
+    assert access.find_session(session.path, cookies) is None
+    guessed, link = access.make_typed_code(), access.make_link_code()
     for _ in range(MAX_TRIES):
         assert access.open_session("AAAA-AAAA") is None
-    assert access.open_session(guessed) is None, "no code counts after so many wrong ones"
+    assert access.open_session(guessed) is None, "no typed code counts after so many wrong ones"
     assert access.open_session(access.make_typed_code()) is not None
-    cookies = [access.open_session(access.make_link_code()) for _ in range(MAX_SESSIONS + 5)]
-    assert sum(access.find_session(each or "") is not None for each in cookies) == MAX_SESSIONS
+    assert access.open_session(link) is not None, "one that cannot be guessed does"
+    opened = [access.open_session(access.make_link_code()) for _ in range(MAX_SESSIONS + 5)]
+    found = [each and access.find_session(each.path, {each.cookie_name: each.cookie}) for each in opened]
+    assert len(list(filter(None, found))) == MAX_SESSIONS

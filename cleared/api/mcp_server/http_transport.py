@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from cleared.api.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
-from cleared.workspace.loopback_listener import ADDRESS
+from cleared.workspace.loopback_listener import ADDRESS, Listener
 
 PATH: Final = "/mcp"
 MAX_CONNECTIONS: Final = 64
@@ -23,9 +23,9 @@ _GRACE_SECONDS: Final = 2
 Scope = MutableMapping[str, Any]
 
 
-def serve_http(server: Server[Any], listener: socket.socket, token: str, on_ready: Callable[[], None]) -> None:
+def serve_http(server: Server[Any], listener: Listener, token: str, on_ready: Callable[[], None]) -> None:
     """Answer on ``listener`` until SIGTERM or Ctrl-C. ``on_ready`` is called once it does."""
-    port = listener.getsockname()[1]
+    port = listener.port
     hosts = [f"{ADDRESS}:{port}", f"localhost:{port}"]
     origins = [f"http://{host}" for host in hosts]
     app = server.streamable_http_app(
@@ -48,7 +48,7 @@ def serve_http(server: Server[Any], listener: socket.socket, token: str, on_read
         ws="none",
         lifespan="on",
     )
-    _HttpServer(config, on_ready).run(sockets=[listener])
+    _HttpServer(config, on_ready).run(sockets=list(listener.sockets))
 
 
 class _HttpServer(uvicorn.Server):

@@ -57,7 +57,7 @@ def serve_on_http(
         token, file, is_new = load_token(current.open_host())
         _end_on_signals()
         _log_to_stderr()
-        url = f"http://{ADDRESS}:{listener.getsockname()[1]}{PATH}"
+        url = f"http://{ADDRESS}:{listener.port}{PATH}"
 
         def report_ready() -> None:
             show_message(f"cleared mcp answers at {url}, to clients that show the token in {file}")

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import pytest
 from harness import Workspace, copy_books, environment
+from listening import list_listening, list_loopback
 from mcp_clients import HttpServer, http_server, program, text_of
 from proposing import text
 
@@ -147,12 +148,7 @@ def test_a_connection_that_is_cut_disturbs_nobody(served: Served) -> None:
 
 def test_it_listens_on_loopback_only(served: Served) -> None:
     _, server = served
-    hexadecimal = f"{server.port:04X}"
-    tables = [p.read_text() for p in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if p.exists()]
-    if not tables:
-        pytest.skip("the system does not say who listens")
-    found = [line.split()[1] for table in tables for line in table.splitlines()[1:] if line.split()[3] == "0A"]
-    assert [a for a in found if a.endswith(f":{hexadecimal}")] == [f"0100007F:{hexadecimal}"]
+    assert list_listening(server.port) == list_loopback()
 
 
 def test_the_token_is_shown_once_and_kept_private(ws: Workspace) -> None:
