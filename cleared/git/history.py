@@ -7,8 +7,9 @@ for their files and short ids.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Changes = Mapping[str, tuple[str, str]]
 """Path → the blob ids before and after, empty where there is nothing; of a link or a submodule with its mode before."""
 
+_ID_DIGITS = re.compile(r"[0-9a-fA-F]{4,64}")
 _FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
 
 
@@ -100,17 +102,38 @@ def find_by_trailer(root: Path, key: str, value: str) -> list[CommitInfo]:
 
 
 def read_commit(root: Path, rev: str) -> CommitInfo:
-    """One commit with its files. ``rev`` is anything git takes for a commit; ``UsageError`` where there is none."""
+    """One commit with its files. ``rev`` is anything git takes for a commit; digits are the beginning of its id,
+    whatever tag is named so. ``UsageError`` where there is none, or several."""
     with _open_repo(root) as repo:
         try:
             if rev.startswith("-"):
                 raise ValueError("an option, not a revision")
-            output = _output_of(repo.git.rev_parse("--verify", "--quiet", f"{rev}^{{commit}}"))
+            names = _find_objects(repo, rev) if _ID_DIGITS.fullmatch(rev) else []
+            commit = _find_commit(repo, names or [rev])
         except (WorkspaceError, ValueError):  # ValueError also for a NUL in it
             raise UsageError(f"there is no commit {rev!r}", remedy="See: git log.") from None
-        commit = output.decode().strip()
         output = _output_of(repo.git.log("-z", "--no-walk", _FORMAT, commit))
         return next(_parse_commits(output, _read_changes(repo, [commit])))
+
+
+def _find_objects(repo: HardenedRepo, digits: str) -> list[str]:
+    """The ids of objects that begin so."""
+    return _output_of(repo.git.rev_parse(f"--disambiguate={digits.lower()}")).decode().split()
+
+
+def _find_commit(repo: HardenedRepo, names: Sequence[str]) -> str:
+    """The id of the one commit among these. Raises ``WorkspaceError`` for none, ``UsageError`` for several."""
+    commits = set[str]()
+    for name in names:
+        with suppress(WorkspaceError):
+            found = _output_of(repo.git.rev_parse("--verify", "--quiet", f"{name}^{{commit}}")).decode().strip()
+            if len(names) == 1 or found == name:
+                commits.add(found)
+    if len(commits) > 1:
+        raise UsageError(f"the ids of {len(commits)} commits begin so", remedy="Give more of its digits: git log.")
+    if not commits:
+        raise WorkspaceError("there is no such commit")
+    return commits.pop()
 
 
 def find_merge_base(root: Path, commits: Sequence[str]) -> str | None:

@@ -39,7 +39,8 @@ class Trust:
     withdrawn: set[str] = field(default_factory=set)
     barred: dict[str, str] = field(default_factory=dict)
     newest: dict[str, str] = field(default_factory=dict)
-    """Path of a record of settings → when the last one that counted here was made; an older one counts no more."""
+    """Path of a record of settings → when the last one that counted here was made, and its id; an older one, or another
+    of the same second, counts no more."""
     runs: dict[str, str] = field(default_factory=dict)
     """Key of another machine's runs → whose it was said to be: it asks and answers, and approves nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -130,7 +131,7 @@ def remember_settings(record: ApprovalRecord) -> None:
     Raises ``WorkspaceError`` where that cannot be written down.
     """
     trust = load_trust(record.workspace)
-    trust.newest[record.file] = record.at
+    trust.newest[record.file] = f"{record.at} {record.id}"
     digest = digest_of(record.render())
     trust.settings = {"record": digest, "key": record.key, "key_file": own_key_mark(), "policy": dict(record.policy)}
     trust.save()

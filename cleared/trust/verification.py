@@ -191,8 +191,9 @@ class Approvals:
             trust_store.version_key(record.path, record.digest), ""
         ):
             return "that approval was withdrawn by a rollback"
-        if record.at < trust.newest.get(record.file, ""):
-            return "it is older than the last that was made on this machine"
+        at, _, newest = trust.newest.get(record.file, "").partition(" ")
+        if record.at < at or (record.at == at and newest and record.id != newest):
+            return "it is not newer than the last that was made on this machine"
         if self.identity.problem is not None:
             return self.identity.problem.message
         if not self.identity.pinned:

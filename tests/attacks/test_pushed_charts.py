@@ -30,6 +30,7 @@ def edit_chart(ws: Workspace, pattern: str, new: str, message: str = "docs") -> 
         (r"^5030,([^,]*),expense", r"5030,\1,asset", "5030 Uncategorised expense (type expense → asset)"),
         (r"^5020,[^,]*,", "5020,Meals,", "5020 Software and subscriptions (name Software and subscriptions → Meals)"),
         (r"^5230,.*\n", "", " is gone"),
+        (r"\Z", "3299,Odds,equity,3200,,\n", "3200 Member draws is a heading now"),
     ],
 )
 @pytest.mark.parametrize("claim", ["", "\n\nDecision: zz"])

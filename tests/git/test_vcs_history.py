@@ -107,6 +107,19 @@ def test_no_such_commit(work: Work, rev: str) -> None:
     assert caught.value.exit_code == ExitCode.USAGE
 
 
+def test_digits_are_an_id_whatever_tag_is_named_so(work: Work) -> None:
+    """Tags come with a pull: one is named like the beginning of a commit's id, and points to another."""
+    first = work.seal()
+    put(work.root, "other.txt", b"by hand\n")
+    work.git("add", "other.txt")
+    work.git("commit", "-q", "-m", "another")
+    for name in (first, first[:10], first[:10].upper()):
+        work.git("tag", name, "HEAD")
+        assert history.read_commit(work.root, name).id == first
+    work.git("tag", "fade", "HEAD")
+    assert history.read_commit(work.root, "fade").id != first, "digits that begin no id name a tag"
+
+
 def test_unusable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorkspaceError, match="not a git repository"):
         history.read_log(tmp_path)

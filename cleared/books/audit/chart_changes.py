@@ -27,13 +27,20 @@ def describe_chart_changes(before: Snapshot, after: Snapshot, path: str) -> list
     if before.find_entry(path) is None:
         return []
     try:
-        old, new = (parse_chart(each.read_file(path), path).accounts for each in (before, after))
+        charts = [parse_chart(each.read_file(path), path) for each in (before, after)]
     except WorkspaceError as error:
         return [f"the chart before or after it cannot be read ({error.message})"]
-    return [
+    old, new = (chart.accounts for chart in charts)
+    changed = [
         f"{number} {account.account_name} {_describe_change(account, new.get(number))}"
         for number, account in old.items()
         if new.get(number) != account
+    ]
+    headings = charts[1].parents - charts[0].parents
+    return changed + [
+        f"{number} {account.account_name} is a heading now: nothing can be posted to it"
+        for number, account in old.items()
+        if number in headings
     ]
 
 

@@ -104,7 +104,10 @@ def _explain_commit(
     short, label = commit.id[:10], _label(commit)
     before = read_parents(repo, commit.id)
     accept = f"cleared journal accept {short} --reason …"
-    look = f"Look at it (git show {short}); reverse what is wrong with new entries, or say that it is right: {accept}"
+    # The whole id: a tag may be named like its beginning.
+    look = (
+        f"Look at it (git show {commit.id}); reverse what is wrong with new entries, or say that it is right: {accept}"
+    )
     if len(before) > 1:
         for path, what in find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
             if not (what.startswith(LOST) or not (answered or origin in ("ours", "genuine"))):
