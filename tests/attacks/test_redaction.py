@@ -6,6 +6,7 @@ One redaction for all: with it switched off, each of these is found where it was
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -152,6 +153,51 @@ def test_i1_one_redaction_for_books_and_jobs() -> None:
         and known.redact_output("TOKEN: 123456") == f"TOKEN: {REDACTED}"
     )
     assert known.redact_text("hunter22") == known.redact_output("hunter22") == REDACTED
+
+
+def seconds_for(text: str) -> float:
+    """Of the processor, the least of several tries."""
+    redactor, tries = Redactor(), []
+    for _ in range(7):
+        began = time.process_time()
+        redactor.redact_output(text)
+        tries.append(time.process_time() - began)
+    return min(tries)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "api_key",
+        "-eyJ",
+        "password   ",
+        "secret_=",
+        "token\n:\n",
+        "-----BEGIN ",
+        "-----BEGIN A PRIVATE KEY-----\nabc\n",
+        "a://b:c",
+    ],
+)
+def test_no_output_takes_longer_than_its_length(part: str) -> None:
+    """A program that prints what looks like the beginning of a secret again and again."""
+    short, long = (seconds_for(part * (size // len(part))) for size in (20_000, 200_000))
+    assert long <= 15 * short, (short, long)
+
+
+def test_the_name_of_a_secret_may_be_long() -> None:
+    told = Redactor().redact_output(f"{'my_' * 40}api_key_of_mine: hunter2222 and PASSWORD='hunter2222' and x=1")
+    assert "hunter2222" not in told and told.startswith("my_my_") and told.endswith("x=1")
+
+
+@pytest.mark.parametrize("kept", ["an error: see below\nall is well\n", "Hello world\n", '["a", "b"]\n'])
+def test_the_beginning_of_a_key_hides_no_more_than_a_key(kept: str) -> None:
+    """What is no line of a key is shown, though no end was seen; what is one is not."""
+    key = (
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00\n\nMIIEowIBAAKCAQEA\nabc=\n"
+    )
+    told = Redactor().redact_text(f"before\n{key}{kept}after\n")
+    assert told == f"before\n{REDACTED}\n{kept}after\n"
+    assert "MIIE" not in Redactor().redact_text("x -----BEGIN PRIVATE KEY----- MIIEowIBAAKCAQEA7bq")
 
 
 # -- one card for many files  (fault 10) -------------------------------------------------------------------------------

@@ -16,7 +16,11 @@ _OVERLAP: Final = 4 * 1024
 """Characters of an unfinished line that are held back, as a secret may be cut in two there."""
 _TAIL_LENGTH: Final = 8 * 1024
 
+_MOST_KEY_LINES: Final = 200
+"""What says that a key begins hides no more of an output than this: a key of 16,384 bits."""
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY"), re.compile(r"-----END [A-Z ]*PRIVATE KEY")
+_KEY_LINE = re.compile(r"(?:[A-Za-z0-9+/=]*|(?:Proc-Type|DEK-Info):.*|(?:.*\s)?[A-Za-z0-9+/=]{32,}+\W{0,8})", re.ASCII)
+"""A line within a key, also behind what a program puts before each of its lines."""
 
 
 class JobOutput:
@@ -29,7 +33,7 @@ class JobOutput:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.pending = ""
         """The beginning of a line that has not ended yet."""
-        self._in_key = False
+        self._key_lines_left = 0
         self._cut = 0
         self.tail = ""
 
@@ -56,10 +60,15 @@ class JobOutput:
         self._file.close()
 
     def _write_line(self, line: str) -> None:
-        if self._in_key or _KEY_BEGINS.search(line):
-            self._in_key = not _KEY_ENDS.search(line)
+        begins, ends = (max((m.end() for m in p.finditer(line)), default=-1) for p in (_KEY_BEGINS, _KEY_ENDS))
+        if begins >= 0:
+            self._key_lines_left = _MOST_KEY_LINES if ends < begins else 0
+            line = REDACTED + "\n"
+        elif self._key_lines_left and (ends >= 0 or _KEY_LINE.fullmatch(line.strip())):
+            self._key_lines_left = self._key_lines_left - 1 if ends < 0 else 0
             line = REDACTED + "\n"
         else:
+            self._key_lines_left = 0
             line = self._redactor.redact_output(line)
         self.tail = (self.tail + line)[-_TAIL_LENGTH:]
         written = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")

@@ -19,16 +19,27 @@ REDACTED: Final = "[redacted]"
 MIN_LENGTH: Final = 6
 """A shorter value would be found in words that have nothing to do with it."""
 
-# No shape matches a quote or a backslash: JSON that holds a secret is JSON afterwards.
+# A key without an end goes on while its lines are base64, or what begins an encrypted one; JSON ends them by \n.
+_KEY_LINE: Final = (
+    r"(?:\r?\n|(?:\\r)?\\n)[ \t]*(?:(?:Proc-Type|DEK-Info):[^\n\"\\]{0,200}|[A-Za-z0-9+/=]*+)"
+    r"(?=[ \t]{0,80}(?:[\r\n\"\\]|\Z))"
+)
+_KEY: Final = (
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
+    r"(?:(?:[^\"-]|-(?!----)){0,16000}+-----END [A-Z ]{0,40}PRIVATE KEY-----"
+    rf"|(?:[ \t]{{0,80}}+{_KEY_LINE}|[ \t]+[A-Za-z0-9+/=]{{16,}}+){{0,256}}+)"
+)
+# Each repeats a bounded number of times where it can begin at many places of one word: programs print what they like.
+# No shape matches a quote, and none but a key a backslash: JSON that holds a secret is JSON afterwards.
 _SHAPES: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
     r"|(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
     r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"
+    r"|eyJ[A-Za-z0-9_-]{10,2000}+\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"
     r"|(?<=://)[^\s/@:\"\\]{1,100}:[^\s/@\"\\]{3,200}(?=@)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^\"]*?(?:-----END [A-Z ]*PRIVATE KEY-----|(?=\")|\Z)"
+    rf"|{_KEY}"
 )
 _SHAPE_MARKS: Final = (
     "sk-",
@@ -54,9 +65,7 @@ _SHAPE_MARKS: Final = (
     "PRIVATE KEY",
 )
 """A text that holds none of these has none of the shapes, and to see that takes a tenth of the time."""
-_ASSIGNED: Final = re.compile(
-    rf"(?i)\b([a-z0-9_]*(?:{SECRET_NAMES})[a-z0-9_]*[\"']?\s*[=:]\s*[\"']?)([^\s\"',;]{{6,}})"
-)
+_ASSIGNED: Final = re.compile(rf"(?i)((?:{SECRET_NAMES})[a-z0-9_]{{0,64}}+[\"']?\s*+[=:]\s*+[\"']?)([^\s\"',;]{{6,}})")
 
 
 @dataclass(frozen=True, slots=True)

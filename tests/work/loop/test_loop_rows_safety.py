@@ -418,6 +418,9 @@ def test_e21_no_env_file_is_read_and_nothing_is_inherited(probed: Loop) -> None:
     assert "/evil" not in text
 
 
+BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC/+BKcwggSjAgEAAoIBAQC7"
+
+
 def test_i1_secrets_that_a_job_prints_are_not_kept(probed: Loop) -> None:
     """I1"""
     known, shaped = "Zq8-not-like-any-key-77", "ghp_" + "a1B2" * 9
@@ -433,6 +436,11 @@ def test_i1_secrets_that_a_job_prints_are_not_kept(probed: Loop) -> None:
         f"https://user:{known}@example.com/",
         *pem,
         "after the key",
+        *(f"{part} then -----BEGIN X PRIVATE KEY" for part in ("", pem[3])),
+        *[f"12:00 INFO {BODY}"] * 3,
+        "shown all the same",
+        pem[0],
+        *["word"] * 300,
         f'{{"api_key": "{"q" * 24}"}}',
         "Authorization: Bearer abcdef0123456789abcdef",
         "x" * 70_000 + known,
@@ -441,11 +449,12 @@ def test_i1_secrets_that_a_job_prints_are_not_kept(probed: Loop) -> None:
     probed.ws.put("probe-paths", "\n".join(lines))
     result = probed.once("tells", None, MY_API_KEY=known, OTHER_TOKEN="")
     text = everything(probed)
-    for secret in (SECRET, known, shaped, "q" * 24, "abcdef0123456789abcdef", *pem[1:3]):
+    for secret in (SECRET, known, shaped, "q" * 24, "abcdef0123456789abcdef", *pem[1:3], BODY):
         assert secret not in text, secret
     assert result["status"] == "succeeded" and result["summary"].startswith("first [")
     kept = probed.output(result["job_id"]).splitlines()
-    assert "after the key" in kept and "plain" in kept
+    assert "after the key" in kept and "plain" in kept and "shown all the same" in kept
+    assert 50 < kept.count("word") < 250, "a key is not as long"
     assert known not in probed.here("show", result["job_id"]).out
 
 
