@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
+from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
 from cleared.cli.options import (
@@ -77,20 +77,22 @@ def show_card(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a card: what is asked, and everything known about it."""
+    from cleared.review.branch_text import read_branch_sections
     from cleared.review.card_details import card_fields, detail_tables
     from cleared.review.queue_cards import read_card
 
-    data = read_card(open_host(workspace), card)
+    host = open_host(workspace)
+    data = read_card(host, card)
     if json:
         print_json(data)
         return
     print_fields(card_fields(data))
-    for section in detail_tables(data["details"]):
+    for section in (*detail_tables(data["details"]), *read_branch_sections(host, data["details"])):
         print_line(f"{section.title}:")
         if section.rows:
             print_table(list(section.columns), section.rows, wrap=list(section.columns)[:0:-1], empty="")
         for line in section.lines:
-            print_line(f"  {line}")
+            print_line(f"  {escape_text(line)}")
 
 
 CardIds = Annotated[

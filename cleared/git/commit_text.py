@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,7 +61,7 @@ def format_message(message: str, trailers: Sequence[tuple[str, str]]) -> str:
     if "\0" in message:
         raise UsageError("a commit message cannot hold a NUL character")
     body = message.replace("\r\n", "\n").replace("\r", "\n")
-    body = "\n".join(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", line).rstrip() for line in body.split("\n"))
+    body = "\n".join(_replace_unseen(line).rstrip() for line in body.split("\n"))
     body = body.strip("\n")
     if not body.strip():
         raise UsageError("a commit needs a message")
@@ -94,6 +95,14 @@ def parse_trailers(message: str) -> dict[str, str]:
         key, value = match.groups()
         trailers[key] = f"{trailers[key]}\n{value}" if key in trailers else value
     return trailers
+
+
+def _replace_unseen(line: str) -> str:
+    """Without what could steer a terminal, turn the direction of the text, or hide in it."""
+    line = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", line)
+    if line.isascii():
+        return line
+    return "".join("\N{REPLACEMENT CHARACTER}" if unicodedata.category(c) == "Cf" else c for c in line)
 
 
 def _clean_identity(text: str) -> str:

@@ -6,18 +6,49 @@ What is merged is read from the branch itself. Its card is a tracked file that a
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.gate.program_changes import find_repositories, is_inside, sort_change
-from cleared.git import Snapshot, parse_parents
+from cleared.git import Repository, Snapshot, parse_parents
 from cleared.git.side_branch import find_branch
 
 CYCLE_BRANCHES: Final = "cleared-cycle/"
 TASK_BRANCHES: Final = "cleared-task/"
 _BRANCH: Final = re.compile(rf"(?:{CYCLE_BRANCHES}|{TASK_BRANCHES})[a-z0-9-]{{1,60}}")
+
+
+@dataclass(frozen=True, slots=True)
+class BranchCommit:
+    """The one commit of a branch, and that before it."""
+
+    base: Snapshot
+    new: Snapshot
+    before: Mapping[str, tuple[str, str]]
+    after: Mapping[str, tuple[str, str]]
+
+    @property
+    def changed(self) -> list[str]:
+        """The paths that differ, sorted."""
+        paths = self.before.keys() | self.after.keys()
+        return sorted(path for path in paths if self.before.get(path) != self.after.get(path))
+
+
+def read_branch(repo: Repository, details: Mapping[str, Any]) -> BranchCommit:
+    """The branch that a card's details name. Raises ``UsageError`` where it is gone, or another commit is on it."""
+    branch, commit = str(details.get("branch", "")), str(details.get("commit", ""))
+    tip = find_branch(repo, branch) if _BRANCH.fullmatch(branch) else None
+    if tip is None or tip != commit:
+        raise UsageError(
+            f"the branch {branch[:80]!r} is gone, or another commit is on it", remedy="Drop the card, or merge by git."
+        )
+    parents = parse_parents(repo.objects.read_object(tip)[1])
+    new, base = Snapshot(repo, tip), Snapshot(repo, parents[0] if parents else None)
+    return BranchCommit(base, new, base.list_entries(), new.list_entries())
 
 
 def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str, bytes | None]:
@@ -26,21 +57,12 @@ def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str
     Raises ``UsageError`` where the branch is gone, ``PolicyError`` where it changes what no program may change, or a
     file that was changed here since.
     """
-    branch, commit = str(card.details.get("branch", "")), str(card.details.get("commit", ""))
-    tip = find_branch(decision_context.repo, branch) if _BRANCH.fullmatch(branch) else None
-    if tip is None or tip != commit:
-        raise UsageError(
-            f"the branch {branch[:80]!r} is gone, or another commit is on it", remedy="Drop the card, or merge by git."
-        )
-    parents = parse_parents(decision_context.repo.objects.read_object(tip)[1])
-    new, base = Snapshot(decision_context.repo, tip), Snapshot(decision_context.repo, parents[0] if parents else None)
-    before, after = base.list_entries(), new.list_entries()
+    found = read_branch(decision_context.repo, card.details)
+    branch, new, base, after = str(card.details["branch"]), found.new, found.base, found.after
     files: dict[str, bytes | None] = {}
     conflicts = []
-    repositories = find_repositories(after) - find_repositories(before)
-    for path in sorted(before.keys() | after.keys()):
-        if before.get(path) == after.get(path):
-            continue
+    repositories = find_repositories(after) - find_repositories(found.before)
+    for path in found.changed:
         is_plain = after.get(path, ("100",))[0].startswith("100") and not is_inside(path, repositories)
         if sort_change(decision_context.host, path) != "plain" or not is_plain:
             raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")

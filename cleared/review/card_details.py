@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cleared.base.terminal import escape_text
 from cleared.cards.card import Card
 from cleared.cards.kinds import AGREEMENT, kind_named
 from cleared.domains.draft_records import load_comparisons
@@ -24,6 +25,7 @@ _LABELS: Final = {
     "omitted": "rows left out",
     "says": "what it would change",
     "sha256": "SHA-256",
+    "more_files": "files not named here",
 }
 """Details whose name is not their label."""
 _REASONS: Final = ("cause", "remedy")
@@ -159,7 +161,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{_label(str(name))} {_text(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
+        return ", ".join(escape_text(_text(each)) for each in value)  # nothing in one passes for another
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     return str(value)

@@ -351,12 +351,19 @@ def test_moving_a_file_that_git_does_not_hold(work: Work) -> None:
 def test_messages_and_authors(work: Work) -> None:
     odd = Author("Eve\n<x@y>\0 parent 0000\x1b[31m \udcff", "e<v>e\n@x y")
     commit = commit_changes(
-        work.repo, work.base, {"a": b"a"}, "one\r\n\x1b[2Jtwo \udcff\n\nRun: forged\n\n", [("Run", "r")], odd, WHEN
+        work.repo,
+        work.base,
+        {"a": b"a"},
+        "one \u202e\u2066\u200bx\r\n\x1b[2Jtwo \udcff\n\nRun: forged\n\n",
+        [("Run", "r")],
+        odd,
+        WHEN,
     )
     assert work.git("fsck", "--strict") == ""
     assert work.git("log", "-1", "--format=%P|%an|%ae").strip() == (f"{work.base}|Eve x@y parent 0000 [31m ?|eve@xy")
     assert work.git("log", "-1", "--format=%(trailers:key=Run,valueonly)", commit).strip() == "r"
-    assert "\x1b" not in work.git("cat-file", "commit", commit)
+    kept = work.git("cat-file", "commit", commit)
+    assert not {"\x1b", "\u202e", "\u2066", "\u200b"} & set(kept) and "one \ufffd\ufffd\ufffdx" in kept
     for message, trailers in [
         ("a\0b", [("Run", "r")]),
         (" \n ", [("Run", "r")]),

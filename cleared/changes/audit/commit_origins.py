@@ -203,6 +203,6 @@ def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
 
 
 def _printable_text(text: str) -> str:
-    """Without what a commit message does not keep as it was: white space, control characters."""
-    joined = "".join(text.split())
+    """Without what a commit message does not keep as it was: white space, control and format characters."""
+    joined = "".join(text.replace("\N{REPLACEMENT CHARACTER}", "").split())
     return joined if joined.isprintable() else "".join(c for c in joined if c.isprintable())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -35,7 +36,7 @@ class ShownProposal:
 
     @property
     def code_lines(self) -> tuple[str, ...]:
-        return tuple(line for text in self.code.values() for line in text.splitlines())
+        return tuple(line for text in self.code.values() for line in text.removesuffix("\n").split("\n"))
 
 
 def read_shown_proposal(host: Host, text: str) -> ShownProposal:
@@ -75,4 +76,5 @@ def diff_texts(old: bytes | None, new: bytes | None, old_name: str, new_name: st
 
 
 def _split_lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").splitlines(keepends=True)
+    """As programs read lines: what else could end one on a screen stays in its line, and is shown escaped."""
+    return re.findall(r"[^\n]*\n|[^\n]+", (data or b"").decode("utf-8", "replace"))

@@ -31,6 +31,7 @@ from cleared.work.cycles.engine_confinement import engine_environment, engine_fe
 from cleared.work.cycles.engine_process import EngineRun, run_engine
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
+from cleared.work.cycles.included_texts import list_include_problems
 from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.job_processes import end_job_processes
@@ -145,7 +146,7 @@ def _judge(
         result.outcome, result.limit, result.summary = "limit", limit, f"usage limit: {limit.words}"
         return result
     after = _read_consensus(clone.folder)
-    problems = find_problems(after)
+    problems = find_problems(after) or list_include_problems(host, clone.base, CONSENSUS, after)
     cause = _find_failure(run, report, after, before, problems)
     if cause:
         result.summary = cause

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from cleared.base.errors import Place, PolicyError
+from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.work.cycles.consensus import CONSENSUS
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE
@@ -141,6 +142,17 @@ class IncludedTexts:
                     parts.pop()
                     waiting.append(self._commit.repo.objects.read_object(link)[1].decode("utf-8", "replace").casefold())
         return "/".join(parts)
+
+
+def list_include_problems(host: Host, commit: str, path: str, data: bytes) -> list[str]:
+    """Why no engine may be told this text, by what it includes of the commit; nothing where it may."""
+    with host.open_for_reading() as repo:
+        try:
+            IncludedTexts(Snapshot(repo, commit)).include({path: data})
+        except PolicyError as error:
+            where = f"{error.place}: " if error.place and str(error.place) != path else ""
+            return [where + re.split(", so that|; nothing", error.message)[0]]
+    return []
 
 
 def _leads_out(path: str, named: str) -> PolicyError:

@@ -123,3 +123,11 @@ def test_texts_that_include_each_other_come_to_an_end(cyc: Workspace, engine: Fa
     commit(cyc, {**many, "AGENTS.md": "".join(f"@{path}\n" for path in many)})
     done = start(cyc, engine)
     assert done.code == 3 and "include more than 500 files" in done.err and engine.calls == [], done
+
+
+def test_a_consensus_that_leads_out_is_none_and_stops_nothing(cyc: Workspace, engine: FakeEngine) -> None:
+    """An engine's own: its cycle fails, and the next one begins with the last good text."""
+    engine.plan(good("Ask @../../outside about it."), good("Better."))
+    done = start(cyc, engine, "--max-cycles", "2")
+    assert done.code == 0 and "its consensus is none: it names '../../outside'" in done.err, done
+    assert len(engine.calls) == 2 and "Better." in cyc.read("memories/consensus.md")
