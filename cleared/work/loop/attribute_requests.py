@@ -82,6 +82,8 @@ def _do_request(listener: int, request: bytes, writable: Sequence[Path]) -> int:
         call = _read_call(name, arguments)
         with _open_memory(thread) as read, _open_meant(thread, call, read) as meant:
             times = read(call.value, _TIMES) if name in CHANGING_TIMES and call.value else None
+            if times is not None and len(times) < _TIMES:
+                return errno.EFAULT
             fcntl.ioctl(listener, _IS_WAITING, struct.pack("<Q", identity))  # so the thread was no other's meanwhile
             itself = Path(f"/proc/self/fd/{meant}")
             if not any(itself.readlink().is_relative_to(folder) for folder in writable):
@@ -91,6 +93,8 @@ def _do_request(listener: int, request: bytes, writable: Sequence[Path]) -> int:
             itself.chmod(call.value & 0o1777)
     except OSError as error:
         return error.errno or errno.EPERM
+    except Exception:  # noqa: BLE001  (who asks waits for an answer)
+        return errno.EPERM
     return 0
 
 
@@ -106,8 +110,15 @@ def _read_call(name: str, arguments: Sequence[int]) -> _Call:
 @contextmanager
 def _open_memory(thread: int) -> Iterator[Callable[[int, int], bytes]]:
     memory = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+
+    def read(address: int, size: int) -> bytes:
+        try:
+            return os.pread(memory, size, address)
+        except (OSError, OverflowError):  # nothing is there, or nothing can be
+            raise OSError(errno.EFAULT, "no such address") from None
+
     try:
-        yield lambda address, size: os.pread(memory, size, address)
+        yield read
     finally:
         os.close(memory)
 
@@ -115,7 +126,9 @@ def _open_memory(thread: int) -> Iterator[Callable[[int, int], bytes]]:
 @contextmanager
 def _open_meant(thread: int, call: _Call, read: Callable[[int, int], bytes]) -> Iterator[int]:
     """The file that a call means, opened for nothing but to be told from others. Raises ``OSError``."""
-    path = read(call.path, _MAX_PATH).partition(b"\0")[0] if call.path else b""
+    path, end, _ = read(call.path, _MAX_PATH).partition(b"\0") if call.path else (b"", b"\0", b"")
+    if not end:
+        raise OSError(errno.ENAMETOOLONG if len(path) == _MAX_PATH else errno.EFAULT, "no path")
     if call.path and not path and not call.flags & _AT_EMPTY_PATH:
         raise OSError(errno.ENOENT, "no path")
     where = f"/proc/{thread}/" + ("cwd" if call.folder == _AT_FDCWD else f"fd/{call.folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sys
 import tempfile
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, copy_books
-from held_jobs import Jobs, holding
+from held_jobs import COLUMN, Jobs, holding
 
 from cleared.sandbox.confinement import landlock_abi
 from cleared.sandbox.namespaces import offered_namespaces
+from cleared.sandbox.syscall_numbers import NUMBERS
 from cleared.work.loop import fenced_start, job_confinement
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
@@ -124,3 +126,28 @@ def test_a_request_that_fails_says_why(jobs: Jobs) -> None:
         "        said[name] = error.errno\n"
     )
     assert found == {name: number for name, (_, number) in tried.items()}
+
+
+def test_addresses_that_lead_nowhere_are_refused_and_all_goes_on(jobs: Jobs) -> None:
+    """Above what any process has, where nothing is, and times that end where the memory does."""
+    chmod, utimes = (NUMBERS[name][COLUMN] for name in ("fchmodat", "utimensat"))
+    found = jobs.run(
+        "import mmap\n"
+        "os.chdir(job.root / 'made')\n"
+        "open('made', 'w').close()\n"
+        "libc.mmap.restype = ctypes.c_void_p\n"
+        "memory = libc.mmap(None, ctypes.c_long(2 * mmap.PAGESIZE), 3, 0x22, -1, ctypes.c_long(0))\n"
+        "end = memory + mmap.PAGESIZE\n"
+        "libc.munmap(ctypes.c_void_p(end), ctypes.c_long(mmap.PAGESIZE))\n"
+        "name = ctypes.create_string_buffer(b'made')\n"
+        "ctypes.memset(end - 16, ord('x'), 16)\n"
+        "for address in (1 << 63, (1 << 64) - 1, 1, end, end - 16):\n"
+        f"    said[f'path {{address:x}}'] = call({chmod}, -100, address, 0o600)\n"
+        "ctypes.memset(end - 16, 0, 16)\n"
+        "for address in (1 << 63, 1, end, end - 16):\n"
+        f"    said[f'times {{address:x}}'] = call({utimes}, -100, ctypes.addressof(name), address, 0)\n"
+        "os.chmod('made', 0o640)\n"
+        "said['mode'] = os.stat('made').st_mode & 0o777\n"
+    )
+    assert found.pop("mode") == 0o640
+    assert len(found) == 9 and set(found.values()) == {errno.EFAULT}, found
