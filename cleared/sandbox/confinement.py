@@ -167,13 +167,25 @@ def run_restricted(wanted: Restrictions, action: Callable[[], object]) -> None:
         raise failure[0]
 
 
+def core_limit() -> int:
+    """The limit of core files with which the kernel dumps no memory, to be set as the soft and the hard one.
+
+    It is not 0: that only has no file written. A program that the machine's core_pattern names is started for every
+    dump, whatever the limit is but for exactly 1 (core(5), and the kernel's fs/coredump.c). Where 0 is the hard limit
+    already, nobody may raise it; then it stays.
+    """
+    import resource
+
+    return 1 if resource.getrlimit(resource.RLIMIT_CORE)[1] else 0
+
+
 def limit_resources(pid: int) -> bool:
     """Forbid the worker ``pid`` core files and file growth, and limit its descriptors; whether that is in force."""
     if sys.platform != "linux":
         return False
     import resource
 
-    limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, _OPEN_FILES))
+    limits = ((resource.RLIMIT_CORE, core_limit()), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_NOFILE, _OPEN_FILES))
     try:
         for what, value in limits:
             resource.prlimit(pid, what, (value, value))

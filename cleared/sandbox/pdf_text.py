@@ -75,10 +75,12 @@ def _limit_resources() -> None:
     with suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
+        from cleared.sandbox.confinement import core_limit
+
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_BYTES, _MAX_BYTES))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (core_limit(), core_limit()))
 
 
 def _confine_process(*, required: bool) -> None:

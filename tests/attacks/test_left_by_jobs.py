@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import resource
+
 import pytest
 from held_jobs import Jobs
 from running import has_ended
 
 from cleared.base.tree_removal import remove_tree
 from cleared.sandbox.confinement import landlock_abi
-from cleared.work.loop import job_confinement
+from cleared.work.loop import fenced_start, job_confinement
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 
@@ -127,3 +129,13 @@ def test_processes_that_are_always_another_are_ended(jobs: Jobs) -> None:
     """Without a process namespace: each is gone before it can be ended, and each makes the others anew."""
     assert jobs.run(HOP) == {"done": True}
     assert has_ended(jobs.ws.root / "made/hop")
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_a_job_leaves_no_core_file(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, wall: bool) -> None:
+    """With exactly this limit the kernel starts no program for it either."""
+    if not wall:
+        monkeypatch.setattr(fenced_start, "core_limit", lambda: resource.getrlimit(resource.RLIMIT_CORE)[1])
+    found = jobs.run("import resource\nsaid['core'] = resource.getrlimit(resource.RLIMIT_CORE)")
+    outside = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    assert found["core"] == [min(outside, 1) if outside >= 0 else 1] * 2 if wall else [outside] * 2

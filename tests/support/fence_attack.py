@@ -38,6 +38,7 @@ ALWAYS = {
     "socket",
     "abstract socket",
     "set-id file",
+    "names of sockets",
     "server",
     "server at any port",
     "watch on a folder outside",

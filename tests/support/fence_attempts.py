@@ -265,7 +265,13 @@ def tell_by_watch():
     call(254, 27, watch, outside.encode(), 0xFFF)
 
 
+def see_sockets():
+    with open("/proc/net/unix") as file:
+        must(abstract in file.read())
+
+
 attempts |= {
+    "names of sockets": see_sockets,
     "server": lambda: serve(True),
     "server at any port": lambda: serve(False),
     "server of many paths": lambda: serve(False, 262),

@@ -24,7 +24,13 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from cleared.sandbox import namespaces
-from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, drop_capabilities, restrict_thread
+from cleared.sandbox.confinement import (
+    ConfinementUnavailable,
+    Restrictions,
+    core_limit,
+    drop_capabilities,
+    restrict_thread,
+)
 from cleared.sandbox.namespaces import OfferedNamespaces
 from cleared.work.loop import job_processes
 from cleared.work.loop.fenced_start import Fence
@@ -42,7 +48,7 @@ KILL_GRACE: Final = 2.0
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _FORWARDED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _POLL: Final = 0.01
-_LIMITS: Final = (("RLIMIT_CORE", 0), ("RLIMIT_FSIZE", 64 << 20), ("RLIMIT_NOFILE", 1_024))
+_LIMITS: Final = (("RLIMIT_FSIZE", 64 << 20), ("RLIMIT_NOFILE", 1_024))
 _MAX_PROCESSES: Final = 256
 
 
@@ -235,7 +241,7 @@ def _limit_resources(*, processes: bool) -> None:
     """Limits for a command and all it starts."""
     import resource
 
-    for name, value in _LIMITS:
+    for name, value in (("RLIMIT_CORE", core_limit()), *_LIMITS):
         resource.setrlimit(getattr(resource, name), (value, value))
     if processes:  # elsewhere the user's other processes would count
         with suppress(OSError, ValueError):

@@ -8,6 +8,7 @@ when somebody kills the guard. The guard cannot be reached from inside.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -23,17 +24,20 @@ from typing import Any, Final
 from cleared.sandbox.confinement import (
     ConfinementUnavailable,
     Restrictions,
+    core_limit,
     drop_capabilities,
     install_filter,
     restrict_thread,
 )
 from cleared.sandbox.namespaces import (
+    NEW_NETWORK,
     NEW_PIDS,
     become,
     die_with_parent,
     enter_namespaces,
     hide_memory,
     mount_own_processes,
+    unshare,
 )
 from cleared.sandbox.seccomp import Attributes
 from cleared.work.loop import job_processes
@@ -56,6 +60,7 @@ class Fence:
     ``writable``: all else is mounted read-only, with ``mounts``; real paths. ``memory``: whether it gets shared memory
     of its own then, ``own_processes``: a process namespace. ``make_filter``: without one, the filter for the processes
     that are to get no signal (``guarded``), and for what is asked about. ``is_own``: it is for a job of this package.
+    ``has_network``: that of the machine; else, with ``mounts``, it sees one with nothing in it.
     """
 
     restrictions: Restrictions
@@ -65,6 +70,7 @@ class Fence:
     own_processes: bool
     make_filter: Callable[..., bytes | None]
     is_own: bool = False
+    has_network: bool = False
 
 
 def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -96,6 +102,7 @@ def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> su
 def _enter_fence(fence: Fence, report: int, parent: int) -> None:
     """In the process that was just forked: returns in the one that becomes the program, behind all walls."""
     try:
+        resource.setrlimit(resource.RLIMIT_CORE, (core_limit(), core_limit()))
         if fence.own_processes:
             _enter_process_namespace(fence, parent)
         else:
@@ -110,6 +117,7 @@ def _enter_process_namespace(fence: Fence, parent: int) -> None:
     """Guard, first process, program. The kernel ends the first when the guard dies, and all others with the first."""
     _follow_parent(signal.SIGKILL, parent)
     enter_namespaces(fence.writable, NEW_PIDS, memory=fence.memory)
+    _leave_network(fence)
     reading, writing = os.pipe()
     inner = os.fork()
     if inner:
@@ -135,6 +143,7 @@ def _enter_guarded(fence: Fence, parent: int) -> None:
     job_processes.adopt_orphans()
     if fence.mounts:
         enter_namespaces(fence.writable, memory=fence.memory)
+        _leave_network(fence)
     drop_capabilities()  # of the guard, too: it changes modes for the program, as far as that itself might
     guarded, (receiving, sending) = (os.getpid(), parent), socket.socketpair()
     command = os.fork()
@@ -144,6 +153,13 @@ def _enter_guarded(fence: Fence, parent: int) -> None:
     restrict_thread(replace(fence.restrictions, filter=None))
     _install_guarded_filter(fence, guarded, sending)
     _become_program()
+
+
+def _leave_network(fence: Fence) -> None:
+    """What has no network needs not see who is connected to whom either, and which sockets there are."""
+    if not fence.has_network:
+        with suppress(OSError):  # some kernels give no more of these; there are no sockets all the same
+            unshare(NEW_NETWORK)
 
 
 def _install_guarded_filter(fence: Fence, guarded: tuple[int, ...], sending: socket.socket) -> None:

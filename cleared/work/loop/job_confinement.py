@@ -124,7 +124,8 @@ def make_fence(
     )
     attributes = landlock.ruleset_attributes(abi, tcp=_TCP[network])
     restrictions = Restrictions(abi, (attributes, granted), program, str(outside))
-    return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own)
+    connected = network == "machine"
+    return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own, connected)
 
 
 @dataclass(frozen=True, slots=True)
