@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cleared.base.row_order import mark_more
+from cleared.changes.latest_rows import list_rows_before
 from cleared.git.object_writer import blob_id
 
 if TYPE_CHECKING:
@@ -51,22 +52,13 @@ def is_attestation(path: str) -> bool:
 
 def digest_lines(before: Snapshot, after: Mapping[str, bytes | None], changes: Iterable[BlobChange]) -> str:
     """A digest of the lines that each file loses and gains, in their order, and of where they stand: a rebase keeps it,
-    and nobody moves a line. Of some files the last line is what counts. ``after``: path → content."""
-    paths = sorted(path for path, *_ in _select_changes(changes))
-    return _digest([(path, _describe_change(before.read_file(path), after[path])) for path in paths])
-
-
-def digest_rows(before: Snapshot, after: Mapping[str, bytes | None], changes: Iterable[BlobChange]) -> str:
-    """The same of earlier builds, which named the lines without their order; empty where rows stand elsewhere than at
-    the end of their file, or in the place of others: of those the order cannot be told."""
-    rows: list[tuple[str, list[str], list[str]]] = []
+    and nobody moves a line. Where of the rows about the same the last counts, the one before each new one is part of
+    it: so nobody moves a commit. ``after``: path → content."""
+    described = []
     for path in sorted(path for path, *_ in _select_changes(changes)):
-        hunks = _describe_change(before.read_file(path), after[path])
-        if path.endswith((".csv", ".jsonl")) and any(place not in ([], _END) for _, _, place in hunks):
-            return ""
-        lost, gained = (sorted(line for hunk in hunks for line in hunk[side]) for side in (0, 1))
-        rows.append((path, lost, gained))
-    return _digest(rows)
+        old, new = before.read_file(path), after[path]
+        described.append((path, _describe_change(old, new), list_rows_before(path, old, new)))
+    return _digest(described)
 
 
 def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
@@ -76,7 +68,7 @@ def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
         return [(lost, gained, [])]
     start, end = _find_common_ends(old, new)
     before, after = (_to_lines(data[start : len(data) - end]) for data in (old, new))
-    is_lost, is_gained = _mark_more(before, after), _mark_more(after, before)
+    is_lost, is_gained = mark_more(before, after), mark_more(after, before)
     kept = [line for line, is_so in zip(before, is_lost, strict=True) if not is_so]
     if kept != [line for line, is_so in zip(after, is_gained, strict=True) if not is_so]:
         return [([], [], [hashlib.sha256(new).hexdigest()])]
@@ -93,16 +85,6 @@ def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
     return hunks
 
 
-def _mark_more(lines: Sequence[str], others: Sequence[str]) -> list[bool]:
-    """Of each line whether ``others`` has it less often; of the same lines the last."""
-    more = Counter(lines) - Counter(others)
-    marks = []
-    for line in reversed(lines):
-        marks.append(more[line] > 0)
-        more[line] -= 1
-    return marks[::-1]
-
-
 def _pass_marked(marks: Sequence[bool], at: int) -> int:
     """The first from one on that is not marked, or the end."""
     while at < len(marks) and marks[at]:
@@ -112,18 +94,6 @@ def _pass_marked(marks: Sequence[bool], at: int) -> int:
 
 def _to_lines(data: bytes) -> list[str]:
     return [line.decode("latin-1") for line in data.splitlines()]
-
-
-def find_moved(before: Sequence[bytes], after: Sequence[bytes]) -> list[bytes]:
-    """The first row that does not come after those that it came after before. git joins files without moving any; of
-    some files the last row is what counts."""
-    left, rest = Counter(after), iter(after)
-    for row in before:
-        if left[row] > 0:
-            left[row] -= 1
-            if row not in rest:
-                return [row]
-    return []
 
 
 def _find_common_ends(old: bytes, new: bytes) -> tuple[int, int]:

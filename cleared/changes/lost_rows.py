@@ -21,6 +21,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.committed_rows import CARDS, DECISIONS, CommittedRows, Row
+from cleared.changes.latest_rows import find_moved_rows
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.shared_history import list_beginnings
@@ -49,13 +50,20 @@ class LostRows:
     """A commit without a parent that was not there before, in words."""
     fewer: str = ""
     """How many rows there are and were, where they cannot be compared one by one."""
+    moved: str = ""
+    """Which rows stand elsewhere, where none is gone."""
+
+    @property
+    def other_news(self) -> str:
+        """In words what it is where no rows are known to be gone that could be brought back; else empty."""
+        return self.beginning or self.fewer or self.moved
 
     @property
     def remedy(self) -> str:
         """What to do about it."""
         if self.tip == self.head and self.fewer:
             return "Compare it with another clone: cleared journal check. If it is right: cleared recover --forget."
-        if self.beginning or self.fewer:
+        if self.other_news:
             return (
                 f"Look at what came since (git log {self.tip[:10]}..HEAD). Take it back: git reset --keep "
                 f"{self.tip[:10]}. If that is meant: cleared recover --forget."
@@ -63,8 +71,8 @@ class LostRows:
         return REMEDY
 
     def __str__(self) -> str:
-        if self.beginning or self.fewer:
-            return self.beginning or self.fewer
+        if self.other_news:
+            return self.other_news
         up_to = f"what was committed up to {self.tip[:10]} ({self.subject[:60]})"
         return f"the branch has lost {self.summary} of {up_to}"
 
@@ -87,7 +95,7 @@ class LostRows:
         """As JSON shows it: the ids of each kind stand under its key."""
         ids = {kind.key: self.ids.get(kind.key, ()) for kind in self.kinds}
         made = {"tip": self.tip, "head": self.head, "subject": self.subject}
-        return {**made, **ids, "beginning": self.beginning, "fewer": self.fewer}
+        return {**made, **ids, "beginning": self.beginning, "fewer": self.fewer, "moved": self.moved}
 
 
 REMEDY: Final = "Bring it back: cleared recover. If that is meant: cleared recover --forget."
@@ -210,7 +218,7 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
     if wanted:
         wanted -= _reverted_rows(rows, repo, tip, head, paths)
     if not wanted:
-        return None
+        return _find_moved(last, snapshot, paths, rows.kinds)
     # A row that was edited in a later commit is not lost; `journal check` asks who edited it.
     edited = {_row_identity(each) for each in has} if is_ancestor else set()
     names: dict[str, list[str]] = {kind: [] for kind in (each.key for each in rows.kinds)}
@@ -220,9 +228,20 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
             if name not in names[row[0]]:
                 names[row[0]].append(name)
     if not any(names.values()):
-        return None
+        return _find_moved(last, snapshot, paths, rows.kinds)
     found = {kind: tuple(ids) for kind, ids in names.items()}
     return LostRows(tip, head, _read_subject(repo, tip), rows.kinds, found)
+
+
+def _find_moved(last: Snapshot, now: Snapshot, paths: list[str], kinds: Sequence[RowKind]) -> LostRows | None:
+    """Whether of a file of which the last row counts another one is the last now, though none is gone."""
+    for path in paths:
+        moved = find_moved_rows(path, last.read_file(path) or b"", now.read_file(path) or b"")
+        if moved:
+            tip, row = str(last.commit), moved[0].decode("utf-8", "replace").strip()[:60]
+            what = f"{path} has its rows in another order than at {tip[:10]}, and the last one counts"
+            return LostRows(tip, str(now.commit), "", kinds, moved=f"{what}: {row!r} stood further below")
+    return None
 
 
 def _read_subject(repo: Repository, commit: str) -> str:

@@ -201,6 +201,9 @@ class Domain:
     """How its records are compared and shown."""
     audit: Callable[[Layout], RecordAudit] = RecordAudit
     """How its records are judged, in any commit and in the working tree."""
+    latest_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """The names of its files of which, of all rows about the same, the last counts; with the columns that say what a
+    row is about, from 0 on: none where all are about the same."""
     list_checks: Callable[[], Mapping[str, str]] = dict
     """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
     list_acts: Callable[[], Sequence[Act]] = tuple

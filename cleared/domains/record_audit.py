@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from cleared.base.csv_text import split_rows
 from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.violations import Violation
@@ -99,7 +100,7 @@ class RecordAudit:
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
         """The rows of a file without what may change in them."""
-        return data.splitlines()
+        return split_rows(data)
 
     # -- rows that stay -------------------------------------------------------------------------------------------
 

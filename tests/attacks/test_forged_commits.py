@@ -14,7 +14,7 @@ from harness import JANUARY, Workspace, take_ok
 
 from cleared.changes.attestation_lines import render_attestation
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.change_digests import digest_blobs, digest_rows, list_blob_changes
+from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.git import Repository, Snapshot
 from cleared.trust.keys import run_key
 
@@ -142,7 +142,7 @@ def attest_working_files(ws: Workspace, *, names_changes: bool = True) -> None:
     with Repository.open(ws.root, for_writing=False) as repo:
         before = Snapshot(repo, ws.git("rev-parse", "HEAD~1").strip())
         blobs = list_blob_changes(before, contents)
-        says["changes"] = {"blobs": digest_blobs(blobs), "rows": digest_rows(before, contents, blobs)}
+        says["changes"] = {"blobs": digest_blobs(blobs), "lines": digest_lines(before, contents, blobs)}
     if not names_changes:
         del says["changes"]
     shard.write_text("".join([*lines, render_attestation(says, key).decode()]))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from harness import IDENTITY, LOG, QUEUE, Workspace, take_ok
+from harness import IDENTITY, LOG, QUEUE, Workspace, chase, refused, take_ok
 from pushing import check
 
-from cleared.changes import attestation, attestation_lines, change_digests
+from cleared.changes import attestation, change_digests, lost_rows
 from cleared.changes.audit import commit_origins
 
 PERIODS = "books/periods.csv"
@@ -50,40 +52,13 @@ def test_it_would_if_the_order_were_not_bound(closed: Workspace, monkeypatch: py
 
     for module in (attestation, commit_origins):
         monkeypatch.setattr(module, "digest_lines", digest)
+    monkeypatch.setattr(lost_rows, "find_moved_rows", lambda *_: [])
     take_ok(closed, "period", "reopen", "2025-01", "--reason", "another")
     closed.ok("period", "close", "2025-01", "--with-pending")
     reorder(closed, PERIODS, [0, 1, 2, 4, 3])
     closed.git("commit", "-qa", "--amend", "--no-edit")
     closed.in_order()
     assert is_open(closed)
-
-
-def test_what_an_earlier_build_has_signed_moves_none_either(closed: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It named the rows without their order. A rebase keeps it; a row that stands elsewhere is named all the same."""
-    monkeypatch.setattr(attestation, "digest_lines", lambda *what: f"rows {change_digests.digest_rows(*what)}")
-    made = attestation_lines._signed_payload
-
-    def sign_as_before(statement: dict[str, object]) -> bytes:
-        changes = statement["changes"]
-        assert isinstance(changes, dict)
-        if changes.get("lines", "").startswith("rows "):
-            changes["rows"] = changes.pop("lines").removeprefix("rows ")
-        return made(statement)
-
-    monkeypatch.setattr(attestation_lines, "_signed_payload", sign_as_before)
-    take_ok(closed, "period", "reopen", "2025-01", "--reason", "another")
-    closed.ok("period", "close", "2025-01", "--with-pending")
-    first = closed.git("rev-parse", "HEAD~1").strip()
-    closed.git("checkout", "-q", "--detach", first)
-    closed.put("notes.txt", "x\n")
-    closed.commit("notes.txt")
-    closed.git("cherry-pick", "@{-1}")
-    closed.git("checkout", "-qb", "later")
-    assert check(closed) == []
-    reorder(closed, PERIODS, [0, 1, 2, 4, 3])
-    closed.git("commit", "-qa", "--amend", "--no-edit")
-    (found,) = check(closed)
-    assert "no machine attests it" in found
 
 
 @pytest.mark.parametrize("path", [QUEUE, LOG])
@@ -93,3 +68,75 @@ def test_a_commit_that_only_calls_itself_a_decision_moves_no_line(posted: Worksp
     posted.git("commit", "-qam", "queue: x\n\nDecision: 20250210T060000Z-abcdef")
     (found,) = check(posted)
     assert "removed or changed what was committed" in found
+
+
+def swap_last_two(ws: Workspace) -> None:
+    """The history with the reopening after the closing that came after it; what each commit attests stays the same."""
+    closing, reopening, first = ws.git("rev-parse", "HEAD", "HEAD~1", "HEAD~2").split()
+    ws.git("reset", "-q", "--hard", first)
+    for commit in (closing, reopening):
+        *rows, opened, closed = ws.git("show", f"{closing}:{PERIODS}").splitlines(keepends=True)
+        ws.put(PERIODS, "".join([*rows, closed, *([opened] if commit == reopening else [])]))
+        for path in ws.git("diff", "--name-only", f"{commit}~1", commit).splitlines():
+            if path != PERIODS:
+                added = ws.git("show", f"{commit}:{path}").removeprefix(ws.git("show", f"{commit}~1:{path}"))
+                ws.put(path, ws.read(path) + added)
+        ws.git("commit", "-qa", "-C", commit)
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_whole_commits_are_not_moved_either(closed: Workspace, monkeypatch: pytest.MonkeyPatch, wall: bool) -> None:
+    if not wall:
+        forget_what_stood_before(closed, monkeypatch)
+        monkeypatch.setattr(lost_rows, "find_moved_rows", lambda *_: [])
+    swap_last_two(closed)
+    if wall:
+        assert any("calls itself a decision, but no machine attests it" in found for found in check(closed))
+    else:
+        closed.in_order()
+        assert is_open(closed)
+
+
+@pytest.mark.parametrize("wall", [True, False])
+def test_a_clone_that_has_seen_another_order_says_so(
+    closed: Workspace, monkeypatch: pytest.MonkeyPatch, wall: bool
+) -> None:
+    """Also where none of the commits says what stood before."""
+    forget_what_stood_before(closed, monkeypatch)
+    if not wall:
+        monkeypatch.setattr(lost_rows, "find_moved_rows", lambda *_: [])
+    swap_last_two(closed)
+    assert check(closed) == []
+    assert is_open(closed) is not wall
+    if wall:
+        told = "books/periods.csv has its rows in another order than at"
+        refused(closed("journal", "void", "2025-01-001", "--reason", "x"), 4, told, "cleared recover --forget")
+        refused(closed("recover"), 1, told)
+        take_ok(closed, "recover", "--forget")
+        assert is_open(closed)
+
+
+def forget_what_stood_before(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_digests, "list_rows_before", lambda *_: [])
+    take_ok(ws, "period", "reopen", "2025-01", "--reason", "another")
+    ws.ok("period", "close", "2025-01", "--with-pending")
+
+
+@pytest.mark.parametrize("how", ["rebase", "merge"])
+def test_decisions_about_other_things_are_joined_in_any_order(
+    posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Two clones leave out a bank line each: git puts the rows of both into one file."""
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    posted.drop("february.csv", chase(("02/03/2025", "AWS EMEA", "-42.10")))
+    posted.run("ingest")
+    posted.ok("journal", "void", "2025-01-002", "--reason", "x")
+    posted.git("clone", "-q", ".", str(tmp_path / "other"))
+    other = Workspace(tmp_path / "other")
+    take_ok(other, "trust", "--yes")
+    for ws, entry in ((posted, "2025-01-001"), (other, "2025-02-001")):
+        ws.ok("journal", "void", entry, "--reason", "x")
+        assert "books/bank/outcomes.csv" in ws.git("show", "--name-only", "--format=")
+    other.git("pull", "-q", *(["--rebase"] if how == "rebase" else ["--no-rebase", "--no-edit"]))
+    other.in_order()

@@ -158,6 +158,7 @@ NOTES = Domain(
     record_noun=("note", "notes"),
     open=open_notes,
     primitive_modules=("notes_domain",),
+    latest_rows={"list.csv": (0,)},
     list_checks=lambda: {"note": "A note says something."},
     audit=NotesAudit,
     comparison=NotesComparison,

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final
 
+from cleared.base.csv_text import split_rows
 from cleared.base.file_source import FileSource
 from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit, RowKind, SharedFile
@@ -87,7 +88,7 @@ class BookAudit(RecordAudit):
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
         from cleared.books.audit.book_rows import list_without_status
 
-        return data.splitlines() if self.layout.journal_month(path) is None else list_without_status(data)
+        return split_rows(data) if self.layout.journal_month(path) is None else list_without_status(data)
 
     @property
     def row_kinds(self) -> Sequence[RowKind]:

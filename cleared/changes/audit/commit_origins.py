@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from cleared.base.csv_text import split_rows
+from cleared.base.row_order import find_moved
 from cleared.changes import attestation
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attestation_lines import Attestation, new_lines, parse_attestation
 from cleared.changes.book_sources import CommittedSource
-from cleared.changes.change_digests import digest_blobs, digest_lines, digest_rows, find_moved
+from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.taken_over import find_takeovers, list_taken_over
@@ -111,10 +113,7 @@ class CommitOrigins:
             return False
         before, after = Snapshot(self.repo, parents[0]), Snapshot(self.repo, commit.id)
         contents = {path: after.read_file(path) for path, *_ in changes}
-        if "lines" in digests:
-            return bool(digests["lines"] == digest_lines(before, contents, changes))
-        rows = digest_rows(before, contents, changes)  # what earlier builds have signed
-        return bool(rows) and digests.get("rows") == rows
+        return bool(digests.get("lines") == digest_lines(before, contents, changes))
 
     def _find_first(self, line: bytes) -> str:
         """The one of the commits that add an attestation for which it counts: none of the others came before it. Once
@@ -155,7 +154,7 @@ class CommitOrigins:
 
     def _list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
         audit = next((audit for audit in self._managed.audits if audit.is_record_file(path)), None)
-        return data.splitlines() if audit is None else audit.list_fixed_rows(path, data)
+        return split_rows(data) if audit is None else audit.list_fixed_rows(path, data)
 
     def _read_attestations(self, commit: CommitInfo) -> None:
         layout, folder = self.host.layout, f"{self.host.layout.logs_dir}/"

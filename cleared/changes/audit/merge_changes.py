@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cleared.base.csv_text import split_rows
-from cleared.changes.change_digests import find_moved
+from cleared.base.row_order import find_moved
 from cleared.changes.host import Host
 from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot

@@ -58,7 +58,7 @@ def recover_lost(host: Host) -> Recovery:
         if lost is None:
             done.append(Recovery())
             return None
-        if lost.beginning or lost.fewer:
+        if lost.other_news:
             raise CheckFailed(str(lost), remedy=lost.remedy)
         base = decision_context.repo.find_common_ancestor(lost.head, lost.tip)
         is_behind = base != lost.tip
@@ -163,16 +163,21 @@ def _restore_committed_files(
 
 def join_rows(ours: bytes, base: bytes, theirs: bytes) -> bytes:
     """``ours`` with what ``theirs`` has done to ``base``: rows that it changed (told by their first field) in their
-    places, and rows that it added at the end."""
+    places, and rows that it added before those that came after them, or at the end."""
     mine, old, new = (split_rows(text) for text in (ours, base, theirs))
     before, after, have = set(old), set(new), set(mine)
     added = [row for row in new if row not in before and row not in have]
     changed = {_row_key(row): row for row in old if row not in after}
     instead = {changed[_row_key(row)]: row for row in added if _row_key(row) in changed}
     rows = [instead.get(row, row) for row in mine]
-    placed = set(rows)
-    rows += [row for row in added if row not in placed]
-    return b"".join(rows)
+    places, missing, at = {row: place for place, row in enumerate(rows)}, set(added), len(rows)
+    inserted: dict[int, list[bytes]] = {}
+    for row in reversed(new):
+        if row in places:
+            at = min(at, places[row])
+        elif row in missing:
+            inserted.setdefault(at, []).append(row)
+    return b"".join(b"".join([*reversed(inserted.get(at, [])), row]) for at, row in enumerate([*rows, b""]))
 
 
 def _row_key(row: bytes) -> bytes:
