@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
@@ -21,6 +20,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.attestation_lines import (
+    Attestation,
     added_lines,
     name_shard,
     parse_attestation,
@@ -55,18 +55,18 @@ def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
     return frozenset({own, *trusted} - {""})
 
 
-def list_signing_keys(host: Host, snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
-    """Each key that signed an attestation in these books: the key, the user of its first line, and when that was.
+def list_signed(host: Host, snapshot: Snapshot) -> dict[str, list[Attestation]]:
+    """What each key attested in these books, by key, in the order of the files.
 
     Empty for books without an id: nobody can be trusted in them yet.
     """
-    workspace, listed = workspace_id(host, snapshot), set[str]()
+    workspace = workspace_id(host, snapshot)
+    signed: dict[str, list[Attestation]] = {}
     for line in added_lines(host.layout, None, snapshot) if workspace else ():
-        with suppress(ValueError, KeyError, TypeError, RecursionError):
-            key = json.loads(line)["key"]
-            if key not in listed and (signed := parse_attestation(line)) is not None and signed.workspace == workspace:
-                listed.add(key)
-                yield signed.key, str(signed.statement.get("user", "")), signed.at
+        said = parse_attestation(line)
+        if said is not None and said.workspace == workspace:
+            signed.setdefault(said.key, []).append(said)
+    return signed
 
 
 def workspace_id(host: Host, snapshot: Snapshot) -> str:

@@ -33,8 +33,8 @@ class Attestation:
     subject: str
     trailers: Mapping[str, str]
     statement: Mapping[str, Any]
-    """All that is signed; ``emits``, ``opens``, ``settles`` and ``imports`` are digests of data that lies elsewhere,
-    ``changes`` those of what the commit changes."""
+    """All that is signed; ``user`` says whose machine it was. ``emits``, ``opens``, ``settles`` and ``imports`` are
+    digests of data that lies elsewhere, ``changes`` those of what the commit changes."""
 
 
 def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:

@@ -34,6 +34,9 @@ def trust_clone(
     forget: Annotated[
         str, typer.Option("--forget", metavar="KEY", help="What was signed with it counts no more on this machine.")
     ] = "",
+    key: Annotated[
+        list[str] | None, typer.Option("--key", metavar="KEY", help="Only what was signed with this key; repeatable.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -44,11 +47,16 @@ def trust_clone(
     does as if the clones of these books were pinned.
     """
     from cleared.base.errors import PolicyError
-    from cleared.gate.proposals.clone_trust import list_signatories, read_identity, trust_signatories
+    from cleared.gate.proposals.clone_trust import (
+        list_signatories,
+        read_identity,
+        select_signatories,
+        trust_signatories,
+    )
 
-    if new_books and (same_books or list_):
-        raise typer.BadParameter("it goes with neither --same-books nor --list", param_hint="--new-books")
-    if forget and (new_books or same_books or list_):
+    if new_books and (same_books or list_ or key):
+        raise typer.BadParameter("it goes with none of --same-books, --list and --key", param_hint="--new-books")
+    if forget and (new_books or same_books or list_ or key):
         raise typer.BadParameter("it stands alone", param_hint="--forget")
     host = (
         open_host_once(workspace, json=json, despite_fault=True)
@@ -62,9 +70,9 @@ def trust_clone(
         _forget_key(host, forget, json)
         return
     identity, signatories = read_identity(host), list_signatories(host)
-    waiting = [s for s in signatories if not s.trusted]
+    waiting = select_signatories(signatories, key or ())
     refusal: PolicyError | None = None
-    subject = _subject_of(identity, waiting, same_books)
+    subject = _subject_of(identity, waiting, same_books, key or ())
     if list_:
         note_shown(host.root, subject.digest, "printed")
     elif waiting or (identity.id and not identity.pinned) or identity.problem is not None:
@@ -72,7 +80,7 @@ def trust_clone(
             if identity.problem is not None and not identity.used_elsewhere and not same_books:
                 raise identity.problem
             with taking_shown(host.root, subject, digest, json=json or yes):
-                trust_signatories(host, same_books=same_books)
+                trust_signatories(host, same_books=same_books, keys=key or ())
             identity, signatories = read_identity(host), list_signatories(host)
         except PolicyError as error:
             refusal = error
@@ -101,7 +109,9 @@ def trust_clone(
         raise typer.Exit(int(refusal.exit_code))
 
 
-def _subject_of(identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_books: bool) -> Subject:
+def _subject_of(
+    identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_books: bool, keys: Sequence[str]
+) -> Subject:
     """Who signed here, to be trusted."""
     from cleared.gate.proposals.clone_trust import SHOWN, digest_signatories
 
@@ -110,7 +120,9 @@ def _subject_of(identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_
         name=SHOWN,
         title="who signed here",
         digest=digest,
-        command=f"cleared trust {'--same-books ' if same_books else ''}--digest ",
+        command="".join(
+            ["cleared trust ", "--same-books " if same_books else "", *(f"--key {key} " for key in keys), "--digest "]
+        ),
         question="Do these approvals count on this machine?",
         lets_in=True,
         parts={"signatories": lambda: _print_signatories(identity, waiting)},

@@ -110,7 +110,8 @@ def _same_signals() -> Iterator[None]:
 
 
 def copy_books(books: Path, to: Path) -> Path:
-    """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one.
+    """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one. It stands in for
+    the books that it was copied from: their events are its own.
 
     Where this test's machine has no key yet, it gets that of the machine that made the books (the starting point).
     """
@@ -120,6 +121,9 @@ def copy_books(books: Path, to: Path) -> Path:
         if not (cleared_home() / made.name).exists():
             shutil.copy2(made, cleared_home())
     trust_books(to)
+    origin = books / ".git/cleared-origin"
+    if origin.is_file():
+        shutil.copy2(origin, to / ".git/cleared-origin")
     return to
 
 

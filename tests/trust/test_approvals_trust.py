@@ -84,7 +84,8 @@ def test_a_clone_is_read_at_once_and_runs_and_decides_after_a_yes(copied: Worksp
     shown = copied("trust", "--json")
     assert shown.code == 3
     who, machine = sorted(json.loads(shown.out.splitlines()[0]), key=lambda s: s["runs"])
-    assert machine["runs"] and machine["paths"] == ["runs and decisions"]
+    (done_there,) = machine["paths"]
+    assert machine["runs"] and "runs and decisions, the last: " in done_there
     assert who["trusted"] is False and "agents/probe.py" in who["paths"] and who["names"] and who["first"]
     assert copied("trust", "--list").code == 0
     refused(copied("agent", "run", "probe"), 3, "cleared trust")
@@ -98,7 +99,7 @@ def test_a_clone_is_read_at_once_and_runs_and_decides_after_a_yes(copied: Worksp
 def test_whoever_made_the_books_approved_their_settings(ws: Workspace) -> None:
     who, machine = sorted(ws.json("trust"), key=lambda s: s["runs"])
     assert (who["paths"], who["trusted"]) == (["agents/approvals/config.json"], True)
-    assert (machine["paths"], machine["trusted"]) == (["runs and decisions"], True)
+    assert machine["trusted"] and machine["paths"][0].startswith("one run or decision, the last: ")
 
 
 def test_ones_own_approvals_need_no_trust(ws: Workspace) -> None:
@@ -474,3 +475,24 @@ def test_a_clone_that_trusts_nobody_yet_does_not_approve_on_top_of_their_version
         take_ok(again, "trust", "--yes")
         take_ok(again, "agent", "approve", number)
         assert again.run("probe")["result"] == 2
+
+
+def test_one_key_is_trusted_and_another_is_not(ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody has pushed a decision under the name that all machines here have: what each key did last is shown."""
+    go_live(ws, "1")
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "mallory"))
+    take_ok(ws, "trust", "--same-books", "--yes")
+    ws.ok("journal", "add", "2025-01-31", "owner takes", "3200=7777.00", "2100=-7777.00")
+    monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "auditor"))
+    there = Workspace(tmp_path / "there")
+    ws.git("clone", "-q", f"file://{ws.root}", str(there.root))
+    shown = json.loads(there("trust", "--json").out.splitlines()[0])
+    theirs = next(s for s in shown if "owner takes" in s["paths"][0])
+    good = [s["key"] for s in shown if s is not theirs]
+    assert len(good) == 2
+    refused(there("trust", "--key", "nobody"), 2, "no key that waits for trust begins with 'nobody'")
+    take_ok(there, "trust", *(part for key in good for part in ("--key", key)), "--yes")
+    assert {s["key"] for s in there("trust", "--json", "--list").json if s["trusted"]} == set(good)
+    assert there.run("probe")["result"] == 1
+    (found,) = there("journal", "check", "--json").json["violations"]
+    assert "owner takes" in found["message"] and "no machine that is trusted here attests it" in found["message"]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.file_source import FileSource
+from cleared.base.short_text import shorten_line
 from cleared.cards.queue_files import load_cards
-from cleared.changes.attestation import list_signing_keys
+from cleared.changes.attestation import list_signed
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
@@ -25,6 +26,7 @@ from cleared.trust.person_only import refuse_in_job
 from cleared.trust.verification import Approvals
 from cleared.trust.workspace_pin import WorkspaceIdentity, pin_clone, pins_of_workspace
 
+_MAX_SUBJECT: Final = 60
 SHOWN: Final = "trust"
 """As ``changes.decisions.shown_cards`` names who signed."""
 
@@ -81,12 +83,26 @@ def list_signatories(host: Host) -> list[Signatory]:
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "questions of runs", at
             )
-        for key, by, at in list_signing_keys(host, snapshot):
-            trusted = questions.approvals.trusts_run(key)
-            machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
-                by, "runs and decisions", at
-            )
+        for key, signed in list_signed(host, snapshot).items():
+            machine = machines.setdefault(key, Signatory(key, questions.approvals.trusts_run(key), is_run_key=True))
+            count = "one run or decision" if len(signed) == 1 else f"{len(signed)} runs and decisions"
+            what = f"{count}, the last: {shorten_line(signed[-1].subject, _MAX_SUBJECT)}"
+            machine.add_signature(str(signed[0].statement.get("user", "")), what, signed[0].at)
+            machine.last = max(machine.last, signed[-1].at)
         return sorted([*signatories.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
+
+
+def select_signatories(signatories: Iterable[Signatory], keys: Sequence[str]) -> list[Signatory]:
+    """Those who are not trusted yet, of these keys alone where some are given; each by its beginning.
+
+    Raises ``UsageError`` where a key is nobody's.
+    """
+    waiting = [s for s in signatories if not s.trusted]
+    begins = [key.removeprefix("ed25519:") for key in keys]
+    for each in begins:
+        if not each or not any(s.key.removeprefix("ed25519:").startswith(each) for s in waiting):
+            raise UsageError(f"no key that waits for trust begins with {each!r}", remedy="See: cleared trust --list.")
+    return [s for s in waiting if not begins or s.key.removeprefix("ed25519:").startswith(tuple(begins))]
 
 
 def digest_signatories(identity: WorkspaceIdentity, signatories: Iterable[Signatory]) -> str:
@@ -96,15 +112,16 @@ def digest_signatories(identity: WorkspaceIdentity, signatories: Iterable[Signat
     return digest_shown([identity.id, identity.claimed, identity.copy_of, doubt, whose])
 
 
-def trust_signatories(host: Host, *, same_books: bool = False) -> None:
+def trust_signatories(host: Host, *, same_books: bool = False, keys: Sequence[str] = ()) -> None:
     """Take this clone for the books that it says it holds, and trust everyone who signed something in them, on this
     machine, each for what was signed with it: a machine's key of runs approves nothing.
 
-    ``same_books``: also where that is doubtful. Raises ``PolicyError`` where it is and nobody said so, where they are
-    not those that a person was shown, or the key's passphrase was not typed.
+    ``same_books``: also where that is doubtful. ``keys``: only who has one of these. Raises ``PolicyError`` where it is
+    doubtful and nobody said so, where they are not those that a person was shown, or the key's passphrase was not
+    typed.
     """
     refuse_in_job()
-    signatories = [s for s in list_signatories(host) if not s.trusted]
+    signatories = select_signatories(list_signatories(host), keys)
     require_shown(SHOWN, "who signed here", digest_signatories(read_identity(host), signatories), "cleared trust")
     unlock_own_key(host.root)  # whoever trusts a key decides whose approvals count
     with host.open_for_reading() as repo:

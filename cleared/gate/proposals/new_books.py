@@ -83,10 +83,11 @@ def _refuse_what_would_be_lost(host: Host, decision_context: DecisionContext) ->
     """Raises ``PolicyError`` where something counts in the old books, or might, that cannot count in the new ones."""
     snapshot = decision_context.snapshot
     counting = attestation.trusted_signers(host, snapshot)
-    for key, by, _ in attestation.list_signing_keys(host, snapshot):
+    for key, signed in attestation.list_signed(host, snapshot).items():
         if key not in counting:
+            whose = signed[0].statement.get("user")
             raise PolicyError(
-                f"some of the history was made by a machine of {by}, which is not trusted here "
+                f"some of the history was made by a machine of {whose}, which is not trusted here "
                 f"({key.removeprefix('ed25519:')[:16]}): in new books it would count for nothing",
                 remedy="Look at whose it is, and say whether it counts: cleared trust. Then cleared trust --new-books.",
             )
