@@ -14,6 +14,8 @@ from cleared.jobs.tasks.task_definition import ARCHIVE, TASKS_FOLDER
 from cleared.jobs.tasks.task_ledger import LEDGER
 
 _REFUSED_FOLDERS: Final = ("accounts", "queue", "logs", "import", "receipts", "exports", ".cleared", ".git")
+_PROPOSED_FOLDERS: Final = ("agents/", "scripts/", "tests/cases/", "rules/", "templates/")
+"""A file in the place of one would keep it from being there."""
 _REFUSED_NAMES: Final = (".env", ".auto-loop")
 """How names begin of files that no program changes: secrets, and the state of the loop of cycles."""
 
@@ -49,11 +51,13 @@ def is_task_file(path: str) -> bool:
 def _is_of_host(host: Host, path: str, folded: str) -> bool:
     files = ManagedFiles(host.layout)
     records = any(audit.is_record_file(p) for audit in files.audits for p in (path, folded))  # also being written
-    managed = records or folded.startswith(tuple(f"{fold_path(folder)}/" for folder in files.folders))
+    folders = [f"{fold_path(folder)}/" for folder in files.folders]
+    managed = records or folded.startswith(tuple(folders))
+    blocks = any(folder.startswith(f"{folded}/") for folder in (*folders, *_PROPOSED_FOLDERS))
     top, *_ = parts = folded.split("/")
     hidden = any(part.startswith(_REFUSED_NAMES) for part in parts)
     scripts = top in (host.layout.agents_dir, host.layout.scripts_dir) and folded.endswith(".py")
-    return managed or hidden or scripts or top in _REFUSED_FOLDERS
+    return managed or blocks or hidden or scripts or top in _REFUSED_FOLDERS
 
 
 def find_repositories(paths: Iterable[str]) -> frozenset[str]:

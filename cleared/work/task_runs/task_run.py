@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
 
 from cleared.base.errors import BusyError, ClearedError
@@ -105,7 +106,7 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
     host.show_message(briefing.size_note)
     output = state_folder(host, "task-output") / f"{task.id}.worker.txt"
     assignment = Assignment(briefing, claim.base, folder.resolve(), host.config.tasks.work_seconds, output)
-    is_done = False
+    is_done, kept = False, state_folder(host, "task-kept") / task.id
     try:
         report = worker.work(host, assignment)
         host.report_step("task-worked")
@@ -115,14 +116,14 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
         is_done = outcome.status == "completed"
         return outcome
     finally:
+        remove_tree(kept)
         if not is_done:
-            _keep_work(host, task.id, PrivateClone(host, folder, claim.base))
+            _keep_work(host, task.id, PrivateClone(host, folder, claim.base), kept)
         remove_tree(folder)
 
 
-def _keep_work(host: Host, task_id: str, clone: PrivateClone) -> None:
+def _keep_work(host: Host, task_id: str, clone: PrivateClone, kept: Path) -> None:
     """Keep for a person what the worker had changed: not its clone, whose git settings it could write."""
-    kept = state_folder(host, "task-kept") / task_id
     try:
         left_out = clone.keep_changes(kept)
     except (ClearedError, OSError) as error:
