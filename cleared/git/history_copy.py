@@ -1,15 +1,21 @@
-"""Copying a commit with its history into a repository of its own, which knows nothing of where it came from."""
+"""Copying a commit into a repository of its own, which knows nothing of where it came from."""
 
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from cleared.base.errors import WorkspaceError
+from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git, first_line
+from cleared.git.object_writer import LooseObjects
 from cleared.git.repository import Repository
 from cleared.git.snapshot import Snapshot
 from cleared.git.working_files import check_path
+
+_AUTHOR: Final = Author("cleared", "cleared@localhost")
 
 
 def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
@@ -19,13 +25,31 @@ def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "mai
 
     Raises ``WorkspaceError`` where git cannot read the commit or the folder cannot be written.
     """
+    _copy_objects(repo, commit, folder, branch).close()
+    _check_out(Snapshot(repo, commit), commit, folder, branch)
+
+
+def copy_files(repo: Repository, commit: str, folder: Path, branch: str = "main") -> None:
+    """As ``copy_history``, but with one commit of the same files in the place of the history, for who is not to read
+    what earlier commits had."""
+    snapshot = Snapshot(repo, commit)
+    assert snapshot.tree is not None  # it has a commit
+    with _copy_objects(repo, snapshot.tree, folder, branch) as target, LooseObjects(target) as objects:
+        text = format_commit(snapshot.tree, [], _AUTHOR, datetime.fromtimestamp(0, UTC), f"The files of {commit}", ())
+        made = objects.add_object("commit", text)
+        objects.flush()
+    _check_out(snapshot, made, folder, branch)
+
+
+def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repository:
+    """Make ``folder`` a repository that has what a commit or a tree consists of."""
     folder.mkdir(parents=True)
-    Repository.init(folder, branch, hash_name=repo.hash_name)
+    made = Repository.init(folder, branch, hash_name=repo.hash_name)
     source, target = Git(repo.root), Git(folder)
     packer = source.start(("pack-objects", "--revs", "--stdout", "-q"), stdin=subprocess.PIPE)
     assert packer.stdin is not None and packer.stdout is not None and packer.stderr is not None
     unpacker = target.start(("index-pack", "--stdin"), stdin=packer.stdout.fileno())
-    packer.stdin.write(f"{commit}\n".encode())
+    packer.stdin.write(f"{oid}\n".encode())
     packer.stdin.close()
     packer.stdout.close()
     complaints = unpacker.communicate()[1], packer.stderr.read()
@@ -33,9 +57,14 @@ def copy_history(repo: Repository, commit: str, folder: Path, branch: str = "mai
     if packer.wait() or unpacker.returncode:
         reason = first_line(complaints[1]) or first_line(complaints[0])
         raise WorkspaceError(f"the commit could not be copied: {reason}")
-    target.run("update-ref", f"refs/heads/{branch}", commit)
-    target.run("read-tree", commit)
-    _write_files(Snapshot(repo, commit), folder)
+    return made
+
+
+def _check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:
+    git = Git(folder)
+    git.run("update-ref", f"refs/heads/{branch}", commit)
+    git.run("read-tree", commit)
+    _write_files(snapshot, folder)
 
 
 def _write_files(snapshot: Snapshot, folder: Path) -> None:

@@ -21,7 +21,7 @@ from cleared.changes.host import Host
 from cleared.gate.program_changes import find_repositories, is_inside
 from cleared.gate.program_changes import sort_change as sort_change
 from cleared.git import Snapshot
-from cleared.git.history_copy import copy_history
+from cleared.git.history_copy import copy_files, copy_history
 from cleared.git.working_files import check_path
 
 MAX_FILE_BYTES: Final = 32 << 20
@@ -117,12 +117,12 @@ class PrivateClone:
 
 
 def make_private_clone(host: Host, folder: Path) -> PrivateClone:
-    """Clone the last commit of the workspace into ``folder``, which is emptied first."""
+    """Clone the last commit of the workspace into ``folder``, which is emptied first; not what was before it."""
     remove_tree(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with host.open_for_reading() as repo:
         commit = repo.read_head()
-        copy_history(repo, commit, folder)
+        copy_files(repo, commit, folder)
     return PrivateClone(host, folder, commit)
 
 

@@ -13,7 +13,7 @@ from cleared.base.errors import BusyError, ClearedError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
-from cleared.git.history_copy import copy_history
+from cleared.git.history_copy import copy_files
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
 from cleared.work.loop.private_clone import PrivateClone
 from cleared.work.task_runs.assignment import Assignment
@@ -100,7 +100,7 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
     folder = state_folder(host, "task-work") / task.id
     remove_tree(folder)
     with Repository.open(host.root, for_writing=False) as repo:
-        copy_history(repo, claim.base, folder)
+        copy_files(repo, claim.base, folder)
         briefing = make_briefing(repo, claim.base, task)
     host.report_step("task-briefed")
     host.show_message(briefing.size_note)
