@@ -42,7 +42,7 @@ def add_passkey(
     from cleared.trust.keys import unlock_own_key
     from cleared.trust.person_only import refuse_in_job
     from cleared.web.page_server import require_packages
-    from cleared.web.passkey_invitations import invited
+    from cleared.web.passkey_invitations import find_server, invited
 
     require_packages("cleared passkey add")
     refuse_in_job()
@@ -50,7 +50,7 @@ def add_passkey(
     host = open_host(workspace)
     unlock_own_key(host.root)
     _require_may_decide(host)
-    with invited(host.root, name, is_typed=code) as invitation:
+    with invited(host.root, name, is_typed=code, server=find_server(url)) as invitation:
         address = f"{url.rstrip('/')}/passkeys/new{'' if code else f'#{invitation.code}'}"
         print_message(f"Open with the device (cleared server must be running): {address}")
         if code:

@@ -54,6 +54,7 @@ def make_application(
     hosts: list[str],
     is_ending: Callable[[], bool],
     explain_fault: ExplainFault,
+    invitation_codes: InvitationCodes,
     scheme: str = "http",
 ) -> RequestGuard:
     """The whole server for these workspaces, by name. ``explain_fault`` says what refusal an exception is, if any."""
@@ -82,7 +83,7 @@ def make_application(
     app.router.redirect_slashes = False
     app.state.sites, app.state.access = dict(sites), access
     app.state.challenges, app.state.sign_in_questions = Challenges(), SignInQuestions()
-    app.state.invitation_codes = InvitationCodes()
+    app.state.invitation_codes = invitation_codes
     app.state.is_secure, app.state.streams, app.state.is_ending = scheme == "https", 0, is_ending
     app.state.explain_fault, app.state.waiters = explain_fault, 0
     return RequestGuard(app, hosts, _PROGRAM_PATH, scheme)

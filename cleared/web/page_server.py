@@ -3,11 +3,12 @@ thread of ``cleared up``."""
 
 from __future__ import annotations
 
+import secrets
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +17,7 @@ from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import print_message
 from cleared.changes.host import Host
 from cleared.web.exposure import Exposure, refuse_exposure
-from cleared.workspace.loopback_listener import open_listener
+from cleared.workspace.loopback_listener import ADDRESS, open_listener
 
 if TYPE_CHECKING:
     from cleared.web.access import Access
@@ -58,6 +59,7 @@ class PageServer:
         from cleared.web.access import Access
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
+        from cleared.web.passkey_invitations import InvitationCodes
         from cleared.web.site import Site
 
         names = _name_workspaces(roots)
@@ -72,6 +74,8 @@ class PageServer:
         self._server = HttpServer()
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
         bound = self._listener.port
+        # Nobody is invited at an address of this machine that is not this server's.
+        self._start = secrets.token_hex(16) if exposure.address == ADDRESS else ""
         self.url = exposure.make_url(bound, hosts)
         self._app = make_application(
             sites,
@@ -79,13 +83,17 @@ class PageServer:
             exposure.list_hosts(bound),
             lambda: self._server.is_ending,
             explain_fault,
+            InvitationCodes(self._start),
             scheme=exposure.scheme,
         )
 
     def serve(self, on_ready: OnReady) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
+        from cleared.web.passkey_invitations import taking_invitations
+
+        inviting = taking_invitations(self._listener.port, self._start) if self._start else nullcontext()
         try:
-            with self._listener:
+            with self._listener, inviting:
                 self._server.serve(
                     self._app, self._listener, lambda: on_ready(self._report_ready()), self._exposure.tls
                 )

@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from cleared.base.clock import SystemClock
-from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import describe_os_error, write_new
+from cleared.base.errors import UsageError, WorkspaceError
+from cleared.base.safe_files import describe_os_error, write_atomic, write_new
 from cleared.gate.proposals.passkey_registration import NewPasskey
 from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.workspace_pin import find_clone_mark
@@ -27,17 +28,19 @@ from cleared.web.access import MAX_TRIES, is_typed_code, new_typed_code, read_co
 FOLDER: Final = "passkey-invitations"
 INVITED_SECONDS: Final = 600.0
 """How long an invitation can be used."""
+_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _MAX_BYTES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """``code``: what the link carries."""
+    """``code``: what the link carries. ``server``: the start of a server that alone takes it; empty: any does."""
 
     code: str
     name: str
     clone: str
     until: float
+    server: str = ""
 
     def read_result(self) -> NewPasskey | None:
         """What a browser has registered with it; None as long as none has."""
@@ -48,19 +51,20 @@ class Invitation:
 
 
 @contextmanager
-def invited(root: Path, name: str, *, is_typed: bool = False) -> Iterator[Invitation]:
-    """An invitation for the length of the block. ``is_typed``: with a code that a person types.
+def invited(root: Path, name: str, *, is_typed: bool = False, server: str = "") -> Iterator[Invitation]:
+    """An invitation for the length of the block. ``is_typed``: with a code that a person types. ``server``: as
+    ``find_server`` gives it.
 
     Raises ``WorkspaceError`` where it cannot be written.
     """
     refuse_inside(root)
     until = SystemClock().now().timestamp() + INVITED_SECONDS
     code = new_typed_code() if is_typed else secrets.token_urlsafe(32)
-    invitation = Invitation(code, name, find_clone_mark(root, make=True), until)
+    invitation = Invitation(code, name, find_clone_mark(root, make=True), until, server)
     path = _path_of(invitation.code)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data = {"name": name, "clone": invitation.clone, "until": until}
+        data = {"name": name, "clone": invitation.clone, "until": until, "server": server}
         write_new(path, json.dumps(data).encode(), mode=0o600)
     except OSError as error:
         raise WorkspaceError(f"the invitation {path} cannot be written: {describe_os_error(error)}") from None
@@ -72,11 +76,50 @@ def invited(root: Path, name: str, *, is_typed: bool = False) -> Iterator[Invita
                 each.unlink(missing_ok=True)
 
 
+@contextmanager
+def taking_invitations(port: int, server: str) -> Iterator[None]:
+    """For the length of the block: note that this start of a server has both addresses of ``localhost`` at the port.
+    Where the note cannot be written nobody is invited there."""
+    path = _note_of(port)
+    with suppress(OSError):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_atomic(path, json.dumps({"server": server}).encode(), fsync=False, mode=0o600)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def find_server(url: str) -> str:
+    """The start of this user's server at an address of this machine, for ``invited``; empty for an ``https`` address of
+    another name, where a certificate says who answers. After a kill it may be a start that has ended: nobody takes its
+    invitations.
+
+    Raises ``UsageError`` where no server of this user has the port: another program could take the link there.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        raise UsageError(f"{url[:60]!r} is no address", remedy="Such as http://localhost:8765.") from None
+    if parts.scheme == "https" and host not in _LOCAL_HOSTS:
+        return ""
+    note = _read_json(_note_of(port)) or {}
+    if not note.get("server"):
+        raise UsageError(
+            f"no cleared server of yours has port {port}; another program could take the link there",
+            remedy="Start it: cleared server. Or say where it answers: --url URL.",
+        )
+    return str(note["server"])
+
+
 @dataclass
 class InvitationCodes:
     """The codes that browsers show: ``MAX_TRIES`` wrong ones in ``INVITED_SECONDS``, and those that can be guessed
-    count no more. Thread-safe. ``now``: monotonic seconds."""
+    count no more. Thread-safe. ``now``: monotonic seconds. ``server``: the start of the server that takes them."""
 
+    server: str = ""
     now: Callable[[], float] = time.monotonic
     _wrong: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -90,6 +133,8 @@ class InvitationCodes:
             if is_typed and len(self._wrong) >= MAX_TRIES:
                 return None
             invitation = find_invitation(code)
+            if invitation is not None and invitation.server not in ("", self.server):
+                invitation = None
             if invitation is None and is_typed:
                 self._wrong.append(self.now())
         return invitation
@@ -119,8 +164,13 @@ def _parse(code: str, path: Path) -> Invitation | None:
     data = _read_json(path)
     with suppress(TypeError, ValueError):
         if data is not None and SystemClock().now().timestamp() < float(data.get("until", 0)):
-            return Invitation(code, str(data.get("name")), str(data.get("clone")), float(data["until"]))
+            until, server = float(data["until"]), str(data.get("server", ""))
+            return Invitation(code, str(data.get("name")), str(data.get("clone")), until, server)
     return None
+
+
+def _note_of(port: int) -> Path:
+    return cleared_home() / FOLDER / f"{port}.server"
 
 
 def _path_of(code: str) -> Path:

@@ -51,7 +51,12 @@ STORES: Final = (
     Store("home", "shown/*.json", "what was shown on this machine, and may be approved", is_carried=False),
     Store("home", "clients/MARK.json", "digests of HTTP tokens, and secrets of webhooks"),
     Store("home", "passkey-counters.json", "how often each passkey has signed"),
-    Store("home", "passkey-invitations/*", "invitations to register a passkey, for ten minutes", is_carried=False),
+    Store(
+        "home",
+        "passkey-invitations/*",
+        "invitations to register a passkey, and the ports that servers have",
+        is_carried=False,
+    ),
     Store("home", "backups/MARK.json", "when and where the last backup was made", is_carried=False),
     Store("git", "cleared-clone", "the clone's mark, by which its files beside the key are named"),
     Store("git", "cleared-origin", "the mark that the clone's commits name"),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable
 
 import pytest
 from harness import Workspace, refused, unchanged
+from listening import take_port
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
-from web_client import inner_server
+from web_client import inner_server, page_server
 
 from cleared.review import reviewer_list
 from cleared.trust import trust_store
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.passkey_records import passkey_path
-from cleared.web import page_server
+from cleared.web import page_server as server_module
 
 
 def test_add_prints_a_link_and_waits_for_the_device(ws: Workspace) -> None:
@@ -58,6 +60,33 @@ def add_passkey(ws: Workspace, say: Callable[[str], str]) -> tuple[int, str, str
     return process.returncode, printed.decode(), errors.decode()
 
 
+@pytest.mark.parametrize(
+    "url", ["http://localhost:{}", "https://127.0.0.1:{}/", "http://[::1]:{}", "http://books.localhost:{}"]
+)
+def test_no_link_leads_to_a_port_that_no_own_server_has(ws: Workspace, url: str) -> None:
+    """Another program waits there, for the link of a passkey that it makes itself."""
+    with take_port("127.0.0.1") as taken, unchanged(ws):
+        done = ws("passkey", "add", "Ana", "--url", url.format(taken.getsockname()[1]))
+        refused(done, 2, "another program could take the link", "cleared server")
+        assert "#" not in done.err
+
+
+def test_a_link_counts_at_the_server_that_it_leads_to_alone(ws: Workspace) -> None:
+    """That server was killed, and another program has its port now, and the link: no other server takes it."""
+    with page_server(ws, sign_in=False) as killed:
+        killed.end(signal.SIGKILL)
+    process = ws.start("passkey", "add", "Ana", "--url", killed.url, stdin=subprocess.DEVNULL)
+    try:
+        assert process.stderr is not None
+        code = process.stderr.readline().decode().split("#")[1].strip()
+        with inner_server(ws.root) as server:
+            page = server.send("POST", "/passkeys/new", [("code", code)])
+            assert page.status == 403 and "This link does not count" in page.text
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_list_and_remove(ws: Workspace) -> None:
     assert "No passkey is registered" in ws.ok("passkey", "list").out
     one, two = (register_device(ws.root, SoftPasskey(), name) for name in ("Ana", "Ben"))
@@ -88,7 +117,7 @@ def test_what_cannot_be_registered(ws: Workspace, monkeypatch: pytest.MonkeyPatc
         refused(ws("passkey", "add", "a" * 61), 2, "cannot be the name of a person")
         monkeypatch.setattr(reviewer_list, "list_reviewers", lambda host: {"may_decide": False})
         refused(ws("passkey", "add", "Ana"), 3, "only reviewers may register a passkey")
-        monkeypatch.setattr(page_server, "find_spec", lambda name: None)
+        monkeypatch.setattr(server_module, "find_spec", lambda name: None)
         refused(ws("passkey", "add", "Ana"), 2, "needs more packages", "pip install '.[web]'")
 
 
