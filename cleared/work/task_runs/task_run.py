@@ -65,6 +65,8 @@ def run_tasks(host: Host, worker: Worker, *, most: int | None = None) -> RunRepo
     """
     outcomes: list[TaskOutcome] = []
     with hold_orchestrator(host):
+        for left in state_folder(host, "task-work").iterdir():
+            remove_tree(left)  # its orchestrator was killed, and the worker could write its git settings
         while True:
             archive_tasks(host)
             tasks = read_task_set(host)

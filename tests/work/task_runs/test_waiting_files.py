@@ -95,5 +95,8 @@ def test_what_is_kept_of_a_failed_task_runs_nothing_of_the_workers(tasks: Tasks,
     shown = subprocess.run(["git", "status", "--porcelain"], cwd=kept, capture_output=True, text=True, check=True)
     assert "docs/T-001.txt" in shown.stdout or "docs/" in shown.stdout, done
     assert (kept / "docs/more.txt").read_text() == "y\n" and not list((kept.parents[1] / "task-work").iterdir())
+    left = kept.parents[1] / "task-work/T-009/.git"
+    left.mkdir(parents=True)
     tasks.ok("retry", "T-001")
     assert tasks("run", "--command", "echo x > docs/T-001.txt", "--max", "1").code == 6 and not kept.exists()
+    assert not left.exists(), "the clone of an orchestrator that was killed"
