@@ -1,15 +1,14 @@
-"""Each claim of docs/security.md names tests, and those tests exist."""
+"""Each claim of docs/claims.yaml names tests, and those tests exist."""
 
 from __future__ import annotations
 
 import ast
-import re
 from functools import cache
 from pathlib import Path
 
+from docs.claims_page import list_tests, read_claims
+
 ROOT = Path(__file__).parents[2]
-HEADING = "## Claims and their tests"
-NAMED = re.compile(r"`(?P<file>tests/[\w/]+\.py)::(?P<name>\w+(?:::\w+)?)`")
 
 
 @cache
@@ -23,20 +22,12 @@ def names_in(file: str) -> set[str]:
     return found
 
 
-def rows() -> list[tuple[str, str]]:
-    """Claim and the cell that names its tests."""
-    _, _, section = (ROOT / "docs/security.md").read_text(encoding="utf-8").partition(HEADING)
-    assert section, f"docs/security.md has no section {HEADING!r}"
-    section = section.split("\n## ")[0]
-    found = re.findall(r"^\| (.+?) \| (.+?) \|$", section, re.MULTILINE)
-    return [(claim, tests) for claim, tests in found if set(claim) != {"-"} and claim != "claim"]
-
-
 def test_each_claim_names_tests_that_exist() -> None:
-    assert len(rows()) >= 40
-    for claim, cell in rows():
-        named = [match.groups() for match in NAMED.finditer(cell)]
-        assert named, f"no test is named beside {claim!r}"
-        for file, name in named:
-            assert (ROOT / file).is_file(), f"{claim!r} names {file}, which is not there"
-            assert name in names_in(file), f"{claim!r} names {name}, which {file} has not"
+    claims = [claim for each in read_claims().values() for claim in each]
+    assert len(claims) >= 40
+    for claim in claims:
+        named = list(list_tests(claim))
+        assert named, f"no test is named beside {claim['claim']!r}"
+        for file, _, name in (each.partition("::") for each in named):
+            assert (ROOT / file).is_file(), f"{claim['claim']!r} names {file}, which is not there"
+            assert name in names_in(file), f"{claim['claim']!r} names {name}, which {file} has not"
