@@ -239,11 +239,12 @@ def _read_loose(folder: str, oid: str) -> tuple[str, bytes] | None:
         data = unpacker.decompress(packed, _MAX_LOOSE)
     except (OSError, zlib.error):
         return None
-    kind, _, content = data.partition(b"\0")
+    header, _, content = data.partition(b"\0")
+    kind, _, size = header.partition(b" ")
     hashed = hashlib.new("sha1" if len(oid) == 40 else "sha256", data, usedforsecurity=False)
-    if not unpacker.eof or hashed.hexdigest() != oid:
+    if not unpacker.eof or hashed.hexdigest() != oid or size != b"%d" % len(content):
         return None
-    return kind.partition(b" ")[0].decode("ascii", "replace"), content
+    return kind.decode("ascii", "replace"), content
 
 
 def _parse_tree(oid: str, kind: str, content: bytes) -> dict[str, TreeEntry]:

@@ -1,0 +1,54 @@
+"""How far one bank row goes: the files and functions of ``cleared`` that ``agent run ingest`` passes for it.
+
+The figures are printed (``pytest -s``). They may fall; what makes them rise is to be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from harness import Workspace
+
+ROW = 'DEBIT,01/31/2025,"GITHUB *PRO SUBSCRIPTION",-4.00,ACH_DEBIT,4771.35,,\n'
+HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
+MOST = {"files": 240, "functions": 1_850, "changes of file": 4_000}
+MEASURE = """
+import json, sys
+from pathlib import Path
+import cleared
+from cleared.__main__ import main
+
+root = str(Path(cleared.__file__).parent)
+functions, changes, last = set(), 0, ""
+
+def look(frame, event, argument):
+    global changes, last
+    code = frame.f_code
+    if event != "call" or not code.co_filename.startswith(root) or code.co_name == "<module>":
+        return
+    functions.add((code.co_filename, code.co_firstlineno, code.co_name))
+    if code.co_filename != last:
+        changes, last = changes + 1, code.co_filename
+
+sys.argv = ["cleared", "agent", "run", "ingest"]
+sys.setprofile(look)
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    figures = {"files": len({f for f, *_ in functions}), "functions": len(functions), "changes of file": changes}
+    print(json.dumps(figures), file=sys.stderr)
+"""
+
+
+def test_the_way_of_a_row_grows_no_longer(ws: Workspace) -> None:
+    ws.drop("january.csv", HEADER + ROW)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE], cwd=ws.root, env=os.environ, capture_output=True, text=True, check=True
+    )
+    figures = json.loads(done.stderr.splitlines()[-1])
+    print(figures)
+    assert all(figures[name] <= most for name, most in MOST.items()), figures
