@@ -281,7 +281,9 @@ class Host:
         is_same = (
             seen is None
             if checkpoint is None
-            else (seen is not None and (seen.commit, seen.books) == (head, self.config.paths.books))
+            else seen is not None
+            and (seen.commit, seen.books) == (head, self.config.paths.books)
+            and checkpoint.last_branch == repo.branch.name
         )
         return is_same and repo.branch.read_remembered_commit() in (None, head)
 

@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cleared.base.errors import WorkspaceError
@@ -52,6 +52,9 @@ class LostRows:
     """How many rows there are and were, where they cannot be compared one by one."""
     moved: str = ""
     """Which rows stand elsewhere, where none is gone."""
+    branch: str = ""
+    """The branch that was compared with where this one was never seen here, or none is checked out. It may be meant to
+    be another one: all is said, and nothing refused."""
 
     @property
     def other_news(self) -> str:
@@ -61,6 +64,8 @@ class LostRows:
     @property
     def remedy(self) -> str:
         """What to do about it."""
+        if self.branch:
+            return f"Go back: git checkout {self.branch}. If this one is meant to be without: cleared recover --forget."
         if self.tip == self.head and self.fewer:
             return "Compare it with another clone: cleared journal check. If it is right: cleared recover --forget."
         if self.other_news:
@@ -105,9 +110,10 @@ def refuse_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> No
     """Raises ``WorkspaceError`` where the branch lost rows: new ones would take their place. Else the branch is seen
     as it is now."""
     lost = find_lost_rows(layout, repo, snapshot)
-    if lost is not None:
+    if lost is None:
+        remember_seen(layout, repo, snapshot)
+    elif not lost.branch:
         raise WorkspaceError(str(lost), remedy=lost.remedy)
-    remember_seen(layout, repo, snapshot)
 
 
 def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> LostRows | None:
@@ -137,6 +143,9 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     if lost is None and checkpoint is not None and (seen is None or seen.commit != head):
         known = seen.commit if seen is not None and is_there else None
         lost = _find_second_beginning(layout, repo, checkpoint.beginnings, known, head)
+    if lost is None and seen is None and checkpoint is not None and checkpoint.branches:
+        last = checkpoint.last_branch
+        lost = _compare_with_last_branch(layout, repo, last, checkpoint.branches[last], snapshot)
     return lost
 
 
@@ -147,6 +156,8 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
         return
     seen, books = checkpoint.branches.get(name), layout.config.paths.books
     if seen is not None and (seen.commit, seen.books) == (head, books):
+        if checkpoint.last_branch != name:
+            write_checkpoint(repo.root, checkpoint.with_branch(name, seen, ()))
         return
     is_known = seen is not None and seen.books == books and repo.objects.has_commit_tree(seen.commit)
     before = Snapshot(repo, seen.commit if seen is not None and is_known else None)
@@ -160,9 +171,27 @@ def remember_seen(layout: Layout, repo: Repository, snapshot: Snapshot) -> None:
 def forget_seen(layout: Layout, repo: Repository, snapshot: Snapshot, lost: LostRows) -> None:
     """Take the branch as it is now, with every beginning that it has: a person says so. The runs and decisions that are
     gone stay so: a check names what brings them back. The caller holds the lock."""
-    repo.branch.forget_remembered_commit()
-    begin_checkpoint(repo.root, lost.ids.get(DECISIONS.key, ()))
+    if not lost.branch:
+        repo.branch.forget_remembered_commit()
+        begin_checkpoint(repo.root, lost.ids.get(DECISIONS.key, ()))
     remember_seen(layout, repo, snapshot)
+
+
+def _compare_with_last_branch(
+    layout: Layout, repo: Repository, name: str, seen: SeenBranch, snapshot: Snapshot
+) -> LostRows | None:
+    """What a branch that was never seen here lacks of the one that was seen last."""
+    if seen.commit == snapshot.commit:
+        return None
+    is_there = repo.objects.has_commit_tree(seen.commit)
+    lost = _compare_rows(layout, repo, seen.commit, None, snapshot) if is_there else None
+    lost = lost or _compare_counts(layout, seen, snapshot, is_there=is_there)
+    if lost is None:
+        return None
+    short, own = name.removeprefix("refs/heads/"), repo.branch
+    here = "no branch is checked out, and HEAD" if own.is_detached else f"the branch {own.short_name} is new here, and"
+    lacks = f"{here} lacks {lost.summary} of {short}, which this machine saw last"
+    return replace(lost, fewer=lost.other_news or lacks, branch=short)
 
 
 def _find_second_beginning(

@@ -64,7 +64,7 @@ def service_status(host: Host) -> dict[str, Any]:
     if git is not None:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:
-        trouble.append(f"nothing is run: {lost}. {lost.remedy}")
+        trouble.append(f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}")
     if waiting.damage:
         trouble.append(f"the queue is damaged: {waiting.damage}")
     if status.get("problem"):

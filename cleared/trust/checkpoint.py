@@ -44,6 +44,11 @@ class Checkpoint:
     branches: Mapping[str, SeenBranch] = field(default_factory=dict)
     forgotten: tuple[str, ...] = ()
 
+    @property
+    def last_branch(self) -> str:
+        """The full name of the branch that was seen last; empty where none was."""
+        return next(reversed(list(self.branches)), "")
+
     def with_branch(self, name: str, seen: SeenBranch, beginnings: tuple[str, ...]) -> Checkpoint:
         """The same, after a branch was looked at."""
         branches = {other: each for other, each in self.branches.items() if other != name}

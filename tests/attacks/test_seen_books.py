@@ -186,7 +186,7 @@ def test_without_the_checkpoint_none_of_it_is(other: Workspace, monkeypatch: pyt
     assert said(other) == ""
 
 
-@pytest.mark.parametrize("how", ["pull", "rebase", "merge", "drop", "switch", "amend", "detach", "worktree", "away"])
+@pytest.mark.parametrize("how", ["pull", "rebase", "merge", "drop", "switch", "amend", "worktree", "away"])
 def test_what_people_do_with_git_is_quiet(other: Workspace, posted: Workspace, how: str) -> None:
     posted.drop("march.csv", MARCH)
     posted.run("ingest")
@@ -203,13 +203,11 @@ def test_what_people_do_with_git_is_quiet(other: Workspace, posted: Workspace, h
     elif how == "drop":
         other.git("reset", "-q", "--hard", "HEAD~1")
     elif how == "switch":
-        other.git("checkout", "-q", "-b", "side", "HEAD~2")
+        other.git("checkout", "-q", "-b", "side", "HEAD~1")
         assert said(other) == ""
         other.git("checkout", "-q", "main")
     elif how == "amend":
         other.git("commit", "-q", "--amend", "-m", "other words")
-    elif how == "detach":
-        other.git("checkout", "-q", "HEAD~2")
     elif how == "worktree":  # of the same clone, on a branch of its own
         other.git("worktree", "add", "-q", "-b", "beside", str(other.root.parent / "beside"), "HEAD~1")
         beside = Workspace(other.root.parent / "beside")
@@ -223,7 +221,40 @@ def test_what_people_do_with_git_is_quiet(other: Workspace, posted: Workspace, h
         made.write_bytes(before)
     assert said(other) == ""
     assert not [v for v in other("journal", "check", "--json").json["violations"] if v["check"] == "lost"]
-    assert how == "detach" or other.ok("recover").out == "Nothing is missing.\n"
+    assert other.ok("recover").out == "Nothing is missing.\n"
+
+
+@pytest.mark.parametrize("wall", [True, False])
+@pytest.mark.parametrize("how", ["older", "of others", "detached"])
+def test_a_branch_that_is_new_here_and_has_less_is_told_of_and_can_be_used(
+    other: Workspace, posted: Workspace, monkeypatch: pytest.MonkeyPatch, how: str, wall: bool
+) -> None:
+    """Somebody has pushed it without what main has, or a person has made it of an older commit."""
+    if not wall:
+        monkeypatch.setattr(lost_rows, "_compare_with_last_branch", lambda *_: None)
+    if how == "of others":
+        posted.git("checkout", "-q", "-b", "side", "HEAD~1")
+        posted.put("notes.txt", "x\n")
+        posted.commit("notes.txt")
+        other.git("fetch", "-q")
+        other.git("checkout", "-q", "side")
+    else:
+        other.git("checkout", "-q", *([] if how == "detached" else ["-b", "side"]), "HEAD~1")
+    here = "no branch is checked out, and HEAD" if how == "detached" else "the branch side is new here, and"
+    told = said(other)
+    assert (f"{here} lacks 2 entries" in told and "of main" in told and "git checkout main" in told) is wall
+    found = [v["message"] for v in other("journal", "check", "--json").json["violations"] if v["check"] == "lost"]
+    assert len(found) == wall
+    if how != "detached":
+        other.ok("journal", "void", "2025-01-001", "--reason", "x")
+        assert (here in said(other)) is wall
+        if wall:
+            refused(other("recover"), 1, here)
+            take_ok(other, "recover", "--forget")
+        assert said(other) == ""
+    other.git("checkout", "-q", "main")
+    assert said(other) == ""
+    other.in_order()
 
 
 def seen_file(ws: Workspace) -> Path:

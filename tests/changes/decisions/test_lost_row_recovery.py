@@ -96,7 +96,7 @@ def test_forget(books: Workspace) -> None:
     assert ws.ok("recover").out == "Nothing is missing.\n"
 
 
-@pytest.mark.parametrize("how", ["rebase", "squash", "merge", "amend", "revert", "branch", "gc"])
+@pytest.mark.parametrize("how", ["rebase", "squash", "merge", "amend", "revert", "gc"])
 def test_what_keeps_the_rows_is_quiet(books: Workspace, how: str) -> None:
     ws = books
     if how in ("rebase", "merge"):
@@ -112,8 +112,6 @@ def test_what_keeps_the_rows_is_quiet(books: Workspace, how: str) -> None:
         ws.git("commit", "-q", "--amend", "-m", "another message")
     elif how == "revert":  # a person says in so many words what is taken back
         ws.git("revert", "--no-edit", "HEAD")
-    elif how == "branch":
-        ws.git("checkout", "-q", "-b", "side", "HEAD~1")
     else:
         ws.git("gc", "-q", "--prune=now")
     said = ws.ok("journal", "list")
