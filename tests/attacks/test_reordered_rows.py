@@ -140,3 +140,12 @@ def test_decisions_about_other_things_are_joined_in_any_order(
         assert "books/bank/outcomes.csv" in ws.git("show", "--name-only", "--format=")
     other.git("pull", "-q", *(["--rebase"] if how == "rebase" else ["--no-rebase", "--no-edit"]))
     other.in_order()
+
+
+def test_what_is_brought_back_stands_where_it_stood(closed: Workspace) -> None:
+    before = closed.read(PERIODS)
+    header, first, _, last = before.splitlines(keepends=True)
+    closed.put(PERIODS, "".join([header, first, last]))
+    closed.commit(PERIODS)
+    assert "Brought back 1 closing" in closed.ok("recover").out
+    assert closed.read(PERIODS) == before and not is_open(closed)
