@@ -37,6 +37,9 @@ class Card:
     """Of a question: the lines of the queue that settle it. ``runs.question_tickets`` says which of them count."""
     gone_on: str | None = None
     """Of a question: the run that went on with it, or asked it again."""
+    rivals: tuple[Card, ...] = ()
+    """What other lines open under its id. Two clones that asked the same make them, and whoever wants it to say
+    something else."""
 
     @property
     def has_ticket(self) -> bool:
@@ -44,7 +47,7 @@ class Card:
         return self.kind == QUESTION.name and "ticket" in self.details
 
     def list_title(self, *, is_held: bool) -> str:
-        """Its title in a list. ``is_held``: it is a question that cannot be answered as things are."""
+        """Its title in a list. ``is_held``: it cannot be decided as things are."""
         first = f" (the first of two: {self.agreed[-1]['by']})" if self.agreed and self.status == "open" else ""
         return f"{'held: ' if is_held else ''}{self.title}{first}"
 

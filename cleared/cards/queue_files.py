@@ -14,11 +14,12 @@ Lines may come in any order and twice (two clones merged): an id is one card, an
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
+from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError, restore_remedy
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
@@ -102,7 +103,9 @@ def load_cards(source: FileSource, queue: str, *, readable_only: bool = False) -
             try:
                 data = line if isinstance(line, dict) else json.loads(line)
                 if data["event"] == "open":
-                    opened.setdefault(data["id"], _card_from(data))
+                    card = _card_from(data)
+                    if (first := opened.setdefault(card.id, card)) is not card and not _says_same(first, card):
+                        opened[card.id] = replace(first, rivals=(*first.rivals, card))
                 elif data["event"] == "agree":
                     agreed.setdefault(data["id"], {})[str(data["decision"])] = _agreement_data(data)
                 elif data["event"] == "disagree":
@@ -141,6 +144,21 @@ def load_cards(source: FileSource, queue: str, *, readable_only: bool = False) -
         last = max(skipped[card_id] - taken_back.get(card_id, set()), default=None)
         opened[card_id] = replace(opened[card_id], skipped_at=last)
     return dict(sorted(opened.items(), key=lambda item: (item[1].skipped_at or "", item[1].created_at)))
+
+
+def _says_same(known: Card, card: Card) -> bool:
+    """Whether one of the lines that opened ``known`` says just what ``card`` does."""
+    text = render_open(card)
+    return any(render_open(each) == text for each in (known, *known.rivals))
+
+
+def read_opened_cards(lines: Iterable[bytes]) -> Iterator[Card]:
+    """The cards that these lines of the queue open; those that cannot be read are passed over."""
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            data = json.loads(line)
+            if data["event"] == "open":
+                yield _card_from(data)
 
 
 def _settle_card(card: Card, lines: list[Mapping[str, Any]]) -> Card:
@@ -206,6 +224,11 @@ class CardDraft:
         """Question → time, agent, the run that goes on with it."""
         self.prove: Callable[[Card, str, str, str], Mapping[str, str]] = lambda card, at, by, resolution: {}
         """Signs the line that settles a question."""
+        self.accepted: list[Card] = []
+        """Cards that a person answers for as they were opened, whoever did that."""
+        self.find_doubtful: Callable[[Iterable[Card]], Mapping[str, str]] = lambda cards: {}
+        """Of some cards those that nothing vouches for: id → why, and what to do (``changes.doubtful_cards``)."""
+        self._doubtful: Mapping[str, str] | None = None
         self._known: dict[str, Card] | None = None
 
     @property
@@ -213,6 +236,19 @@ class CardDraft:
         if self._known is None:
             self._known = load_cards(self.source, self.queue)
         return self._known
+
+    @property
+    def doubtful_cards(self) -> Mapping[str, str]:
+        """What ``find_doubtful`` says of the cards that are open in the commit."""
+        if self._doubtful is None:
+            self._doubtful = self.find_doubtful([c for c in self.committed_cards.values() if c.status == "open"])
+        return self._doubtful
+
+    def refuse_doubtful(self, card: Card) -> None:
+        """Raises ``PolicyError`` for a committed card that nothing vouches for."""
+        doubtful = self.doubtful_cards if card.status == "open" else self.find_doubtful([card])
+        if (why := doubtful.get(card.id)) is not None:
+            raise PolicyError(f"the card {card.id} is held: {why}", place=Place(field="card"))
 
     def add_card(self, card: Card) -> bool:
         """Stage a card; False where it was asked before."""
@@ -230,10 +266,11 @@ class CardDraft:
         self.brought_forward[card_id] = (at, by, of)
 
     def resolve_card(self, card_id: str, at: str, by: str, resolution: str) -> None:
-        """Stage that a card is settled. One that was only staged is dropped; one that is not open stays as it is."""
+        """Stage that a card is settled. One that was only staged is dropped; one that is not open, or that nothing
+        vouches for, stays as it is."""
         if self.added.pop(card_id, None) is None:
             known = self.committed_cards.get(card_id)
-            if known is not None and known.status == "open":
+            if known is not None and known.status == "open" and card_id not in self.doubtful_cards:
                 self.resolved[card_id] = (at, by, resolution)
 
     def record_continuation(self, card_id: str, at: str, by: str, run: str) -> None:

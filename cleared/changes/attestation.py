@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
-from cleared.cards.kinds import FAILED_RUN
 from cleared.changes.attestation_lines import (
     Attestation,
     added_lines,
@@ -126,8 +125,7 @@ def attest_commit(
         },
         "opens": {
             card.id: digest_data(cards.clean(queue_files.render_open(card)))
-            for card in cards.added.values()
-            if card.kind == FAILED_RUN.name  # it names the event for which its agent is to be run again
+            for card in (*cards.added.values(), *cards.accepted)
         },
         "settles": {
             card: _digest_settlement(cards.clean(queue_files.render_resolve(card, *how)))
@@ -187,9 +185,9 @@ def _attest_changes(
     return {path: (before.read_file(path) or b"") + render_attestation(statement, key)}
 
 
-def vouches_for(attestation: Mapping[str, Any], card: Card) -> bool:
-    """Whether ``attestation`` (id of a card → digest) has the card, just as it was opened."""
-    return attestation.get(card.id) == digest_data(queue_files.render_open(card))
+def opening_digest(card: Card) -> str:
+    """A digest of the line that opens a card."""
+    return digest_data(queue_files.render_open(card))
 
 
 def settlement_digest(by: str, resolution: str) -> str:

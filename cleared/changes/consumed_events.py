@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -110,9 +110,15 @@ def latest_keys(host: Host, repo: Repository, snapshot: Snapshot, kind: str) -> 
 
 def was_opened(host: Host, repo: Repository, snapshot: Snapshot, card: Card) -> bool:
     """Whether a run or decision attests that it opened this card, just as it is."""
+    return not find_unopened_cards(host, repo, snapshot, [card])
+
+
+def find_unopened_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Iterable[Card]) -> list[Card]:
+    """Of what lines say that open these cards, that which no run or decision attests."""
+    asked = "SELECT 1 FROM cards WHERE card=? AND what='opens' AND digest=?"
+    openings = [each for card in cards for each in (card, *card.rivals)]
     with _open_index(host, repo, snapshot) as db:
-        rows = db.execute("SELECT card, digest FROM cards WHERE card=? AND what='opens'", (card.id,))
-        return any(attestation.vouches_for({name: digest}, card) for name, digest in rows)
+        return [c for c in openings if not db.execute(asked, (c.id, attestation.opening_digest(c))).fetchone()]
 
 
 def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card]) -> list[Card]:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,6 +18,7 @@ from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.cards.queue_files import CardDraft
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.domains.domain import Opening
 from cleared.domains.installed_domains import load_domains
@@ -127,13 +129,15 @@ def make_context(
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    cards = CardDraft(source, host.layout.queue_dir, host.redactor.redact_text)
+    cards.find_doubtful = partial(find_doubtful_cards, host, repo, snapshot)
     context = Context(
         run_id=run_id,
         agent=agent,
         config=host.config,
         env=host.env,
         source=source,
-        cards=CardDraft(source, host.layout.queue_dir, host.redactor.redact_text),
+        cards=cards,
         now=now,
         today=today,
         dry_run=dry_run,

@@ -42,7 +42,7 @@ def skip_cards(host: Host, ids: Sequence[str]) -> DecisionResult:
     result = DecisionResult()
 
     def stage_skips(decision_context: DecisionContext) -> Decision:
-        for target in find_targets(decision_context, ids):
+        for target in find_targets(decision_context, ids, decides=False):
             if target.card is None:
                 raise UsageError(f"no card waits for {target.name}", remedy="cleared queue list shows those that do.")
             decision_context.context.cards.skip_card(

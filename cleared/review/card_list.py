@@ -13,7 +13,7 @@ from cleared.workspace.surroundings import read_surroundings
 
 def list_cards(host: Host, status: str = "open") -> CardList:
     """The queue as a list shows it. Open cards are kept for the next command, which then need not open the workspace;
-    not where a run waits for one of them, as more than the commit says whether that is held."""
+    not where one is held or a run waits for one, as more than the commit says whether that is so."""
     surroundings = None if host.stays_open or status != "open" else read_surroundings(host.root)
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
@@ -23,7 +23,7 @@ def list_cards(host: Host, status: str = "open") -> CardList:
             for c in queue.cards
         ]
         cards = CardList(host.config.review.remind_after, *(list(column) for column in zip(*rows, strict=True)))
-        is_sure = all(card.kind != QUESTION.name for card in queue.cards)
+        is_sure = not queue.held and all(card.kind != QUESTION.name for card in queue.cards)
         if is_sure and surroundings is not None and can_be_kept(host, repo, snapshot, surroundings):
             remember_open_cards(host.root, surroundings, cards)
         return cards

@@ -48,11 +48,18 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         row.text,
         row.amount,
         tuple(_card_sections(queue, card)),
-        (*card_choices(card, is_held=card_id in queue.held), *queue.list_suggestions(card)),
+        _list_choices(queue, card),
         len(group.rows) if group else 1,
         has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
         has_file="file" in card.details or queue.source_of(card) is not None,
     )
+
+
+def _list_choices(queue: QueueSnapshot, card: Card) -> tuple[CardChoice, ...]:
+    is_held = card.id in queue.held
+    if is_held and card.kind != QUESTION.name:
+        return ()
+    return (*card_choices(card, is_held=is_held), *queue.list_suggestions(card))
 
 
 def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]:
@@ -90,7 +97,9 @@ def cards_summary(rows: Sequence[QueueRow]) -> str:
 
 
 def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
-    details = card.details
+    details, is_question = card.details, card.kind == QUESTION.name
+    if card.id in queue.held and not is_question:
+        yield CardSection("It cannot be decided", (queue.held[card.id],))
     for first in card.agreed[-1:]:
         yield CardSection(
             "The first of two", (f"{first.get('by')} decided: {first.get('says')}", f"at {first.get('at')}")
@@ -103,7 +112,7 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
         yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
         yield CardSection("Not done", (str(details.get("not_done", "")),))
         yield CardSection("To try again", (str(details.get("retry", "")),))
-    elif card.id in queue.held or card.kind == QUESTION.name:
+    elif is_question:
         yield from _question_sections(queue, card)
     else:
         yield from detail_sections(card)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Repository, Snapshot
@@ -20,7 +21,7 @@ from cleared.runs.question_tickets import Questions
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueState:
     """Cards, oldest first. ``overdue``: ids of those that are open for ``review.remind_after``; ``held``: of open
-    questions that cannot be answered as things are, why, and what to do."""
+    ones that cannot be decided as things are, why, and what to do."""
 
     cards: list[Card]
     overdue: set[str]
@@ -58,11 +59,21 @@ def _describe_cards(
 ) -> QueueState:
     """``cards``: all of the queue; ``shown``: those to describe."""
     late = {c.id for c in overdue_cards(shown, host.clock.now(), host.config.review.remind_after)}
-    held = Questions(host, repo, snapshot, cards).list_held(shown)
+    held = list_held_cards(host, repo, snapshot, cards, shown)
     if any(card.status == "open" for card in shown):
         show_facts = _open_facts(host, snapshot)
         shown = [show_facts(card) if card.status == "open" else card for card in shown]
     return QueueState(shown, late, held)
+
+
+def list_held_cards(
+    host: Host, repo: Repository, snapshot: Snapshot, cards: Mapping[str, Card], shown: Iterable[Card]
+) -> dict[str, str]:
+    """Of the open ones among ``shown``, those that cannot be decided as things are: why, and what to do."""
+    open_cards = [card for card in shown if card.status == "open"]
+    return find_doubtful_cards(host, repo, snapshot, open_cards) | Questions(host, repo, snapshot, cards).list_held(
+        open_cards
+    )
 
 
 def _open_facts(host: Host, snapshot: Snapshot) -> Callable[[Card], Card]:

@@ -21,8 +21,8 @@ from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_prop
 from cleared.git import Snapshot
 from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
+from cleared.review.queue_cards import list_held_cards
 from cleared.review.record_review import load_reviews
-from cleared.runs.question_tickets import Questions
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ class QueueSnapshot:
     overdue: Mapping[str, int]
     """Cards that have waited for ``review.remind_after`` → whole days."""
     held: Mapping[str, str]
-    """Questions that cannot be answered as things are → why, and what to do."""
+    """Cards that cannot be decided as things are → why, and what to do."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
     facts: Mapping[str, CardFacts]
@@ -116,7 +116,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             host.config.business.name,
             cards,
             _overdue_days(host, cards.values()),
-            Questions(host, repo, snapshot, cards).list_held(),
+            list_held_cards(host, repo, snapshot, cards, cards.values()),
             read_shown_proposals(
                 host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
             ),

@@ -19,9 +19,10 @@ from cleared.review.record_review import RecordReview, Target, load_review
 Reviews: TypeAlias = Sequence[tuple[Domain, RecordReview]]
 
 
-def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[Target]:
+def find_targets(decision_context: DecisionContext, ids: Sequence[str], *, decides: bool = True) -> list[Target]:
     """The cards and records that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
-    for a card that somebody has settled already, or that is not as it was shown (``shown_cards``)."""
+    for a card that somebody has settled already, or that is not as it was shown (``shown_cards``); and where somebody
+    ``decides`` about them, for one that nothing vouches for (``changes.doubtful_cards``)."""
     if not ids:
         raise UsageError("name at least one card", remedy="cleared queue list shows them.")
     targets: list[Target] = []
@@ -31,34 +32,38 @@ def find_targets(decision_context: DecisionContext, ids: Sequence[str]) -> list[
         if (card := target.card) is not None:
             record = target.record.value if target.record is not None else None
             refuse_changed(card.id, card.title, partial(digest_card, card, record))
+            if decides:
+                decision_context.context.cards.refuse_doubtful(card)
         if target.name not in [m.name for m in targets]:
             targets.append(target)
     return targets
 
 
 def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
-    all_cards = context.cards.committed_cards.values()
-    cards = (
-        [c for c in find_cards(all_cards, text) if c.id == text] or list(find_cards(all_cards, text)) if text else []
-    )
+    all_cards, record = context.cards.committed_cards.values(), _find_record(context, reviews, text)
+    cards = list(find_cards(all_cards, text)) if text else []
+    if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
+        doubtful = context.cards.doubtful_cards
+        cards = [c for c in cards if c.entry_id == text and c.id not in doubtful]
+    else:
+        cards = [c for c in cards if c.id == text] or cards
     open_ = [c for c in cards if c.status == "open"]
     if len(open_) > 1:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
         return _find_record(context, reviews, card.entry_id, card) or Target(card, None, *_choose_review(reviews, card))
-    target = _find_record(context, reviews, text)
-    if cards and (target is None or cards[-1].kind != target.review.record_kind):
+    if cards and (record is None or cards[-1].kind != record.review.record_kind):
         card = cards[-1]
         raise PolicyError(
             f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",
             place=Place(field="card"),
             remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
         )
-    if target is None:
+    if record is None:
         nouns = " or ".join(("card", *(domain.record_noun[0] for domain, _ in reviews)))
         raise UsageError(f"there is no {nouns} {text!r}", remedy="cleared queue list shows them.")
-    return target
+    return record
 
 
 def _find_record(context: Context, reviews: Reviews, name: str | None, card: Card | None = None) -> Target | None:

@@ -175,6 +175,7 @@ def _reopen_cards(
         card = context.cards.committed_cards.get(name)
         if card is None:
             continue
+        context.cards.refuse_doubtful(card)  # what is opened again is attested as it says
         own_ways = (review.reopen_card(decision_context, card) for review in reviews)
         if (reopened := next((each for each in own_ways if each is not None), None)) is not None:
             result.cards.append(reopened)

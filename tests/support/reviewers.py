@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from harness import Done, Workspace, take_ok, take_shown, trust_books
+
+from cleared.changes.attestation import workspace_id
+from cleared.git import Snapshot
+from cleared.service.app import open_workspace
+from cleared.trust.keys import Key, run_key
+from cleared.trust.trust_store import load_trust
 
 
 class People:
@@ -24,6 +30,7 @@ class People:
         if two:
             self.ok(names[0], "config", "set", "thresholds.two_person", two)
         take_ok(ws, "trust", "--yes")
+        self._trust_machines(names)
 
     def home(self, name: str) -> Path:
         return self.folder / f"home-of-{name}"
@@ -43,6 +50,29 @@ class People:
                 del os.environ["CLEARED_HOME"]
             else:
                 os.environ["CLEARED_HOME"] = before
+
+    def _trust_machines(self, names: Sequence[str]) -> None:
+        """Each has said ``cleared trust`` about the machines of the others, and of who has made the books."""
+
+        def everywhere(act: Callable[[], object]) -> list[object]:
+            done = [act()]
+            for name in names:
+                with self.at_the_keyboard(name):
+                    done.append(act())
+            return done
+
+        host = open_workspace(self.ws.root)
+        with host.open_for_reading() as repo:
+            workspace = workspace_id(host, Snapshot(repo, repo.read_head()))
+        made = everywhere(lambda: run_key(self.ws.root, create=True))
+        keys = {key.public: "a colleague's machine" for key in made if isinstance(key, Key)}
+
+        def trust_all() -> None:
+            trust = load_trust(workspace)
+            trust.runs.update(keys)
+            trust.save()
+
+        everywhere(trust_all)
 
     def key(self, name: str) -> str:
         with self.at_the_keyboard(name):

@@ -70,10 +70,10 @@ def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -
     """
     refuse_in_job()
     reason, despite = (" ".join(host.redactor.redact_text(text).split()) for text in (reason, despite))
-    digest = _digest_file(host, name)
     result = UndoneFiles()
 
     def stage_undo(decision_context: DecisionContext) -> Decision:
+        digest = _digest_file(host, decision_context.snapshot, name)
         undoing = _ImportUndoing(host, decision_context, name, digest, result)
         undoing.stage("; ".join(filter(None, (reason, despite))), forced=bool(despite))
         subject = book_subjects.import_undone(result.files, len(result.entries), reason or despite)
@@ -83,13 +83,22 @@ def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -
     return result
 
 
-def _digest_file(host: Host, name: str) -> str:
-    """The digest of the file at this path, from here or from the workspace; empty where there is none."""
+def _digest_file(host: Host, snapshot: Snapshot, name: str) -> str:
+    """The digest of the file at this path, from here or from the workspace; empty where there is none. One that git
+    brought, elsewhere than in ``import/``, says nothing."""
     for path in (Path(name), host.root / name):
-        if path.is_file():
+        if path.is_file() and not _is_brought_by_git(host, snapshot, path):
             data, _ = read_stable(path.resolve(), host.config.import_.max_bytes, shown=name)
             return hashlib.sha256(data).hexdigest()
     return ""
+
+
+def _is_brought_by_git(host: Host, snapshot: Snapshot, path: Path) -> bool:
+    place, root = path.resolve(), host.root.resolve()
+    if not place.is_relative_to(root):
+        return False
+    inside = place.relative_to(root).as_posix()
+    return not inside.startswith(f"{host.layout.import_dir}/") and snapshot.find_blob_id(inside) is not None
 
 
 class _ImportUndoing:
@@ -115,8 +124,17 @@ class _ImportUndoing:
         records = self.bank.all_imports
         drop = self.host.layout.import_dir
         of_run = [r for r in records if r.run == name or (len(name) >= 4 and r.run.endswith(f"-{name}"))]
-        named = of_run or [r for r in records if r.file_sha256 == digest]
-        named = named or [r for r in records if name in (r.name, f"{drop}/{r.name}")]
+        of_content = [r for r in records if r.file_sha256 == digest]
+        of_name = [r for r in records if name in (r.name, f"{drop}/{r.name}")]
+        if not of_run and of_content and of_name and digest not in {r.file_sha256 for r in of_name}:
+            others = (f"{r.name} (run {r.run})" for r in (of_name[-1], of_content[-1]))
+            raise UsageError(
+                f"{name!r} was imported, and the file that lies there now has the content of another one: "
+                + " and ".join(others),
+                place=Place(field="FILE"),
+                remedy="Give the run of the one that you mean.",
+            )
+        named = of_run or of_content or of_name
         if not named:
             newest = [f"{r.name} ({r.run})" for r in self.bank.imports[: -_MAX_LISTED - 1 : -1]]
             raise UsageError(

@@ -13,6 +13,7 @@ from cleared.changes.decisions.decision_context import (
     require_commit,
 )
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
+from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.git import Snapshot, history
 
@@ -27,11 +28,14 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     if not reason.strip():
         raise UsageError("accepting needs a reason", remedy="Pass --reason.")
     commit = history.read_commit(host.root, rev)
-    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _is_unexplained(host, commit.id):
+    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _needs_answer(host, commit.id):
         raise PolicyError(f"{commit.short} came from a run or a decision", remedy="Only other commits need accepting.")
 
     def stage_acceptance(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
+        context.cards.accepted += list_doubtful_openings(
+            host, decision_context.repo, decision_context.snapshot, commit.id
+        )
         context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
         subject = commit_messages.commit_accepted(commit.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
@@ -39,7 +43,11 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
 
 
-def _is_unexplained(host: Host, commit: str) -> bool:
-    """Whether a check names the commit though it calls itself a run or a decision."""
+def _needs_answer(host: Host, commit: str) -> bool:
+    """Whether a check names the commit though it calls itself a run or a decision, or nothing vouches for a card that
+    it opened."""
     with host.open_for_reading() as repo:
-        return any(each == commit for each, _ in find_unexplained_commits(host, repo, Snapshot(repo, repo.read_head())))
+        snapshot = Snapshot(repo, repo.read_head())
+        return bool(list_doubtful_openings(host, repo, snapshot, commit)) or any(
+            each == commit for each, _ in find_unexplained_commits(host, repo, snapshot)
+        )

@@ -189,6 +189,17 @@ class CommitOrigins:
         return "genuine" if line.key in self._trusted_keys or not self._approvals.identity.pinned else "untrusted"
 
 
+def is_of_ours(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> bool:
+    """Whether a run or decision of a machine that counts here made the commit, or a reviewer, and it joins nothing.
+    ``commit``: with its files."""
+    if len(read_parents(repo, commit.id)) > 1:
+        return False
+    if CommitOrigins(host, repo, snapshot, [commit]).find_origin(commit) == "ours":
+        return True
+    approvals = Approvals(CommittedSource(snapshot), host.root, {})
+    return KEY in commit.trailers and bool(find_signing_reviewer(approvals, repo, commit.id))
+
+
 def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
     trailers = commit.trailers
     if any(trailers.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):

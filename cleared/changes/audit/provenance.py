@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place
 from cleared.base.short_text import list_first
-from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
 from cleared.changes.audit.merge_changes import LOST, find_merge_changes, quote_rows
 from cleared.changes.audit.settled_cards import check_settled_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
+from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
@@ -67,10 +68,29 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
         is_told = origin == "ours" and len(read_parents(repo, commit.id)) < 2  # a merge has more than its own changes
         if not (claims and commit.id in theirs) and not is_told and "ours" not in answered:
             enough = "genuine" in answered or (claims and not origins.touches_records(commit))
-            violations = _explain_commit(host, repo, commit, origins, origin, answered=enough)
+            violations = list(_explain_commit(host, repo, commit, origins, origin, answered=enough))
+            violations = violations or list(_name_opened_cards(host, repo, snapshot, commit))
             unexplained += [(commit.id, violation) for violation in violations]
     wrong = find_wrong_passkey_signatures(host, repo, snapshot)
     return unexplained + unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
+
+
+def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> Iterator[Violation]:
+    """What speaks against a commit that only opens cards: those that nothing vouches for."""
+    folder = f"{host.layout.queue_dir}/"
+    if is_of_this_clone_alone(host, snapshot):
+        return
+    if cards := list_doubtful_openings(host, repo, snapshot, commit.id):
+        yield Violation(
+            "provenance",
+            f"commit {commit.short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)}) opens cards, "
+            "and no run or decision of a machine that is trusted here attests them: "
+            + list_first([f"{card.id} ({card.title[:60]!r})" for card in cards], _MAX_SHOWN),
+            "Where a colleague's machine did it, trust that: cleared trust. Else look at it (git show "
+            f"{commit.short}); take it back with git, or say that it is right: cleared journal accept {commit.short} "
+            "--reason …",
+            Place(folder),
+        )
 
 
 def _describe_cut(commit: CommitInfo) -> Violation:

@@ -83,7 +83,7 @@ _CARD_FIELDS: Final[dict[str, Schema]] = {
     "agreed": list_of(OBJECT),
 }
 CARD: Final = object_of(
-    **_CARD_FIELDS, overdue=FLAG, held=MAYBE_TEXT | {"description": "Why a question cannot be answered now."}
+    **_CARD_FIELDS, overdue=FLAG, held=MAYBE_TEXT | {"description": "Why it cannot be decided now."}
 )
 CARDS: Final = list_of(CARD)
 

@@ -136,6 +136,8 @@ def test_a_card_that_was_edited_by_hand_posts_nothing(ws: Workspace) -> None:
             row["details"]["lines"][0]["debit"] = "1e9"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     ws.commit("queue")
+    refused(ws("queue", "approve", card), 3, "is held", "cleared journal accept")
+    ws.ok("journal", "accept", "HEAD", "--reason", "as far as I can see")
     refused(ws("queue", "approve", card), 3, "cannot be read", f"queue reject {card}")
     assert ws.entries() == []
     ws.ok("queue", "reject", card, "--reason", "damaged")
