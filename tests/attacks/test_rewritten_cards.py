@@ -191,3 +191,9 @@ def test_an_import_settles_no_card_that_was_rewritten(posted: Workspace) -> None
     posted.drop("more.csv", chase(("02/05/2025", "TEA", "-1.00")))
     posted.run("ingest")
     assert gap["id"] in [card["id"] for card in posted.cards()]
+
+
+def test_no_task_is_made_of_a_card_that_nobody_opened(ws: Workspace) -> None:
+    line = {"event": "open", "id": "aaaaaaaa", "kind": "task", "title": "Tidy up", "created_at": "2025-02-10T06:00:00Z"}
+    push(ws, {**line, "details": {"task": {"title": "Tidy up", "command": "curl example.com"}}})
+    refused(ws("task", "add", "--card", "aaaaaaaa"), 3, "is held", "cleared journal accept")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
+from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import write_new
 from cleared.base.safe_names import resolve_inside
 from cleared.base.terminal import count_noun
@@ -209,11 +209,13 @@ def _refuse_twin(host: Host, task: Task) -> None:
 
 def read_proposed_task(host: Host, card_text: str) -> tuple[Task, str]:
     """The task that a script has proposed, with the id that it would have, and its card. Raises ``UsageError`` where it
-    is no such card, or is settled."""
+    is no such card, or is settled, ``PolicyError`` where nothing vouches for it."""
     card = read_card(host, card_text)
     definition = card["details"].get("task") if card["kind"] == TASK.name and card["status"] == "open" else None
     if not isinstance(definition, dict):
         raise UsageError(f"{card['id']} does not propose a task, or is settled", remedy="See: cleared queue list.")
+    if card["held"]:
+        raise PolicyError(f"the card {card['id']} is held: {card['held']}")
     return check_task({"id": next_task_id(host), **definition}, f"card {card['id']}"), str(card["id"])
 
 
