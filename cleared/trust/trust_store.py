@@ -39,8 +39,8 @@ class Trust:
     withdrawn: set[str] = field(default_factory=set)
     barred: dict[str, str] = field(default_factory=dict)
     newest: dict[str, str] = field(default_factory=dict)
-    """Path of a record of settings → when the last one that counted here was made, and its id; an older one, or another
-    of the same second, counts no more."""
+    """Path of a record of settings → when the last one that counted here was made, and its id; an older one counts no
+    more, nor does one that it took the place of here."""
     runs: dict[str, str] = field(default_factory=dict)
     """Key of another machine's runs → whose it was said to be: it asks and answers, and approves nothing."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -131,6 +131,9 @@ def remember_settings(record: ApprovalRecord) -> None:
     Raises ``WorkspaceError`` where that cannot be written down.
     """
     trust = load_trust(record.workspace)
+    at, _, last = trust.newest.get(record.file, "").partition(" ")
+    if last and last != record.id and at <= record.at:  # one of the same second is not told by its time
+        trust.withdrawn.add(last)
     trust.newest[record.file] = f"{record.at} {record.id}"
     digest = digest_of(record.render())
     trust.settings = {"record": digest, "key": record.key, "key_file": own_key_mark(), "policy": dict(record.policy)}
