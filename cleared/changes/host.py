@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base import money
 from cleared.base.bounds import MAX_ITEMS
@@ -36,6 +36,9 @@ ShowMessage = Callable[[str], None]
 
 _reported_losses: set[tuple[str, str | None]] = set()
 """Workspaces and commits for which this process has shown which rows are lost."""
+
+_LOOP_STATE: Final = ".auto-loop"
+"""How the files of a loop begin that lie beside ``.cleared/``."""
 
 
 @dataclass(slots=True)
@@ -323,11 +326,12 @@ def refuse_tracked_state(repo: Repository, folder: str) -> None:
     """Raises ``WorkspaceError`` where the last commit holds this machine's own state: whoever can push wrote it."""
     head = repo.find_head()
     for name in Snapshot(repo, head).list_folder("") if head is not None else ():
-        if fold_path(name) == folder:  # some disks take the one for the other
+        folded = fold_path(name)  # some disks take the one for the other
+        if folded == folder or folded.startswith(_LOOP_STATE):
             raise WorkspaceError(
-                f"the last commit holds files in {name}/, this machine's own state: somebody may have planted them",
+                f"the last commit holds {name}, this machine's own state: somebody may have planted it",
                 place=Place(name),
-                remedy=f"Remove them, and what came with them: git rm -r -f {name} && rm -rf {name}, and commit that. "
+                remedy=f"Remove it, and what came with it: git rm -r -f {name} && rm -rf {name}, and commit that. "
                 "It is made again.",
             )
 

@@ -9,6 +9,16 @@ import pytest
 from harness import Workspace, chase, here, refused
 
 
+@pytest.mark.parametrize("name", [".auto-loop-state", ".auto-loop-stop", ".Auto-Loop-codex.pid"])
+def test_the_state_of_a_loop_that_was_pushed_stops_everything(posted: Workspace, name: str) -> None:
+    """It says what cycles have cost so far, and which process is the loop."""
+    posted.put(name, "{}")
+    posted.git("add", "-f", name)
+    posted.git("commit", "-qm", "helpful files")
+    for argv in (["journal", "list"], ["agent", "run", "ingest"]):
+        refused(posted(*argv), 4, "planted", f"git rm -r -f {name}")
+
+
 @pytest.mark.parametrize("name", [".Cleared", ".CLEARED"])
 def test_state_under_a_name_that_some_disks_take_for_its_own_stops_everything(posted: Workspace, name: str) -> None:
     posted.put(f"{name}/runs.db", "x")

@@ -100,4 +100,4 @@ def test_one_that_a_push_brought_starts_no_agent(world: World) -> None:
     world.forward(minutes=5)
     assert len(world.keys("hears")) == 1
     done = ws("agent", "run", "ingest")
-    assert done.code == 4 and "somebody may have planted them" in done.err, done
+    assert done.code == 4 and "somebody may have planted it" in done.err, done
