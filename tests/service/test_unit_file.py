@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +86,13 @@ def test_systemd_takes_units_for_folders_of_any_name(tmp_path: Path, name: str) 
 
 def verified(path: Path, tmp_path: Path) -> str:
     """What ``systemd-analyze verify`` has to say."""
-    runtime = tmp_path / "run"
-    runtime.mkdir(mode=0o700, exist_ok=True)
-    done = subprocess.run(
-        ["systemd-analyze", "verify", "--user", "--man=no", str(path)],
-        capture_output=True,
-        check=False,
-        env={**os.environ, "XDG_RUNTIME_DIR": str(runtime), "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
-    )
+    with tempfile.TemporaryDirectory(dir="/tmp") as runtime:  # names of sockets in it are short
+        done = subprocess.run(
+            ["systemd-analyze", "verify", "--user", "--man=no", str(path)],
+            capture_output=True,
+            check=False,
+            env={**os.environ, "XDG_RUNTIME_DIR": runtime, "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"},
+        )
     said = (done.stdout + done.stderr).decode()
     assert bool(said) == bool(done.returncode), said
     return said
