@@ -335,6 +335,7 @@ CASES: dict[str, Case] = {
 
 RANDOM = re.compile(
     r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}|\b[0-9a-f]{7,64}\b|[A-Za-z0-9+/]{40,}={0,2}|(?<=id.:.)[a-z0-9]{8}\b"
+    r"|(?<=\")[a-z0-9]{8}(?=\":\"[0-9a-f]{32}\")"
 )
 """Ids of runs, cards, digests and commits, and signatures: what the clock or chance makes."""
 
