@@ -23,7 +23,9 @@ from cleared.sandbox.bridge.client import BridgeExecutor
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
+from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.checkpoint import begin_checkpoint
+from cleared.trust.trust_store import load_trust
 
 NOW = datetime(2025, 2, 1, 6, tzinfo=UTC)
 
@@ -298,6 +300,11 @@ def over_bridge(ws: Workspace) -> Workspace:
         begin_checkpoint(workspace.root)
         for name in workspace.git("for-each-ref", "--format=%(refname)", "refs/worktree").split():
             workspace.git("update-ref", "-d", name)
+    # Nor that the settings of one took the place of the other's.
+    trust = load_trust(ws.read(WORKSPACE).strip())
+    trust.withdrawn.clear()
+    trust.newest.clear()
+    trust.save()
     return copy
 
 
