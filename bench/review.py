@@ -117,6 +117,6 @@ def batch(quick: bool) -> Result:
         began = time.perf_counter()
         done = confirm_records(opened, names)
         times.append(time.perf_counter() - began)
-        assert len(done.entries) == BATCH and len(done.cards) == BATCH
+        assert len(done.records) == BATCH and len(done.cards) == BATCH
     took = statistics.median(times)
     return Result(f"{BATCH} decisions in one commit", seconds(took), "—", None, "2 s", took <= 2)

@@ -136,7 +136,7 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     if tip not in (None, head):
         start = find_ancestor(repo, tip, MAX_COMMITS_COMPARED) if tip is not None else None
         lost = _compare_rows(layout, repo, str(tip), start, snapshot)
-    if lost is None and seen is not None and seen.commit not in (head, tip) and is_there:
+    if lost is None and seen is not None and seen.commit != head and is_there:
         lost = _compare_rows(layout, repo, seen.commit, None, snapshot)
     if lost is None and seen is not None and (seen.books != layout.config.paths.books or not is_there):
         lost = _compare_counts(layout, seen, snapshot, is_there=is_there)

@@ -91,3 +91,17 @@ def test_it_would_be_if_every_file_counted(ws: Workspace, monkeypatch: pytest.Mo
     ws.commit("wrong.csv", message="sample")
     monkeypatch.setattr("cleared.books.decisions.import_undoing._is_brought_by_git", lambda *_: False)
     refused(ws("import", "undo", "wrong.csv"), 2, "content of another one")
+
+
+def test_a_merge_that_calls_itself_the_run_of_an_import_widens_no_undo(ws: Workspace) -> None:
+    """Its first parent is an old commit, and its files are those of the last: what came between is none of its."""
+    import_two(ws)
+    run = ws.git("log", "--format=%(trailers:key=Run,valueonly)", "--grep=^import:").split()[0]
+    ws.ok("journal", "add", "2025-01-31", "owner takes", "3200=7777.00", "1010=-7777.00")
+    before, names = ws.git("rev-list", "--max-parents=0", "HEAD").strip(), standing(ws)
+    message = f"x\n\nRun: {run}\nAgent: ingest\nEvent: file x\n"
+    made = ws.git("commit-tree", "HEAD^{tree}", "-p", before, "-p", "HEAD", "-m", message).strip()
+    ws.git("reset", "-q", "--hard", made)
+    shown = ws("import", "undo", "february.csv")
+    assert "owner takes" in {entry["description"] for entry in ws.entries() if entry["status"] != "voided"}, shown
+    assert names - standing(ws) <= names

@@ -221,11 +221,11 @@ def test_a_clone_that_nobody_trusts_is_mended_and_trusted_in_either_order(posted
     one, two = Workspace(tmp_path / "one"), Workspace(tmp_path / "two")
     refused(one("journal", "check"), 4, "cleared config set loop.log_dir VALUE")
     assert "loop.log_dir is now control/loop" in one.ok("config", "set", "loop.log_dir", "control/loop").err
-    take_ok(one, "trust", "--yes")
-    assert "loop.log_dir" in take_ok(one, "config", "approve").out + one("config", "get", "loop.log_dir").err
     take_ok(two, "trust", "--yes")
     two.ok("config", "unset", "loop.log_dir")
     two.run("ingest")
+    take_ok(one, "trust", "--yes")
+    assert "loop.log_dir" in take_ok(one, "config", "approve").out + one("config", "get", "loop.log_dir").err
 
 
 def test_the_wrong_value_is_in_force_nowhere(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

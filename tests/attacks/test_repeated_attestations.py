@@ -119,3 +119,17 @@ def test_it_would_if_each_copy_counted(taken_back: Workspace, monkeypatch: pytes
 
     monkeypatch.setattr(CommitOrigins, "_find_first", find_each)
     assert has_draw(taken_back) and named(taken_back) == []
+
+
+@pytest.mark.parametrize("claim", ["", "\n\nRun: 20250210T060000Z-aaaaaa"])
+def test_a_merge_brings_back_nothing_that_was_taken_out(taken_back: Workspace, claim: str) -> None:
+    """The draw stands on the one side, and was reverted on the other: a merge takes the books of the one."""
+    taken_back.git("checkout", "-q", "-b", "side", "draw")
+    taken_back.put("notes.txt", "x\n")
+    taken_back.commit("notes.txt")
+    taken_back.git("checkout", "-q", "main")
+    taken_back.git("merge", "-q", "--no-ff", "--no-commit", "side")
+    taken_back.git("checkout", "-q", "side", "--", "books")
+    taken_back.git("commit", "-q", "-m", f"Merge side{claim}")
+    assert has_draw(taken_back)
+    assert any("brought back what one side had taken out" in found for found in named(taken_back))

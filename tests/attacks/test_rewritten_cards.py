@@ -197,3 +197,18 @@ def test_no_task_is_made_of_a_card_that_nobody_opened(ws: Workspace) -> None:
     line = {"event": "open", "id": "aaaaaaaa", "kind": "task", "title": "Tidy up", "created_at": "2025-02-10T06:00:00Z"}
     push(ws, {**line, "details": {"task": {"title": "Tidy up", "command": "curl example.com"}}})
     refused(ws("task", "add", "--card", "aaaaaaaa"), 3, "is held", "cleared journal accept")
+
+
+@pytest.mark.parametrize("kind", ["proposal", "agreement", "question"])
+@pytest.mark.parametrize("verb", [("approve",), ("reject", "--reason", "no coffee")])
+def test_a_card_that_proves_itself_otherwise_decides_about_no_entry(
+    posted: Workspace, kind: str, verb: tuple[str, ...]
+) -> None:
+    """Its title tells of another entry than the one that it names."""
+    made = {"event": "open", "id": "aaaa2222", "kind": kind, "title": "2025-01-10 4.50 COFFEE", "agent": "ingest"}
+    details = {"question": "Is COFFEE 4.50 right?", "choices": ["yes", "no"]}
+    at = {"created_at": "2025-02-10T06:00:00Z", "run_id": "20250210T060000Z-42f144"}
+    push(posted, {**made, **at, "entry_id": INVOICE, "details": details})
+    assert any("opens cards" in said and "aaaa2222" in said for said in violations(posted))
+    with unchanged(posted):
+        refused(posted("queue", verb[0], "aaaa2222", *verb[1:]), 3, "aaaa2222", "is held")

@@ -32,6 +32,7 @@ from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.opened_books import open_books
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
+from cleared.changes.audit.commit_origins import is_of_ours
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents
@@ -187,13 +188,15 @@ class _ImportUndoing:
         they are is not known then."""
         if any(r.run == run and (r.file_sha256, r.account) not in self.sources for r in self.bank.imports):
             return
-        for commit in history.find_by_trailer(self.host.root, "Run", run):
-            parents = read_parents(self.decision_context.repo, commit.id)
-            if "Event" not in commit.trailers or not parents:
-                continue
-            before, _ = open_books(self.host.layout, CommittedSource(Snapshot(self.decision_context.repo, parents[0])))
-            after, _ = open_books(self.host.layout, CommittedSource(Snapshot(self.decision_context.repo, commit.id)))
-            for file in history.read_commit(self.host.root, commit.id).files or ():
+        repo, snapshot = self.decision_context.repo, self.decision_context.snapshot
+        for found in history.find_by_trailer(self.host.root, "Run", run):
+            commit = history.read_commit(self.host.root, found.id)
+            if "Event" not in commit.trailers or not is_of_ours(self.host, repo, snapshot, commit):
+                continue  # whoever can push claims to be a run
+            (parent,) = read_parents(repo, commit.id)
+            before, _ = open_books(self.host.layout, CommittedSource(Snapshot(repo, parent)))
+            after, _ = open_books(self.host.layout, CommittedSource(Snapshot(repo, commit.id)))
+            for file in commit.files or ():
                 month = self.host.layout.journal_month(file)
                 if month is not None:
                     known = before.committed_month(*month).entries

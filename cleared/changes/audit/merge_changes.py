@@ -13,6 +13,7 @@ from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot
 
 LOST: Final = "lost"
+BROUGHT_BACK: Final = "brought back what one side had taken out:"
 """What is said of rows that one side has brought, and that the merge lacks, begins with this."""
 _MAX_SHOWN: Final = 3
 
@@ -70,7 +71,14 @@ def _compare_rows(
     new = Counter({row: count for row, count in now.items() if row not in most})
     repeated = now - most - new
     moved = [] if new or repeated else [row for side in of_sides for row in find_moved(side, rows)]
-    found = ((kept - now, LOST), (new, "added what neither had:"), (repeated, "repeated"), (moved, "put elsewhere"))
+    back = Counter() if is_cut else now - kept - new - repeated
+    found = (
+        (kept - now, LOST),
+        (back, BROUGHT_BACK),
+        (new, "added what neither had:"),
+        (repeated, "repeated"),
+        (moved, "put elsewhere"),
+    )
     return [f"{what} {quote_rows(some)}" for some, what in found if some]
 
 

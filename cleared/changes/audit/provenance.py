@@ -12,7 +12,7 @@ from cleared.base.short_text import list_first
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.commit_origins import CommitOrigins, Origin
 from cleared.changes.audit.double_decisions import find_double_decisions
-from cleared.changes.audit.merge_changes import LOST, find_merge_changes, quote_rows
+from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes, quote_rows
 from cleared.changes.audit.settled_cards import check_settled_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
@@ -130,7 +130,7 @@ def _explain_commit(
     )
     if len(before) > 1:
         for path, what in find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
-            if not (what.startswith(LOST) or not (answered or origin in ("ours", "genuine"))):
+            if not (what.startswith((LOST, BROUGHT_BACK)) or not (answered or origin in ("ours", "genuine"))):
                 continue
             yield Violation(
                 "provenance",
