@@ -46,6 +46,10 @@ _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 _SET_FLAGS = (0x40086602, 0x40046602, 0x40087602, 0x401C5820, 0x40806685)
 """``FS_IOC_SETFLAGS`` and its like, which change attributes of open files."""
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _NETLINK_ROUTE = 1, 2, 10, 16, 0
+_TCP, _UDP = 6, 17
+_TCP_REPAIR, _TCP_FASTOPEN, _TCP_FASTOPEN_CONNECT, _TCP_FASTOPEN_NO_COOKIE = 19, 23, 30, 34
+_IP_OPTIONS, _IP_LOCAL_PORT_RANGE = 4, 51
+_MSG_FASTOPEN = 0x20000000
 _SOCKET_TYPES, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 _PER_LINUX = 0
 _SET_ID = 0o6000
@@ -172,14 +176,20 @@ def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
         rules.add_rule(
             "socket",
             _load_argument(0),
-            (_JEQ, 4, 0, _AF_INET),
-            (_JEQ, 3, 0, _AF_INET6),
-            (_JEQ, 0, 3, routes),
-            _load_argument(2),
-            (_JEQ, 0, 1, _NETLINK_ROUTE),
-            _ALLOWED,
+            (_JEQ, 2, 0, _AF_INET),
+            (_JEQ, 1, 0, _AF_INET6),
+            (_JEQ, 5, 4, routes),
+            _load_argument(2),  # MPTCP, SCTP and the like pass by the walls for TCP
+            (_JEQ, 6, 0, 0),
+            (_JEQ, 5, 0, _TCP),
+            (_JEQ, 4, 0, _UDP),
             _DENIED,
+            _load_argument(2),
+            (_JEQ, 1, 0, _NETLINK_ROUTE),
+            _DENIED,
+            _ALLOWED,
         )
+        _add_waiting_sockets(rules)
     rules.add_rule(
         "socketpair",
         _load_argument(0),
@@ -191,6 +201,30 @@ def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
         _ALLOWED,
         _DENIED,
     )
+
+
+def _add_waiting_sockets(rules: _FilterBuilder) -> None:
+    """No socket that waits for the other side of a connection that it has not begun: TCP lets two sides that call each
+    other be joined without a listener, and so what somebody else's program sends to a port would come here."""
+    denied = [_TCP_REPAIR, _TCP_FASTOPEN, _TCP_FASTOPEN_CONNECT, _TCP_FASTOPEN_NO_COOKIE]
+    of_ip = [_IP_LOCAL_PORT_RANGE, _IP_OPTIONS]
+    count = len(denied) + len(of_ip)
+    rules.add_rule(
+        "setsockopt",
+        _load_argument(1),
+        (_JEQ, 2, 0, _TCP),
+        (_JEQ, 3 + len(denied), 0, 0),
+        _ALLOWED,
+        _load_argument(2),
+        *((_JEQ, 2 + count - at, 0, option) for at, option in enumerate(denied)),
+        _ALLOWED,
+        _load_argument(2),
+        *((_JEQ, len(of_ip) - at, 0, option) for at, option in enumerate(of_ip)),
+        _ALLOWED,
+        _DENIED,
+    )
+    for name, place in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
+        rules.add_rule(name, _load_argument(place), (_JSET, 0, 1, _MSG_FASTOPEN), _DENIED, _ALLOWED)
 
 
 def _add_files(rules: _FilterBuilder, *, truncates: bool) -> None:

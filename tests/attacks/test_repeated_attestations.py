@@ -33,7 +33,7 @@ def respell_signature(line: str) -> str:
     signature = json.loads(line)["signature"]
     other = next(
         text
-        for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef0123456789+/"
+        for last in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
         if (text := signature[:-3] + last + "==") != signature and base64.b64decode(text) == base64.b64decode(signature)
     )
     return line.replace(signature, other)

@@ -41,6 +41,8 @@ ALWAYS = {
     "names of sockets",
     "server",
     "server at any port",
+    "multipath socket",
+    "call that waits",
     "watch on a folder outside",
     "attribute outside",
     "attributes outside",

@@ -270,7 +270,15 @@ def see_sockets():
         must(abstract in file.read())
 
 
+def set_option(level, option, value):
+    """With some a socket waits for a call at a port, without listening: calls that meet are joined."""
+    socket.socket(socket.AF_INET, socket.SOCK_STREAM).setsockopt(level, option, value)
+
+
 attempts |= {
+    "multipath socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).bind(("127.0.0.1", 0)),
+    "call that waits": lambda: set_option(6, 30, 1),
+    "port of one's choice": lambda: set_option(0, 51, 0x1C409C40),
     "names of sockets": see_sockets,
     "server": lambda: serve(True),
     "server at any port": lambda: serve(False),
