@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError, UsageError
@@ -51,6 +52,15 @@ def read_branch(repo: Repository, details: Mapping[str, Any]) -> BranchCommit:
     return BranchCommit(base, new, base.list_entries(), new.list_entries())
 
 
+def _find_made_repositories(decision_context: DecisionContext, found: BranchCommit) -> frozenset[str]:
+    """The folders that git would take for a repository once the branch is merged: with what is here, ignored or not.
+    Two branches may bring one half each."""
+    root = decision_context.host.root
+    folders = {parent for path in found.changed for parent in PurePosixPath(path).parents}
+    here = [path.relative_to(root).as_posix() for folder in folders for path in (root / folder).glob("*")]
+    return find_repositories([*decision_context.snapshot.list_entries(), *found.after, *here])
+
+
 def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str, bytes | None]:
     """The files that the branch of a card changes: path → content, None where it removes the file.
 
@@ -61,7 +71,7 @@ def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str
     branch, new, base, after = str(card.details["branch"]), found.new, found.base, found.after
     files: dict[str, bytes | None] = {}
     conflicts = []
-    repositories = find_repositories(after) - find_repositories(found.before)
+    repositories = _find_made_repositories(decision_context, found)
     for path in found.changed:
         is_plain = after.get(path, ("100",))[0].startswith("100") and not is_inside(path, repositories)
         if sort_change(decision_context.host, path) != "plain" or not is_plain:

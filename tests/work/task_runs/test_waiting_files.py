@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness import Workspace
+from harness import Workspace, refused
 from tasking import Tasks, task
 
 STEERING = (
@@ -82,6 +82,28 @@ def test_no_folder_that_git_takes_for_a_repository_comes_in(tasks: Tasks, tmp_pa
     assert not (tasks.ws.root / "docs/4x").exists() and tasks.ws.cards() == []
     run_git_in(tasks.ws.root / ".cleared/task-kept/T-001")
     assert not proof.exists()
+
+
+HALVES = (
+    "echo x > docs/T-00N.txt; mkdir -p docs/4x; echo 'ref: refs/heads/main' > docs/4x/HEAD; echo x > docs/4x/config",
+    "echo x > docs/T-00N.txt; cd docs; mkdir -p 4x/objects 4x/refs; echo x > 4x/objects/a; echo x > 4x/refs/b",
+)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_nor_one_that_two_branches_bring_by_halves(tasks: Tasks, committed: bool) -> None:
+    """Each card shows one half. What lies there without being committed counts as well."""
+    tasks.planned(task(1), task(2))
+    for number, half in enumerate(HALVES, 1):
+        tasks("run", "--command", half.replace("00N", f"00{number}"), "--max", "1")
+    first, second = tasks.ws.cards()
+    if committed:
+        tasks.ws.ok("queue", "answer", first["id"], "merge")
+    else:
+        for name in ("HEAD", "config"):
+            tasks.ws.put(f"docs/4x/{name}", "x\n")
+    refused(tasks.ws("queue", "answer", second["id"], "merge"), 3, "no branch of a program may change it")
+    assert not (tasks.ws.root / "docs/4x/objects").exists()
 
 
 def test_what_is_kept_of_a_failed_task_runs_nothing_of_the_workers(tasks: Tasks, tmp_path: Path) -> None:
