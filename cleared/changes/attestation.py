@@ -133,8 +133,9 @@ def attest_commit(
         },
     }
     said = {name: value for name, value in digests.items() if value}
-    new_id = find_next_workspace(host.root)
-    if new_id and changes.get(WORKSPACE) == f"{new_id}\n".encode("ascii"):
+    claim = changes.get(WORKSPACE)
+    new_id = find_next_workspace(host.root) if claim else ""
+    if new_id and claim == f"{new_id}\n".encode("ascii"):
         keys, names = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
         said[TAKES_OVER] = describe_takeover(host.root, host.layout, snapshot, keys, names)
         workspace = new_id

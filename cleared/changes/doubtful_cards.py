@@ -14,11 +14,10 @@ from cleared.cards.queue_files import read_opened_cards, render_open
 from cleared.changes.attestation import is_of_this_clone_alone
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import find_unopened_cards
-from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
+from cleared.changes.decisions.signatures import read_parents
+from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
-from cleared.git import Repository, Snapshot, history
-from cleared.trust.reviewers import KEY
-from cleared.trust.verification import Approvals
+from cleared.git import Repository, Snapshot
 
 _OWN_PROOF = frozenset({PROPOSAL.name, QUESTION.name, AGREEMENT.name})
 """Kinds whose cards only point at what is judged by itself: a proposal, a ticket, what the first of two signed."""
@@ -50,11 +49,9 @@ def _find_doubtful(host: Host, repo: Repository, snapshot: Snapshot, cards: Iter
 
 def _list_signed_openings(host: Host, repo: Repository, snapshot: Snapshot) -> set[str]:
     """What reviewers have opened, on machines that may be trusted nowhere."""
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
     return {
         render_open(card)
-        for commit in history.commits_touching(host.root, [host.layout.queue_dir])
-        if KEY in commit.trailers and find_signing_reviewer(approvals, repo, commit.id)
+        for commit in list_signed_commits(host, repo, snapshot, host.layout.queue_dir)
         for card in _read_openings(host, repo, commit.id)
     }
 

@@ -134,9 +134,10 @@ def find_lost_rows(layout: Layout, repo: Repository, snapshot: Snapshot) -> Lost
     is_there = seen is not None and repo.objects.has_commit_tree(seen.commit)
     lost = None
     if tip not in (None, head):
-        start = find_ancestor(repo, tip, MAX_COMMITS_COMPARED) if tip is not None else None
+        is_seen = seen is not None and seen.commit == tip  # then all of it is compared, however long ago it was made
+        start = find_ancestor(repo, tip, MAX_COMMITS_COMPARED) if tip is not None and not is_seen else None
         lost = _compare_rows(layout, repo, str(tip), start, snapshot)
-    if lost is None and seen is not None and seen.commit != head and is_there:
+    if lost is None and seen is not None and seen.commit not in (head, tip) and is_there:
         lost = _compare_rows(layout, repo, seen.commit, None, snapshot)
     if lost is None and seen is not None and (seen.books != layout.config.paths.books or not is_there):
         lost = _compare_counts(layout, seen, snapshot, is_there=is_there)

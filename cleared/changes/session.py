@@ -81,16 +81,10 @@ def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None
     """How the managed files in the working tree differ from the commit: all of them, or those that one agent's run
     uses."""
     managed = ManagedFiles(host.layout)
-    prefixes = list(managed.folders)
+    prefixes = managed.folders
     if agent is not None:
-        prefixes.remove(host.layout.approvals_dir)
-        prefixes += [
-            CONFIG,
-            CASES,
-            WORKSPACE,
-            record_folder(host.layout.scripts_dir),
-            record_folder(host.layout.agent_path(agent)),
-        ]
+        records = (record_folder(path) for path in (host.layout.scripts_dir, host.layout.agent_path(agent)))
+        prefixes = [*managed.audited_folders, CONFIG, CASES, WORKSPACE, *records]
     differences = find_differences(snapshot, host.root, prefixes)
     _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
     return [

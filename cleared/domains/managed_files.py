@@ -13,7 +13,9 @@ class ManagedFiles:
     def __init__(self, layout: Layout) -> None:
         self.audits = [domain.audit(layout) for domain in load_domains()]
         records = [folder for audit in self.audits for folder in audit.folders]
-        self.folders = [*records, layout.queue_dir, layout.logs_dir, layout.approvals_dir]
+        self.audited_folders = [*records, layout.queue_dir, layout.logs_dir]
+        """Where those lie of which each commit is explained; approvals are judged by their signatures."""
+        self.folders = [*self.audited_folders, layout.approvals_dir]
         """Where they lie, relative to the workspace."""
         self._prefixes = tuple(f"{folder}/" for folder in self.folders)
 

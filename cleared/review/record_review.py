@@ -124,13 +124,8 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionCase:
-    """A decision about one target: what it works on, and what it has come to so far."""
-
+class _Case:
     decision_context: DecisionContext
-    target: Target
-    request: DecisionData
-    result: DecisionResult
 
     @property
     def context(self) -> Context:
@@ -139,6 +134,15 @@ class DecisionCase:
     @property
     def by(self) -> str:
         return self.decision_context.by
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionCase(_Case):
+    """A decision about one target: what it works on, and what it has come to so far."""
+
+    target: Target
+    request: DecisionData
+    result: DecisionResult
 
     def settle(self, resolution: str) -> None:
         """Stage that the target is decided: its card is settled with these words."""
@@ -151,22 +155,13 @@ class DecisionCase:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoCase:
+class UndoCase(_Case):
     """A decision that is taken back: its commit, and the commits around it."""
 
-    decision_context: DecisionContext
     commit: CommitInfo
     before: Snapshot
     after: Snapshot
     result: DecisionResult
-
-    @property
-    def context(self) -> Context:
-        return self.decision_context.context
-
-    @property
-    def by(self) -> str:
-        return self.decision_context.by
 
 
 class RecordReview:

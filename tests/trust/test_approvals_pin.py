@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from harness import IDENTITY, Workspace, here, no_traceback, refused, take_ok, take_shown, unchanged
+from clones import clone, copied, live
+from harness import Workspace, here, no_traceback, refused, take_ok, take_shown, unchanged
 
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import MARK, pins_folder
 
-HEADER = '"""\nname: probe\ntrigger: on_demand\n"""\n'
 NOT_YET = "not trusted on this machine yet"
-
-
-def live(ws: Workspace, body: str = "1") -> Workspace:
-    ws.put("agents/probe.py", f"{HEADER}{body}\n")
-    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "probe")["id"]))
-    assert str(ws.run("probe")["result"]) == body
-    return ws
 
 
 @pytest.fixture
 def books(ws: Workspace) -> Workspace:
     return live(ws)
-
-
-def clone(ws: Workspace, where: Path, *options: str) -> Workspace:
-    subprocess.run(
-        ["git", "clone", "-q", *options, f"file://{ws.root}", str(where)],
-        check=True,
-        env=os.environ | IDENTITY,
-        capture_output=True,
-    )
-    return Workspace(where)
-
-
-def copied(ws: Workspace, where: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(ws.root, where, symlinks=True)))
 
 
 def test_init_pins_what_it_makes(tmp_path: Path, plain_environment: None) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import IDENTITY, Done, Workspace, no_traceback, refused, take_ok, take_shown, unchanged
+from clones import clone
+from harness import Done, Workspace, no_traceback, refused, take_ok, take_shown, unchanged
 
 from cleared.trust import approval_record as records
 from cleared.trust.approval_record import ApprovalRecord, digest_of, record_path, sign_record
@@ -32,16 +32,6 @@ def go_live(ws: Workspace, body: str, name: str = "probe") -> str:
     ws.put(f"agents/{name}.py", text)
     take_ok(ws, "agent", "approve", propose(ws, name))
     return text
-
-
-def clone(ws: Workspace, where: Path, *options: str) -> Workspace:
-    subprocess.run(
-        ["git", "clone", "-q", *options, f"file://{ws.root}", str(where)],
-        check=True,
-        env=os.environ | IDENTITY,
-        capture_output=True,
-    )
-    return Workspace(where)
 
 
 def without_table(done: Done) -> Done:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import asks, mallory
+from clones import clone, copied, live
 from harness import ATTESTED, JANUARY, Workspace, no_traceback, refused, take_ok, unchanged
 
 from cleared.changes import attestation
@@ -16,15 +16,7 @@ from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import MARK, pins_folder
 from cleared.trust.keys import Key
 
-HEADER = '"""\nname: probe\ntrigger: on_demand\n"""\n'
 BY_HAND = ("journal", "add", "2025-01-31", "owner takes", "3200=7777.00", "2100=-7777.00")
-
-
-def live(ws: Workspace, body: str = "1") -> Workspace:
-    ws.put("agents/probe.py", f"{HEADER}{body}\n")
-    take_ok(ws, "agent", "approve", str(ws.json("agent", "propose", "probe")["id"]))
-    assert str(ws.run("probe")["result"]) == body
-    return ws
 
 
 @pytest.fixture
@@ -32,15 +24,6 @@ def books(ws: Workspace) -> Workspace:
     live(ws).drop("january.csv")
     ws.run("ingest")
     return ws
-
-
-def copied(ws: Workspace, where: Path) -> Workspace:
-    return Workspace(Path(shutil.copytree(ws.root, where, symlinks=True)))
-
-
-def cloned(ws: Workspace, where: Path) -> Workspace:
-    ws.git("clone", "-q", f"file://{ws.root}", str(where))
-    return Workspace(where)
 
 
 def violations(ws: Workspace) -> list[str]:
@@ -86,7 +69,7 @@ def test_the_history_goes_on_counting(books: Workspace, tmp_path: Path) -> None:
     first = client.json("queue", "list")[0]["id"]
     client.ok("queue", "approve", first)
     assert violations(client) == []
-    assert violations(cloned(client, tmp_path / "unknown")) == [], "nobody has said anything of this clone yet"
+    assert violations(clone(client, tmp_path / "unknown")) == [], "nobody has said anything of this clone yet"
 
 
 def test_what_was_done_is_not_done_again(books: Workspace, tmp_path: Path) -> None:
@@ -116,7 +99,7 @@ def test_on_another_machine_it_is_enough_to_trust_who_made_them(
     client = copied(books, tmp_path / "client")
     client.ok("trust", "--new-books")
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "elsewhere"))
-    there = cloned(client, tmp_path / "there")
+    there = clone(client, tmp_path / "there")
     assert len(take_ok(there, "trust", "--yes", "--json").json) == 2, "one person, one machine: these"
     assert violations(there) == []
 
@@ -154,7 +137,7 @@ def test_whoever_counts_for_nothing_takes_nothing_over(
     own = books.read(WORKSPACE)
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("CLEARED_HOME", str(tmp_path / "mallory"))
-        theirs = cloned(books, tmp_path / "theirs")
+        theirs = clone(books, tmp_path / "theirs")
         take_ok(theirs, "trust", "--yes")
         theirs.ok(*BY_HAND)
         theirs.ok("trust", "--new-books")
@@ -168,7 +151,7 @@ def test_a_machine_that_counts_for_nothing_here_is_named_first(
     books: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLEARED_HOME", str(tmp_path / "elsewhere"))
-    there = cloned(books, tmp_path / "there")
+    there = clone(books, tmp_path / "there")
     with unchanged(there):
         refused(there("trust", "--new-books"), 3, "not trusted here", "cleared trust")
     assert not list(pins_folder().glob("*")) and not (there.root / ".git" / MARK).exists(), "nothing was pinned"
@@ -200,7 +183,7 @@ def test_what_was_reverted_is_taken_over_too(books: Workspace, tmp_path: Path) -
 @pytest.mark.parametrize("files", [5, "x", [5, None], {"a": 1}, ["../../x"], ["f" * 40], ["HEAD"]])
 def test_a_forged_takeover_of_another_form_takes_nothing(books: Workspace, tmp_path: Path, files: object) -> None:
     forge_takeover(books, {"files": files, "keys": ["k"], "workspaces": ["w"]})
-    unknown = cloned(books, tmp_path / "unknown")
+    unknown = clone(books, tmp_path / "unknown")
     no_traceback(unknown("journal", "check"))
     (found,) = violations(unknown)
     assert books.head()[:10] in found
@@ -227,7 +210,7 @@ def test_forged_takeovers_that_name_each_other_end(books: Workspace, tmp_path: P
         books.git("add", "x")
         books.git("commit", "-qm", "x")
     forge_takeover(books, {"files": [blob], "keys": keys, "workspaces": [own]}, stranger)
-    assert len(violations(cloned(books, tmp_path / "unknown"))) == 1
+    assert len(violations(clone(books, tmp_path / "unknown"))) == 1
 
 
 SAID: dict[str, Any] = {"workspace": "", "by": "", "at": "", "subject": "", "trailers": {}}

@@ -53,8 +53,8 @@ class CommitOrigins:
     """Commit → the genuine lines that it adds."""
     _commits_of_line: dict[bytes, list[str]] = field(default_factory=dict)
     """The commits that add an attestation, newest first: whoever can write to the repository can add it once more."""
-    _taken_over: dict[bytes, Origin] = field(default_factory=dict)
-    """What a line of the books that these were made from is worth: as much as what takes it over."""
+    _taken_over: dict[bytes, Origin] | None = None
+    """What a line of the books that these were made from is worth: as much as what takes it over. Read when asked."""
 
     _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
@@ -69,7 +69,6 @@ class CommitOrigins:
         self.cut = list_cut_commits(self.repo)
         self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
         self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
-        self._read_takeovers()
         for commit in self.commits:
             self._read_attestations(commit)
 
@@ -164,22 +163,28 @@ class CommitOrigins:
         if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
             lines = new_lines(layout, before, Snapshot(self.repo, commit.id))
         parsed = [(line, parse_attestation(line)) for line in lines]
-        genuine = [
-            (line, said, self._taken_over.get(line) or self._judge_attestation(said))
-            for line, said in parsed
-            if said is not None
-        ]
+        genuine = [(line, said, self._judge_line(line, said)) for line, said in parsed if said is not None]
         for line, *_ in genuine:
             self._commits_of_line.setdefault(line, []).append(commit.id)
         self._attestations[commit.id] = genuine
 
-    def _read_takeovers(self) -> None:
+    def _judge_line(self, line: bytes, said: Attestation) -> Origin:
+        origin = self._judge_attestation(said)
+        if origin == "ours":
+            return origin
+        if self._taken_over is None:
+            self._taken_over = self._read_takeovers()
+        return self._taken_over.get(line, origin)
+
+    def _read_takeovers(self) -> dict[bytes, Origin]:
+        taken: dict[bytes, Origin] = {}
         for takeover in find_takeovers(self.host.layout, self.snapshot):
             origin = self._judge_attestation(takeover)
             if origin in ("ours", "genuine"):
                 for line, _ in list_taken_over(self.snapshot, takeover):
-                    if self._taken_over.get(line) != "ours":
-                        self._taken_over[line] = origin
+                    if taken.get(line) != "ours":
+                        taken[line] = origin
+        return taken
 
     def _judge_attestation(self, line: Attestation) -> Origin:
         if line.key in self._trusted_keys and line.workspace in self._workspace_names:

@@ -13,8 +13,8 @@ from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot
 
 LOST: Final = "lost"
-BROUGHT_BACK: Final = "brought back what one side had taken out:"
 """What is said of rows that one side has brought, and that the merge lacks, begins with this."""
+BROUGHT_BACK: Final = "brought back what one side had taken out:"
 _MAX_SHOWN: Final = 3
 
 
@@ -33,13 +33,12 @@ def find_merge_changes(
         [Snapshot(repo, base) for base in repo.list_merge_bases(before[at], before[:at])]
         for at in range(1, len(before))
     ]
-    roots = {folder for folder in managed.folders if folder != host.layout.approvals_dir}
     paths: set[str] = set()
-    for root in roots:
+    for root in managed.audited_folders:
         for each in (after, *sides):
             paths |= each.list_entries(root).keys()
     changes = []
-    for path in sorted(path for path in paths if path in roots or managed.has_path(path)):
+    for path in sorted(path for path in paths if path in managed.audited_folders or managed.has_path(path)):
         entry, entries = after.find_entry(path), [side.find_entry(path) for side in sides]
         if all(each == entry for each in entries):
             continue

@@ -48,7 +48,7 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
     """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
     unsigned = find_unauthorized_commits(host, repo)
     theirs = {commit for commit, _ in unsigned}
-    commits = history.commits_touching(host.root, _audited_roots(host))
+    commits = history.commits_touching(host.root, ManagedFiles(host.layout).audited_folders)
     origins = CommitOrigins(host, repo, snapshot, commits)
     origin_of = {commit.id: origins.find_origin(commit) for commit in commits}
     accepted: dict[str, set[Origin]] = {}
@@ -183,7 +183,3 @@ def _describe_hand_changes(
                 f"{look} {shared.remedy}",
                 Place(shared.path),
             )
-
-
-def _audited_roots(host: Host) -> list[str]:
-    return [folder for folder in ManagedFiles(host.layout).folders if folder != host.layout.approvals_dir]

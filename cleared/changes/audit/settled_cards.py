@@ -6,12 +6,11 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.cards import queue_files
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import find_unattested_cards
-from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents, read_settlements
+from cleared.changes.decisions.signatures import read_parents, read_settlements
+from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
 from cleared.domains.violations import Violation
-from cleared.git import Repository, Snapshot, history
-from cleared.trust.reviewers import KEY
-from cleared.trust.verification import Approvals
+from cleared.git import Repository, Snapshot
 
 
 def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
@@ -39,11 +38,10 @@ def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> lis
 
 def _find_signed_settlements(host: Host, repo: Repository, snapshot: Snapshot) -> set[tuple[object, object, object]]:
     """Card, by whom, and answer of what reviewers have signed, on machines that may be trusted nowhere."""
-    approvals, layout = Approvals(CommittedSource(snapshot), host.root, {}), host.layout
+    layout = host.layout
     return {
         (event.get("id"), event.get("by"), event.get("resolution"))
-        for commit in history.commits_touching(host.root, [layout.queue_dir])
-        if KEY in commit.trailers and find_signing_reviewer(approvals, repo, commit.id)
+        for commit in list_signed_commits(host, repo, snapshot, layout.queue_dir)
         for event in read_settlements(
             layout, commit, Snapshot(repo, read_parents(repo, commit.id)[0]), Snapshot(repo, commit.id)
         )
