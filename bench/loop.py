@@ -20,8 +20,9 @@ from cleared.jobs import inbox, loop_state, status_tree
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
+from cleared.processes.fenced_start import start_confined
 from cleared.service.app import open_workspace
-from cleared.work.loop.job_confinement import job_fence, start_confined
+from cleared.work.loop.job_confinement import job_fence
 
 JOBS = 50
 PAST = 10_000

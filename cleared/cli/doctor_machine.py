@@ -113,7 +113,7 @@ def _check_sandbox() -> Iterator[Row]:
 
 def _check_fence() -> Iterator[Row]:
     """What holds jobs, verification commands and engines; a machine without it runs them with less."""
-    from cleared.work.loop.job_confinement import list_walls
+    from cleared.processes.fences import list_walls
 
     remedy = (
         "Use a kernel from 5.13 on with Landlock, and allow user namespaces (in a container and in the distribution's "

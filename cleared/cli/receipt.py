@@ -80,7 +80,7 @@ def add_receipts(
 
 
 def _print_filed(results: list[FiledReceipts], *, inbox: bool) -> None:
-    from cleared.sandbox.pdf_text import can_read_pdf
+    from cleared.books.importing.pdf_text import can_read_pdf
 
     filed = [each for result in results for each in result.filed]
     for each in filed:

@@ -69,7 +69,7 @@ class JobType:
     in_loop: bool = False
     """Whether the loop's own code runs it, without a process of its own. Not for plug-ins."""
     confinement: Literal["fence", "engine"] = "fence"
-    """``fence``: no network, and no other file than ``reads``, ``writes`` and its own folder. ``engine``: the host's
+    """``fences``: no network, and no other file than ``reads``, ``writes`` and its own folder. ``engine``: the host's
     code, with the environment of the loop, starts a coding engine. That has the network, and of the files its clone,
     its credential and programs. Such a job is ended where its loop is killed. Not for plug-ins."""
     opt_in: bool = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import Place, UsageError, WorkspaceError
-from cleared.sandbox.confinement import ConfinementLevel
+from cleared.processes.confinement import ConfinementLevel
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.result_expression import RewrittenScript

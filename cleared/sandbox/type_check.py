@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.sandbox.confinement import limit_processor_time
+from cleared.processes.confinement import limit_processor_time
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import find_dead_code, find_misplaced, normalise_text, parse_script, walk_in_order
 from cleared.sandbox.worker_pool import Worker, start_worker

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cleared.base.errors import BusyError, WorkspaceError
-from cleared.sandbox.confinement import (
+from cleared.processes.confinement import (
     ConfinementLevel,
     ConfinementUnavailable,
     Restrictions,
@@ -29,7 +29,7 @@ from cleared.sandbox.confinement import (
     run_restricted,
     worker_restrictions,
 )
-from cleared.sandbox.parent_death import ParentDeathSignal
+from cleared.processes.parent_death import ParentDeathSignal
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final, Protocol
 
+from cleared.base.process_identity import restore_handlers
 from cleared.sandbox.worker_watchdog import InterruptSignals
 from cleared.service.workspace_service import WorkspaceService
-from cleared.workspace.processes import restore_handlers
 
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 MAX_SLEEP: Final = 30.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from cleared.base import process_identity
 from cleared.base.errors import PolicyError
-from cleared.workspace import processes
 
 JOB: Final = "CLEARED_JOB"
 """Set in the environment of every job; a child that clears its own cannot clear its ancestors'."""
@@ -33,11 +33,11 @@ def _job_of_ancestors() -> str:
     marker = f"{JOB}=".encode()
     while pid > 1 and pid not in seen:
         seen.add(pid)
-        for entry in processes.read_environment(pid):
+        for entry in process_identity.read_environment(pid):
             if entry.startswith(marker):
                 return entry[len(marker) :].decode("utf-8", "replace")
-        stat_fields = processes.read_stat(pid)
+        stat_fields = process_identity.read_stat(pid)
         if stat_fields is None:
             return ""
-        pid = int(stat_fields[processes.PARENT])
+        pid = int(stat_fields[process_identity.PARENT])
     return ""

@@ -14,7 +14,7 @@ from held_jobs import holding
 from tasking import Tasks, task
 from tool_session import Session
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 from cleared.work.loop import job_confinement
 

@@ -226,19 +226,19 @@ def test_git_is_started_in_one_place() -> None:
                     assert inner == "git/git_process.py" or "git" not in words(node), f"{inner}:{node.lineno}"
     assert found == {
         "git/git_process.py",
-        "workspace/processes.py",
+        "base/process_identity.py",
         "cli/service_manager.py",
         "work/loop/tmux_session.py",
-        "work/loop/fenced_start.py",
+        "processes/fenced_start.py",
         "service/process_lock.py",
-        "workspace/outside_command.py",
+        "processes/outside_command.py",
         "sandbox/bridge/client.py",
         "work/cycles/keep_awake.py",
         "meta/tools/bounded_search.py",
         "meta/tools/confined_processes.py",
         "meta/tools/process_keeper.py",
         "work/task_runs/fenced_command.py",
-        "sandbox/pdf_text.py",
+        "books/importing/pdf_text.py",
     }
     assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 

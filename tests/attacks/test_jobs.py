@@ -20,12 +20,11 @@ from harness import no_traceback, refused
 from held_jobs import COLUMN, Jobs, as_others_are
 from running import has_ended
 
-from cleared.sandbox import landlock, seccomp, syscalls
-from cleared.sandbox.confinement import landlock_abi
-from cleared.sandbox.namespaces import OfferedNamespaces, offered_namespaces
-from cleared.sandbox.syscall_numbers import NUMBERS
+from cleared.processes import fenced_start, fences, landlock, leftovers, seccomp, syscalls
+from cleared.processes.confinement import landlock_abi
+from cleared.processes.namespaces import OfferedNamespaces, offered_namespaces
+from cleared.processes.syscall_numbers import NUMBERS
 from cleared.service import app
-from cleared.work.loop import fenced_start, job_confinement, job_processes
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 
@@ -47,16 +46,16 @@ def no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_scopes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a kernel before Landlock's sixth ABI."""
     monkeypatch.setattr(landlock, "SCOPES", 99)
-    job_confinement._system_rules.cache_clear()
+    fences._system_rules.cache_clear()
 
 
 @pytest.mark.parametrize("fence", ["whole", "without namespaces", "on an older kernel", "off"])
 def test_a_job_reaches_nothing_outside(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, fence: str) -> None:
     """All that engines and verification commands try, too; the file that it may read is its own target."""
     if fence == "whole":
-        monkeypatch.setattr(job_confinement, "offered_namespaces", offered_namespaces)
+        monkeypatch.setattr(fences, "offered_namespaces", offered_namespaces)
     if fence == "on an older kernel":
-        monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 2)
+        monkeypatch.setattr(fences, "landlock_abi", lambda: 2)
     with aimed_at(jobs.ws) as outside:
         if fence == "off":
             jobs.ws.config("sandbox.confine=off")
@@ -221,8 +220,8 @@ def test_what_a_job_leaves_behind_is_ended_when_its_watcher_is_killed(
     no_scopes(monkeypatch)
     no_filter(monkeypatch)
     if not wall:
-        monkeypatch.setattr(job_processes, "end_children", lambda: None)
-        monkeypatch.setattr(job_processes, "end_job_processes", lambda *_: None)
+        monkeypatch.setattr(leftovers, "end_children", lambda: None)
+        monkeypatch.setattr(leftovers, "end_job_processes", lambda *_: None)
     jobs.run(STRAY)
     mark = jobs.ws.root / "made/stray"
     try:
@@ -273,7 +272,7 @@ def test_a_job_changes_nothing_about_files_that_are_not_its_own(
         pytest.skip("this machine gives no namespaces")
     if namespaces:
         offered = offered_namespaces() if wall else OfferedNamespaces()
-        monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: offered)
+        monkeypatch.setattr(fences, "offered_namespaces", lambda: offered)
     if not wall:
         no_attribute_wall(monkeypatch)
     home, agents = tmp_path / "home/cleared", jobs.ws.root / "agents"
@@ -292,7 +291,7 @@ def test_a_job_makes_no_file_that_others_run_as_this_user(
 ) -> None:
     """Though it may change modes of its own files."""
     if namespaces:
-        monkeypatch.setattr(job_confinement, "offered_namespaces", offered_namespaces)
+        monkeypatch.setattr(fences, "offered_namespaces", offered_namespaces)
     if not wall:
         no_filter(monkeypatch)
     jobs.run(
@@ -353,7 +352,7 @@ def test_a_job_that_must_be_confined_is_not_started_without_namespaces(
     if is_there and not offered_namespaces().processes:
         pytest.skip("this machine gives no namespaces")
     offered = offered_namespaces() if is_there else OfferedNamespaces(problem="no read-only mounts: it is forbidden")
-    monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: offered)
+    monkeypatch.setattr(fences, "offered_namespaces", lambda: offered)
     jobs.ws.config("sandbox.confine=require")
     found = jobs.run("said['ran'] = True")
     (job,) = jobs.ws.json("loop", "jobs")
@@ -366,7 +365,7 @@ def test_a_job_sees_no_process_but_its_own(
     jobs: Jobs, stranger: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a process namespace; nor the environment of what started it, nor the kernel's keyrings."""
-    monkeypatch.setattr(job_confinement, "offered_namespaces", offered_namespaces)
+    monkeypatch.setattr(fences, "offered_namespaces", offered_namespaces)
     found = jobs.run(
         "said['pids'] = sorted(int(name) for name in os.listdir('/proc') if name.isdigit())\n"
         "said['keys'] = open('/proc/keys').read()\n"

@@ -9,8 +9,9 @@ from held_jobs import Jobs
 from running import has_ended
 
 from cleared.base.tree_removal import remove_tree
-from cleared.sandbox.confinement import landlock_abi
-from cleared.work.loop import fenced_start, job_confinement
+from cleared.processes import fenced_start
+from cleared.processes.confinement import landlock_abi
+from cleared.work.loop import job_confinement
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from harness import Workspace
 
+from cleared.books.importing import pdf_text
 from cleared.books.importing.receipt_text import read_receipt
-from cleared.sandbox import pdf_text
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import KEY, cleared_home
 
 confined = pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock")
@@ -49,7 +49,7 @@ def attack(_):
     os._exit(0)
 
 sys.modules["pypdf"] = types.SimpleNamespace(PdfReader=attack, __spec__=None)
-from cleared.sandbox import pdf_text
+from cleared.books.importing import pdf_text
 pdf_text.find_spec = lambda name: None
 pdf_text.print_text(sys.argv[1])
 """
@@ -76,7 +76,7 @@ def flood(_):
     while True:
         sys.stdout.buffer.write(b"Total 12.50 " * 1000)
 sys.modules["pypdf"] = types.SimpleNamespace(PdfReader=flood, __spec__=None)
-from cleared.sandbox import pdf_text
+from cleared.books.importing import pdf_text
 pdf_text.find_spec = lambda name: None
 pdf_text.print_text(sys.argv[1])
 """
@@ -90,7 +90,8 @@ def test_a_reader_that_writes_without_end_fills_nothing(monkeypatch: pytest.Monk
 def test_without_what_is_required_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without Landlock: ``sandbox.confine: require`` reads no PDF, ``best`` does."""
     lines = (
-        "import sys; from cleared.sandbox import confinement, pdf_text; confinement.landlock_abi = lambda: 0; "
+        "import sys; from cleared.processes import confinement; "
+        "from cleared.books.importing import pdf_text; confinement.landlock_abi = lambda: 0; "
         "pdf_text.print_text(sys.argv[1])"
     )
     monkeypatch.setattr(pdf_text, "COMMAND", (sys.executable, "-I", "-c", lines))

@@ -15,7 +15,7 @@ from harness import Workspace, unchanged
 from tool_session import Session
 
 from cleared.meta.tools import confined_processes
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import KEY, cleared_home
 
 confined = pytest.mark.skipif(not landlock_abi(), reason="commands need Landlock")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cleared.cli.command_runner import run
+from cleared.processes import fences
+from cleared.processes.namespaces import OfferedNamespaces
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.namespaces import OfferedNamespaces
-from cleared.work.loop import job_confinement
 from cleared.workspace.lock import writer_lock
 
 Rows = dict[str, dict[str, str]]
@@ -164,16 +164,16 @@ def test_each_wall_of_the_fence_has_a_row(doctor: Doctor, root: Path, monkeypatc
     """What the machine gives engines, jobs and verification commands, and what it lacks, in words."""
     names = ("fence: files", "fence: calls", "fence: attributes", "fence: processes")
     given = OfferedNamespaces(True, True)
-    monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: given)
-    monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 7)
-    monkeypatch.setattr(job_confinement.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(fences, "offered_namespaces", lambda: given)
+    monkeypatch.setattr(fences, "landlock_abi", lambda: 7)
+    monkeypatch.setattr(fences.platform, "machine", lambda: "x86_64")
     _, rows = doctor()
     assert [rows[name]["status"] for name in names] == ["ok"] * 4
     assert "Landlock ABI 7" in rows["fence: files"]["detail"] and "read-only" in rows["fence: attributes"]["detail"]
     lacking = OfferedNamespaces(problem="no read-only mounts: Operation not permitted")
-    monkeypatch.setattr(job_confinement, "offered_namespaces", lambda: lacking)
-    monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 0)
-    monkeypatch.setattr(job_confinement.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(fences, "offered_namespaces", lambda: lacking)
+    monkeypatch.setattr(fences, "landlock_abi", lambda: 0)
+    monkeypatch.setattr(fences.platform, "machine", lambda: "riscv64")
     _, rows = doctor()
     assert [rows[name]["status"] for name in names] == ["warn"] * 4
     assert "Operation not permitted" in rows["fence: attributes"]["detail"]

@@ -227,7 +227,7 @@ def test_after_a_power_cut_no_job_is_begun_again(
     for path in (life.runtime.result_path(job), life.runtime.output_path(job)):
         path.unlink()
     life.shot.add(job)
-    monkeypatch.setattr("cleared.workspace.processes._boot_id", lambda: "another")
+    monkeypatch.setattr("cleared.base.process_identity._boot_id", lambda: "another")
     life.enqueue("note")
     life.drain(loops)
     life.check()

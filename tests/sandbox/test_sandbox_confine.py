@@ -12,8 +12,8 @@ import pytest
 from sandbox_samples import run, worker_pids
 
 from cleared.base.errors import WorkspaceError
+from cleared.processes.confinement import ConfinementLevel, limit_processor_time, run_restricted, worker_restrictions
 from cleared.sandbox import worker_pool
-from cleared.sandbox.confinement import ConfinementLevel, limit_processor_time, run_restricted, worker_restrictions
 from cleared.sandbox.monty import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ needs_all = pytest.mark.skipif(not LEVEL.is_full, reason=f"this system reaches {
 PROBE = """
 import ctypes, os, signal, sys
 from pathlib import Path
-from cleared.sandbox.confinement import worker_restrictions, run_restricted
+from cleared.processes.confinement import worker_restrictions, run_restricted
 from cleared.sandbox.worker_pool import _find_binary
 libc = ctypes.CDLL(None, use_errno=True)
 argv = (ctypes.c_char_p * 2)(b"sh", None)

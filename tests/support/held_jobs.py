@@ -15,9 +15,9 @@ import pytest
 from harness import Workspace
 from running import HOLD_MARK
 
-from cleared.sandbox.namespaces import OfferedNamespaces
-from cleared.sandbox.syscall_numbers import NUMBERS
-from cleared.work.loop import job_confinement
+from cleared.processes import fences
+from cleared.processes.namespaces import OfferedNamespaces
+from cleared.processes.syscall_numbers import NUMBERS
 
 COLUMN = 0 if platform.machine() == "x86_64" else 1
 KINDS = '''
@@ -79,7 +79,7 @@ def holding(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     (info / "entry_points.txt").write_text("[cleared.jobs]\nattack = attack_kinds:attack\n")
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delenv("CLEARED_CLOCK")
-    monkeypatch.setattr(job_confinement, "offered_namespaces", OfferedNamespaces)
+    monkeypatch.setattr(fences, "offered_namespaces", OfferedNamespaces)
     ws.config("loop.plugins=[attack]", "loop.max_failures=1000")
     (ws.root / "made").mkdir()
     try:

@@ -208,7 +208,7 @@ class Life:
 
     def kill_supervisor(self) -> bool:
         """Kill the process that watches over the job that is on, if one does."""
-        from cleared.workspace import processes
+        from cleared.base import process_identity
 
         running = self.state()["running"] if self.runtime.state_path.exists() else None
         if running is None:
@@ -218,7 +218,7 @@ class Life:
         except OSError:
             return False
         try:
-            if processes.process_start(running["pid"]) != running["pid_started"]:
+            if process_identity.process_start(running["pid"]) != running["pid_started"]:
                 return False
             signal.pidfd_send_signal(at, signal.SIGKILL)
         except ProcessLookupError:

@@ -1,7 +1,7 @@
 """What a receipt says: amounts and days, from its name and, of text, HTML, mail and PDF files, from the text.
 
-The files are strangers'. A PDF is read in a process that is confined (``sandbox.pdf_text``); what cannot be read counts
-by its name alone.
+The files are strangers'. A PDF is read in a process that is confined (``pdf_text``); what cannot be
+read counts by its name alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from decimal import Decimal
 from html.parser import HTMLParser
 from typing import Final, Literal
 
-from cleared.sandbox.pdf_text import read_pdf
+from cleared.books.importing.pdf_text import read_pdf
 
 MAX_TEXT: Final = 200_000
 """Characters of a receipt that are looked at."""

@@ -20,7 +20,7 @@ from cleared.changes.host import Host
 from cleared.jobs.signing import KEY_NAME
 from cleared.meta.tools.process_keeper import BOOTSTRAP, KILL_GRACE
 from cleared.meta.tools.tool import ToolFailed
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home
 from cleared.work.loop.job_process import module_search_path
 from cleared.work.loop.supervisor import job_environment

@@ -9,7 +9,7 @@ from typing import Any, Final
 from cleared.changes.host import Host
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.tool import Tool, ToolFailed, make_schema
-from cleared.workspace.outside_command import CommandFailed, run_outside_command
+from cleared.processes.outside_command import CommandFailed, run_outside_command
 
 SEARCH_SECONDS: Final = 60.0
 TRANSCRIPT_SECONDS: Final = 300.0

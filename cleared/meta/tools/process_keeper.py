@@ -23,18 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from cleared.sandbox import namespaces
-from cleared.sandbox.confinement import (
+from cleared.processes import leftovers, namespaces
+from cleared.processes.confinement import (
     ConfinementUnavailable,
     Restrictions,
     core_limit,
     drop_capabilities,
     restrict_thread,
 )
-from cleared.sandbox.namespaces import OfferedNamespaces
-from cleared.work.loop import job_processes
-from cleared.work.loop.fenced_start import Fence
-from cleared.work.loop.job_confinement import make_fence
+from cleared.processes.fences import Fence, make_fence
+from cleared.processes.namespaces import OfferedNamespaces
+from cleared.work.loop.job_confinement import list_closed
 
 BOOTSTRAP: Final = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
@@ -67,7 +66,7 @@ def run_keeper(spec: Mapping[str, Any]) -> NoReturn:
         fence = _make_fence(spec)
         if spec["own"]:
             _enter_namespaces([spec["tree"], spec["run"]], memory=fence is not None and fence.memory)
-        job_processes.adopt_orphans()
+        leftovers.adopt_orphans()
     except (OSError, ConfinementUnavailable) as error:
         _answer({"ready": False, "problem": str(error)})
         os._exit(1)
@@ -85,7 +84,7 @@ def _make_fence(spec: Mapping[str, Any]) -> Fence | None:
         return None
     tree, run = Path(spec["tree"]), Path(spec["run"])
     made = make_fence(
-        Path(spec["root"]),
+        list_closed(Path(spec["root"])),
         [],
         [tree, run / "home", run / "tmp"],
         outside=Path(spec["outside"]),
@@ -127,7 +126,7 @@ class _Keeper:
             if started.code is None:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        job_processes.end_children()
+        leftovers.end_children()
 
     def _start_command(self, request: Mapping[str, Any]) -> int:
         scratch = Path(request["scratch"])
@@ -207,7 +206,7 @@ class _Keeper:
                 if ended:
                     started.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
                     if not self._own:
-                        job_processes.end_job_processes(started.scratch, -1)
+                        leftovers.end_job_processes(started.scratch, -1)
 
 
 def _execute_command(request: Mapping[str, Any], log: int) -> int:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.base.clock import Clock
 from cleared.base.short_text import shorten_text
-from cleared.workspace.outside_command import CommandFailed, run_outside_command
+from cleared.processes.outside_command import CommandFailed, run_outside_command
 
 if TYPE_CHECKING:
     import smtplib

@@ -15,6 +15,7 @@ from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
+from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.consensus import CONSENSUS, MAX_BYTES, find_problems
 from cleared.work.cycles.cycle_handover import (
     FOLDER,
@@ -34,7 +35,6 @@ from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts
 from cleared.work.cycles.included_texts import list_include_problems
 from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
-from cleared.work.loop.job_processes import end_job_processes
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]

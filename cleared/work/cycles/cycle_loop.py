@@ -16,7 +16,7 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.changes.host import Host
-from cleared.sandbox.confinement import ConfinementUnavailable
+from cleared.processes.confinement import ConfinementUnavailable
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.circuit_breaker import CircuitBreaker
 from cleared.work.cycles.consensus import ConsensusFile, read_next_action

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.base.process_identity import is_alive, process_start
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
 from cleared.work.cycles.engines.engine import Engine
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import read_holder
-from cleared.workspace.processes import is_alive, process_start
 
 STATE_FILE: Final = ".auto-loop-state"
 LOCK_FILE: Final = "cycle.lock"

@@ -15,13 +15,13 @@ from typing import Final, Literal
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
-from cleared.sandbox import landlock
-from cleared.sandbox.confinement import ConfinementUnavailable, landlock_abi
+from cleared.processes import landlock
+from cleared.processes.confinement import ConfinementUnavailable, landlock_abi
+from cleared.processes.fences import Fence, find_missing_walls, make_fence
+from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engines.engine import Engine
-from cleared.work.loop.fenced_start import Fence
-from cleared.work.loop.job_confinement import find_missing_walls, list_closed, make_fence
-from cleared.work.loop.job_processes import FOLDER_VARIABLE
+from cleared.work.loop.job_confinement import list_closed
 from cleared.workspace.programs import search_path
 from cleared.workspace.user_folder import user_home
 
@@ -153,7 +153,7 @@ def engine_fence(
     probe = scratch.parent / "outside"
     write_atomic(probe, b"An engine that can read this is not confined.\n", fsync=False)
     return make_fence(
-        root,
+        closed,
         [landlock.read_rule(place) for place in opened],
         [clone, scratch, *credentials],
         outside=probe,

@@ -16,9 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from cleared.sandbox.confinement import ConfinementUnavailable
-from cleared.work.loop.fenced_start import Fence, start_fenced
-from cleared.work.loop.job_processes import detach_process, end_children, end_job_processes
+from cleared.processes.confinement import ConfinementUnavailable
+from cleared.processes.fenced_start import start_fenced
+from cleared.processes.fences import Fence
+from cleared.processes.leftovers import detach_process, end_children, end_job_processes
 
 GRACE_SECONDS: Final = 1.0
 """Between SIGTERM and SIGKILL."""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cleared.base.clock import Clock
+from cleared.processes.fences import Fence
 from cleared.work.cycles.engine_keeper import EngineKeeper
-from cleared.work.loop.fenced_start import Fence
 from cleared.work.loop.job_output import JobOutput
 
 TIMEOUT_CODE: Final = 124

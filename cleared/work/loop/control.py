@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from typing import Final, Literal
 
 from cleared.base.errors import BusyError
+from cleared.base.process_identity import is_alive
 from cleared.changes.host import Host
 from cleared.jobs import inbox, loop_reader
 from cleared.jobs.loop_state import peek_state
@@ -19,7 +20,6 @@ from cleared.work.loop import tmux_session
 from cleared.work.loop.loop_settings import LoopSettings
 from cleared.work.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
 from cleared.workspace.lock import LockHolder
-from cleared.workspace.processes import is_alive
 
 PERSON: Final = "person"
 """``by`` of a job that a person enqueued."""

@@ -8,15 +8,16 @@ from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
+from cleared.base.process_identity import find_session, is_alive, is_of_this_boot
 from cleared.jobs import file_schemas, inbox
 from cleared.jobs.job_results import read_signed_result, write_result
 from cleared.jobs.job_types import load_built_in
 from cleared.jobs.records import EndedJob, JobManifest, JobRequest, JobResult, QueuedJob, RunningJob, request_of
-from cleared.work.loop import job_processes, retention
+from cleared.processes import leftovers
+from cleared.work.loop import retention
 from cleared.work.loop.job_process import NO_INPUT
 from cleared.work.loop.state_store import StateStore
 from cleared.work.loop.wakeup_flag import WakeupFlag
-from cleared.workspace.processes import find_session, is_alive, is_of_this_boot
 from cleared.workspace.settings.model import Config
 
 ROTATION: Final = "rotation"
@@ -107,7 +108,7 @@ class JobCollector:
             return
         if is_signed:
             session = find_session(running["pid"], running["pid_started"])
-            job_processes.end_job_processes(self._runtime.scratch_folder(running["job_id"]), session)
+            leftovers.end_job_processes(self._runtime.scratch_folder(running["job_id"]), session)
         began = datetime.fromisoformat(running["started_at"])
         now = self._clock.now()
         result: JobResult = {

@@ -7,30 +7,24 @@ which a job may bypass.
 
 from __future__ import annotations
 
-import platform
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final
 
 import cleared
-from cleared.base.errors import PolicyError, UsageError, WorkspaceError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import PROTECTED, JobType
 from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
-from cleared.sandbox import landlock, seccomp
-from cleared.sandbox.confinement import ConfinementUnavailable, Restrictions, landlock_abi
-from cleared.sandbox.namespaces import SHARED_MEMORY, OfferedNamespaces, offered_namespaces
+from cleared.processes import landlock
+from cleared.processes.fences import Fence, make_fence
+from cleared.processes.system_files import holds_system
 from cleared.trust.checkpoint import checkpoint_folder
 from cleared.trust.clone_marks import pins_folder
 from cleared.trust.keys import PUBLIC, RUN_KEY, cleared_home
-from cleared.work.loop.fenced_start import Fence, start_fenced
-from cleared.work.loop.system_files import holds_system, own_device_rules, rule_around, system_rules
 from cleared.work.loop.workspace_jobs import AGENT_RUN, TASK_TURN
 from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.user_folder import trust_folder, user_home
@@ -38,12 +32,6 @@ from cleared.workspace.user_folder import trust_folder, user_home
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
 """The package's data: beside it in a checkout, inside of it when installed."""
-_TCP: Final[dict[seccomp.Network, Literal["none", "connect", "all"]]] = {
-    "none": "none",
-    "machine": "connect",
-    "own": "all",
-}
-"""What of it each network allows: in the machine's nothing listens."""
 
 
 def job_fence(
@@ -75,116 +63,12 @@ def job_fence(
         writes.append(seen)
     rules += [rule for top in reads if top.exists() for rule in _read_rules(forbidden, top)]
     return make_fence(
-        forbidden.root if root is None else root, rules, writes, outside=cleared_home() / KEY_NAME, own=trust
+        list_closed(forbidden.root if root is None else root),
+        rules,
+        writes,
+        outside=cleared_home() / KEY_NAME,
+        own=trust,
     )
-
-
-def make_fence(
-    root: Path,
-    rules: Iterable[tuple[Path, int]],
-    writes: Iterable[Path],
-    *,
-    outside: Path,
-    network: seccomp.Network = "none",
-    own: bool = False,
-    namespaces: OfferedNamespaces | None = None,
-) -> Fence | None:
-    """The one fence of jobs, verification commands, commands of a session and engines; None where the kernel has no
-    Landlock or the filter is not written for this machine.
-
-    ``root``: the workspace. ``rules``: Landlock's, beside those for what any program needs. What opens a folder around
-    the workspace, the keys or the home folder leaves these out, be it the system's or a rule of ``rules``: only a rule
-    for them, or for something in them, opens it. ``outside``: an existing file on which it is tested that the fence is
-    in force. ``network``: of the machine, or of a namespace of its own. ``own``: a job of this package; it looks at the
-    processes above it, which see that it is a job, so it gets no process namespace. ``namespaces``: of what the kernel
-    offers, those to be used.
-    """
-    abi, offered = landlock_abi(), offered_namespaces() if namespaces is None else namespaces
-    spaces = offered.processes and not own
-    make_filter = partial(
-        seccomp.confined_program,
-        platform.machine(),
-        own=own,
-        scoped=spaces or abi >= landlock.SCOPES,
-        network=network,
-        truncates=abi < landlock.TRUNCATES and not offered.mounts,
-    )
-    program = make_filter(attributes="own" if offered.mounts else "none")
-    if not abi or program is None:
-        return None
-    rules, writable = list(rules), tuple(place.resolve() for place in writes if place.exists())
-    used = (*(place for place, _ in rules), *writable, outside)  # none of which may be hidden by other memory
-    memory = offered.mounts and SHARED_MEMORY.is_dir() and not any(p.is_relative_to(SHARED_MEMORY) for p in used)
-    closed = list_closed(root)
-    granted = (
-        *_system_rules(abi, closed, processes=own or spaces or network == "machine"),
-        *(own_device_rules(abi, memory=memory) if offered.mounts else ()),
-        *(part for rule in rules for part in rule_around(rule, closed)),
-        *(landlock.write_rule(place, abi) for place in writable),
-    )
-    attributes = landlock.ruleset_attributes(abi, tcp=_TCP[network])
-    restrictions = Restrictions(abi, (attributes, granted), program, str(outside))
-    connected = network == "machine"
-    return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own, connected)
-
-
-@dataclass(frozen=True, slots=True)
-class Wall:
-    """A mechanism of the kernel that holds programs. ``gives``: in words, what it does here, or what is missing."""
-
-    name: str
-    is_there: bool
-    gives: str
-
-
-def list_walls() -> list[Wall]:
-    """What this machine has to hold jobs, verification commands, commands of a session and engines, one by one."""
-    abi, offered = landlock_abi(), offered_namespaces()
-    machine = platform.machine()
-    has_filter = seccomp.confined_program(machine) is not None
-    scopes = ", and signals" if abi >= landlock.SCOPES else ""
-    files = f"Landlock ABI {abi}: files{scopes} outside are out of reach" if abi else "this kernel has no Landlock"
-    calls = "seccomp: what reaches other processes, the machine or the keyring is refused"
-    mounts = "what lies outside is mounted read-only; its modes, owners and times stay as they are"
-    no_mounts = f"{offered.problem}; so a process in between changes modes and times, and nobody owners"
-    processes = "a namespace for each program, which the kernel ends with it and with its loop"
-    no_processes = (
-        f"{offered.problem or 'none'}; a process in between ends what is left, unless both are killed at once"
-    )
-    return [
-        Wall("fence: files", abi > 0, files),
-        Wall("fence: calls", has_filter, calls if has_filter else f"no filter is written for {machine}"),
-        Wall("fence: attributes", offered.mounts, mounts if offered.mounts else no_mounts),
-        Wall("fence: processes", offered.processes, processes if offered.processes else no_processes),
-    ]
-
-
-def find_missing_walls() -> list[str]:
-    """What this machine lacks to confine programs as they should be, in words."""
-    return [f"{wall.name.removeprefix('fence: ')}: {wall.gives}" for wall in list_walls() if not wall.is_there]
-
-
-def start_confined(
-    fence: Fence | None, confine: Literal["best", "require", "off"], argv: Sequence[str], **options: Any
-) -> subprocess.Popen[bytes]:
-    """Start a process in this fence, as ``start_fenced`` does.
-
-    Raises ``WorkspaceError`` where a wall is missing though ``sandbox.confine`` requires all, or where a key could be
-    read all the same; ``OSError`` where the program cannot be started.
-    """
-    missing = find_missing_walls() if confine == "require" else []
-    if missing:
-        raise WorkspaceError(
-            f"this machine cannot confine programs ({'; '.join(missing)}), and sandbox.confine is require",
-            remedy="See cleared doctor: what the machine lacks, and what gives it; or set sandbox.confine: best.",
-        )
-    try:
-        return start_fenced(fence if confine != "off" else None, argv, **options)
-    except ConfinementUnavailable as error:
-        raise WorkspaceError(
-            f"the program cannot be confined: {error}",
-            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
-        ) from None
 
 
 def list_closed(root: Path) -> tuple[Path, ...]:
@@ -194,9 +78,6 @@ def list_closed(root: Path) -> tuple[Path, ...]:
         home = user_home().resolve()
         folders += [home] if not holds_system(home) else []  # as "/" does, the home of some services
     return tuple(dict.fromkeys(folders))
-
-
-_system_rules = cache(system_rules)
 
 
 def _python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:

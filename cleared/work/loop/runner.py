@@ -12,6 +12,7 @@ from typing import Final
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import BusyError, ClearedError, Interrupted, WorkspaceError
+from cleared.base.process_identity import is_alive, process_start, restore_handlers
 from cleared.base.safe_files import append_rotated, sweep_temporaries
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
@@ -26,7 +27,6 @@ from cleared.work.loop.machine import LoopMachine
 from cleared.work.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.work.loop.wakeup_pipe import WakeupPipe
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.processes import is_alive, process_start, restore_handlers
 from cleared.workspace.settings.loading import is_secret
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import MIN_LENGTH, Redactor, redactor_of_secrets

@@ -27,18 +27,19 @@ from cleared.jobs.job_results import write_result
 from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest, JobResult
 from cleared.jobs.signing import JobSigner
+from cleared.processes import leftovers
+from cleared.processes.fenced_start import start_confined
+from cleared.processes.fences import Fence
 from cleared.trust.clone_marks import UNATTENDED
 from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
-from cleared.work.loop import job_process, job_processes
+from cleared.work.loop import job_process
 from cleared.work.loop.ai_bridge import run_ai_turn
-from cleared.work.loop.fenced_start import Fence
 from cleared.work.loop.job_confinement import (
     is_own,
     job_fence,
     resolve_paths,
     runs_agents,
-    start_confined,
     writable_paths,
 )
 from cleared.work.loop.job_output import JobOutput, last_line
@@ -50,7 +51,7 @@ KILL_GRACE: Final = 3.0
 """Seconds between SIGTERM and SIGKILL."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 _PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
-_OWN_VARIABLES: Final = frozenset({JOB, job_processes.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
+_OWN_VARIABLES: Final = frozenset({JOB, leftovers.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
 _POLL_SECONDS: Final = 0.25
 """Seconds between two looks whether the job is to be ended."""
 _MAX_SUMMARY: Final = 500
@@ -285,7 +286,7 @@ class _JobRun:
             except ChildProcessError:
                 return
             if pid == 0:
-                job_processes.end_job_processes(self._scratch, os.getpid())
+                leftovers.end_job_processes(self._scratch, os.getpid())
                 time.sleep(0.005)
 
     def _judge_exit(self, code: int, reason: str, output: JobOutput) -> _Outcome:
@@ -313,7 +314,7 @@ def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
         JOB: job_id,
-        job_processes.FOLDER_VARIABLE: str(scratch),
+        leftovers.FOLDER_VARIABLE: str(scratch),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_OPTIONAL_LOCKS": "0",

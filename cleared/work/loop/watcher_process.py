@@ -18,10 +18,10 @@ from typing import Final, NoReturn
 
 from cleared.base.clock import Clock
 from cleared.base.errors import WorkspaceError
+from cleared.base.process_identity import is_alive, process_start
 from cleared.jobs.records import JobRequest
-from cleared.work.loop import job_processes
+from cleared.processes import leftovers
 from cleared.work.loop.supervisor import JobAssignment, Supervisor, Surroundings
-from cleared.workspace.processes import is_alive, process_start
 
 _LENGTH: Final = struct.Struct("<I")
 _EXIT_FAULT: Final = 70
@@ -97,7 +97,7 @@ class WatcherProcess:
 def _run_keeper(job_reader: int, end_writer: int) -> NoReturn:
     """The keeper, in the forked process. It never returns, as the caller's code would then run twice."""
     try:
-        job_reader, end_writer = job_processes.detach_process(job_reader, end_writer)
+        job_reader, end_writer = leftovers.detach_process(job_reader, end_writer)
         watcher = os.fork()
         if watcher == 0:
             _run_watcher(job_reader, end_writer)
@@ -106,7 +106,7 @@ def _run_keeper(job_reader: int, end_writer: int) -> NoReturn:
         os.write(end_writer, _LENGTH.pack(watcher))
         while os.waitpid(-1, 0)[0] != watcher:
             pass
-        job_processes.end_children()  # before this process ends and closes its pipe, which tells the loop
+        leftovers.end_children()  # before this process ends and closes its pipe, which tells the loop
     except BaseException:  # noqa: BLE001
         os._exit(_EXIT_FAULT)
     os._exit(0)
@@ -116,7 +116,7 @@ def _run_watcher(job_reader: int, end_writer: int) -> NoReturn:
     """The watcher, in the keeper's child: run job after job until the pipe is closed."""
     try:
         os.setsid()
-        job_processes.adopt_orphans()
+        leftovers.adopt_orphans()
         # While a job runs the loop writes nothing: what can be read is the end of the pipe.
         supervisor = Supervisor(lambda: bool(select.select([job_reader], [], [], 0)[0]))
 

@@ -12,13 +12,13 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.jobs.tasks.task_definition import skill_path
-from cleared.sandbox.confinement import ConfinementUnavailable
+from cleared.processes.confinement import ConfinementUnavailable
+from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary
 from cleared.work.cycles.engine_process import run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
 from cleared.work.loop.job_output import JobOutput
-from cleared.work.loop.job_processes import end_job_processes
 from cleared.work.task_runs.assignment import Assignment, WorkReport
 
 _MOST_SUMMARY: Final = 500

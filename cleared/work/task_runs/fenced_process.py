@@ -23,8 +23,9 @@ from typing import Any, Final
 from cleared.base.clock import SystemClock
 from cleared.base.errors import ClearedError
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.work.loop import job_processes
-from cleared.work.loop.job_confinement import job_fence, start_confined
+from cleared.processes import leftovers
+from cleared.processes.fenced_start import start_confined
+from cleared.work.loop.job_confinement import job_fence
 
 BOOTSTRAP: Final = (
     "import json, sys; spec = json.load(sys.stdin); sys.path[:] = spec['path']; "
@@ -69,7 +70,7 @@ def main(spec: Mapping[str, Any]) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != spec["parent"]:
         return
-    job_processes.adopt_orphans()
+    leftovers.adopt_orphans()
     try:
         found = _run_command(spec, stop)
     except (ClearedError, OSError) as error:
@@ -109,7 +110,7 @@ def _run_command(spec: Mapping[str, Any], stop: list[str]) -> dict[str, Any]:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         code = process.wait()
-        job_processes.end_children()
+        leftovers.end_children()
     _drain_rest(process, output)
     is_confined = fence is not None and spec["confine"] != "off"
     return {

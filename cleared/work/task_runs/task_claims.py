@@ -13,6 +13,7 @@ from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
+from cleared.base.process_identity import is_alive, process_start
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
 from cleared.git import Repository
@@ -22,7 +23,6 @@ from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING, StatusLine
 from cleared.work.task_runs.task_delta import list_dirty_files
 from cleared.work.task_runs.task_recording import Recorder, open_recorder, read_task_set, state_folder
-from cleared.workspace.processes import is_alive, process_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import pytest
 from harness import Workspace, unchanged
 from tool_session import Session
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="commands need Landlock")
 PYTHON = "/usr/bin/python3"

@@ -127,8 +127,8 @@ socket.socket(socket.AF_INET).close()
 
 def test_an_engine_that_attacks(cyc: Workspace, engine: FakeEngine, tmp_path: Path) -> None:
     """Its clone's git settings run nothing, what it hides from git is seen, and the workspace is out of its reach."""
-    from cleared.sandbox.confinement import landlock_abi
-    from cleared.sandbox.landlock import SCOPES
+    from cleared.processes.confinement import landlock_abi
+    from cleared.processes.landlock import SCOPES
 
     if not landlock_abi():
         pytest.skip("this kernel has no Landlock")

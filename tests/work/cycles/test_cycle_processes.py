@@ -18,9 +18,9 @@ from harness import Workspace, refused, unchanged
 from running import has_ended
 from terminals import run_on_terminal
 
+from cleared.base.process_identity import process_start
 from cleared.work.cycles.cycle_state import initial_state, read_state, write_state
 from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
-from cleared.workspace.processes import process_start
 
 
 @pytest.mark.parametrize("name", ENGINE_MODULES)

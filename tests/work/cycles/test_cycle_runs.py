@@ -10,7 +10,7 @@ from fake_engine import GOOD, FakeEngine, good, result, start
 from harness import Done, Workspace, take_ok, unchanged
 from running import has_ended
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 
 CONSENSUS = "memories/consensus.md"

@@ -16,13 +16,12 @@ from fence_attack import ALWAYS, ATTACK, SENT_OUT, aimed_at, close_key, possible
 from harness import Workspace
 from running import HOLD_MARK, has_ended
 
-from cleared.sandbox import landlock
-from cleared.sandbox.confinement import landlock_abi
-from cleared.sandbox.namespaces import OfferedNamespaces, offered_namespaces
+from cleared.processes import fences, landlock
+from cleared.processes.confinement import landlock_abi
+from cleared.processes.fences import make_fence
+from cleared.processes.namespaces import OfferedNamespaces, offered_namespaces
 from cleared.work.cycles import cycle
 from cleared.work.cycles.engine_keeper import EngineKeeper
-from cleared.work.loop import job_confinement
-from cleared.work.loop.job_confinement import make_fence
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock")
 
@@ -34,9 +33,9 @@ def test_an_engine_reaches_nothing_outside(
     """On an older kernel Landlock does not keep signals in, nor what truncates a file. Having the machine's network, it
     sees which sockets there are."""
     if fence in ("without namespaces", "on an older kernel"):
-        monkeypatch.setattr(job_confinement, "offered_namespaces", OfferedNamespaces)
+        monkeypatch.setattr(fences, "offered_namespaces", OfferedNamespaces)
     if fence == "on an older kernel":
-        monkeypatch.setattr(job_confinement, "landlock_abi", lambda: 2)
+        monkeypatch.setattr(fences, "landlock_abi", lambda: 2)
     (engine.folder / "attack.py").write_text(ATTACK)
     if fence == "off":
         monkeypatch.setattr(cycle, "engine_fence", lambda *_: None)
@@ -91,7 +90,7 @@ def test_a_daemon_of_an_engine_ends_when_loop_and_keeper_are_killed_at_once(tmp_
     probe.write_text("x")
     rules = [landlock.read_rule(Path(place)) for place in (sys.prefix, sys.base_prefix)]
     offered = offered_namespaces() if fenced == "whole" else OfferedNamespaces()
-    fence = make_fence(tmp_path / "books", rules, [clone], outside=probe, network="machine", namespaces=offered)
+    fence = make_fence([tmp_path / "books"], rules, [clone], outside=probe, network="machine", namespaces=offered)
     assert fence is not None
     reading, writing = os.pipe()
     loop = os.fork()

@@ -9,7 +9,7 @@ import pytest
 from fake_engine import FakeEngine, good
 from harness import Done, Workspace
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 from cleared.work.cycles import engine_confinement
 from cleared.work.loop import job_confinement

@@ -13,7 +13,7 @@ import pytest
 from looping import Loop, changed, eventually
 from running import has_ended
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 MARKER = "MARKER-9c2e-of-the-test"

@@ -13,10 +13,10 @@ import pytest
 from harness import Workspace, copy_books
 from held_jobs import COLUMN, Jobs, holding
 
-from cleared.sandbox.confinement import landlock_abi
-from cleared.sandbox.namespaces import offered_namespaces
-from cleared.sandbox.syscall_numbers import NUMBERS
-from cleared.work.loop import fenced_start, job_confinement
+from cleared.processes import fenced_start, fences
+from cleared.processes.confinement import landlock_abi
+from cleared.processes.namespaces import offered_namespaces
+from cleared.processes.syscall_numbers import NUMBERS
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 SCRIPT = "printf '#!/bin/sh\\necho hi\\n' > s"
@@ -72,7 +72,7 @@ def use(jobs: Jobs, lines: dict[str, str]) -> dict[str, str]:
 def test_tools_work_inside(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, namespaces: bool) -> None:
     """Modes and times of its own files are changed by the kernel, or by who watches over the job."""
     if namespaces:
-        monkeypatch.setattr(job_confinement, "offered_namespaces", offered_namespaces)
+        monkeypatch.setattr(fences, "offered_namespaces", offered_namespaces)
     assert use(jobs, TOOLS) == {}
 
 
@@ -83,7 +83,7 @@ def test_programs_have_terminals_and_shared_memory_of_their_own(
 ) -> None:
     """Where they have none of their own they have none at all."""
     if wall:
-        monkeypatch.setattr(job_confinement, "offered_namespaces", offered_namespaces)
+        monkeypatch.setattr(fences, "offered_namespaces", offered_namespaces)
     assert len(use(jobs, OF_THEIR_OWN)) == (0 if wall else len([name for name in OF_THEIR_OWN if shutil.which(name)]))
 
 

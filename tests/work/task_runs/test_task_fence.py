@@ -9,7 +9,7 @@ from fence_attack import ALWAYS, ATTACK, aimed_at, possible
 from harness import Workspace
 from tasking import Tasks, task
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 
 PYTHON = "/usr/bin/python3"
 

@@ -8,7 +8,7 @@ import pytest
 from harness import Workspace, take_ok
 from tasking import LEDGER, Tasks, task
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 
 AGENT = '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n'

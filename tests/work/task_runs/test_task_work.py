@@ -13,7 +13,7 @@ import pytest
 from harness import Workspace, take_ok
 from tasking import LEDGER, Tasks, task
 
-from cleared.sandbox.confinement import landlock_abi
+from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import cleared_home
 
 confined = pytest.mark.skipif(not landlock_abi(), reason="the kernel has no Landlock")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cleared.workspace.processes import PARENT, SESSION, START, has_ended, read_environment, read_stat
+from cleared.base.process_identity import PARENT, SESSION, START, has_ended, read_environment, read_stat
 
 FOLDER_VARIABLE: Final = "CLEARED_JOB_FOLDER"
 """Set in the environment of every job to its scratch folder, which no other job of any loop has."""

@@ -25,8 +25,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cleared.sandbox.syscall_numbers import NUMBERS
-from cleared.sandbox.syscalls import CHANGING_MODES, CHANGING_TIMES, MAKING_PROCESSES
+from cleared.processes.syscall_numbers import NUMBERS
+from cleared.processes.syscalls import CHANGING_MODES, CHANGING_TIMES, MAKING_PROCESSES
 
 _RECEIVE, _SEND, _IS_WAITING = 0xC0502100, 0xC0182101, 0x40082102
 _REQUEST: Final = struct.Struct("<QIIiIQ6Q")

@@ -15,21 +15,24 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from stat import S_ISCHR
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from cleared.sandbox.confinement import (
+from cleared.base.errors import WorkspaceError
+from cleared.processes import leftovers
+from cleared.processes.attribute_requests import answer_requests
+from cleared.processes.confinement import (
     ConfinementUnavailable,
-    Restrictions,
     core_limit,
     drop_capabilities,
     install_filter,
     restrict_thread,
 )
-from cleared.sandbox.namespaces import (
+from cleared.processes.fences import Fence, find_missing_walls
+from cleared.processes.namespaces import (
     NEW_NETWORK,
     NEW_PIDS,
     become,
@@ -39,9 +42,7 @@ from cleared.sandbox.namespaces import (
     mount_own_processes,
     unshare,
 )
-from cleared.sandbox.seccomp import Attributes
-from cleared.work.loop import job_processes
-from cleared.work.loop.attribute_requests import answer_requests
+from cleared.processes.seccomp import Attributes
 
 _PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _ORPHANED: Final = signal.SIGUSR1
@@ -53,24 +54,27 @@ _ending: Final = threading.Event()
 """In a guard: whether what is left of its program is being ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
-    """What holds a program, and all that it starts.
+def start_confined(
+    fence: Fence | None, confine: Literal["best", "require", "off"], argv: Sequence[str], **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start a process in this fence, as ``start_fenced`` does.
 
-    ``writable``: all else is mounted read-only, with ``mounts``; real paths. ``memory``: whether it gets shared memory
-    of its own then, ``own_processes``: a process namespace. ``make_filter``: without one, the filter for the processes
-    that are to get no signal (``guarded``), and for what is asked about. ``is_own``: it is for a job of this package.
-    ``has_network``: that of the machine; else, with ``mounts``, it sees one with nothing in it.
+    Raises ``WorkspaceError`` where a wall is missing though ``sandbox.confine`` requires all, or where a key could be
+    read all the same; ``OSError`` where the program cannot be started.
     """
-
-    restrictions: Restrictions
-    writable: tuple[Path, ...]
-    mounts: bool
-    memory: bool
-    own_processes: bool
-    make_filter: Callable[..., bytes | None]
-    is_own: bool = False
-    has_network: bool = False
+    missing = find_missing_walls() if confine == "require" else []
+    if missing:
+        raise WorkspaceError(
+            f"this machine cannot confine programs ({'; '.join(missing)}), and sandbox.confine is require",
+            remedy="See cleared doctor: what the machine lacks, and what gives it; or set sandbox.confine: best.",
+        )
+    try:
+        return start_fenced(fence if confine != "off" else None, argv, **options)
+    except ConfinementUnavailable as error:
+        raise WorkspaceError(
+            f"the program cannot be confined: {error}",
+            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
+        ) from None
 
 
 def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -140,7 +144,7 @@ def _enter_guarded(fence: Fence, parent: int) -> None:
     """Guard and program. The guard becomes the parent of what the program leaves behind, and ends it."""
     signal.signal(_ORPHANED, _end_everything)
     _follow_parent(_ORPHANED, parent)
-    job_processes.adopt_orphans()
+    leftovers.adopt_orphans()
     if fence.mounts:
         enter_namespaces(fence.writable, memory=fence.memory)
         _leave_network(fence)
@@ -199,7 +203,7 @@ def _guard(
     status = os.waitpid(inner, 0)[1]
     if statuses is None:
         _ending.set()
-        job_processes.end_children()
+        leftovers.end_children()
     else:
         with os.fdopen(_KEPT, "rb") as said:
             status = int(said.read() or b"0") or status
@@ -252,7 +256,7 @@ def _pass_signals_on(send: Callable[[int], object]) -> None:
 
 def _end_everything(number: int, frame: FrameType | None) -> None:
     _ending.set()
-    job_processes.end_children()
+    leftovers.end_children()
     os._exit(_UNCONFINED)
 
 

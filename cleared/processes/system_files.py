@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from cleared.sandbox import landlock
-from cleared.sandbox.namespaces import SHARED_MEMORY, list_own_terminals
+from cleared.processes import landlock
+from cleared.processes.namespaces import SHARED_MEMORY, list_own_terminals
 
 _FOLDERS: Final = (
     "/usr",

@@ -25,7 +25,7 @@ _MAX_BYTES: Final = 800_000
 _MAX_PAGES: Final = 5
 """A receipt says what it costs on its first pages, and on its last."""
 _MAX_CHARS: Final = 200_000
-COMMAND: Final = (sys.executable, "-I", "-m", "cleared.sandbox.pdf_text")
+COMMAND: Final = (sys.executable, "-I", "-m", "cleared.books.importing.pdf_text")
 
 
 def can_read_pdf() -> bool:
@@ -75,7 +75,7 @@ def _limit_resources() -> None:
     with suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        from cleared.sandbox.confinement import core_limit
+        from cleared.processes.confinement import core_limit
 
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
@@ -86,8 +86,8 @@ def _limit_resources() -> None:
 def _confine_process(*, required: bool) -> None:
     """Put the walls of a worker on this process. Raises ``ConfinementUnavailable`` where the kernel refuses one, or has
     none though all are required."""
-    from cleared.sandbox import landlock, seccomp
-    from cleared.sandbox.confinement import (
+    from cleared.processes import landlock, seccomp
+    from cleared.processes.confinement import (
         ConfinementUnavailable,
         Restrictions,
         drop_capabilities,

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from cleared.sandbox import landlock, seccomp
+from cleared.processes import landlock, seccomp
 
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
 _SECCOMP: dict[str, int] = {"x86_64": 317, "aarch64": 277}

@@ -10,8 +10,8 @@ import struct
 from functools import cache
 from typing import Literal
 
-from cleared.sandbox.syscall_numbers import NUMBERS
-from cleared.sandbox.syscalls import (
+from cleared.processes.syscall_numbers import NUMBERS
+from cleared.processes.syscalls import (
     CHANGING_EXTENDED,
     CHANGING_MODES,
     CHANGING_OWNERS,
