@@ -72,6 +72,7 @@ def make_fence(
         scoped=spaces or abi >= landlock.SCOPES,
         network=network,
         truncates=abi < landlock.TRUNCATES and not offered.mounts,
+        binds=abi >= landlock.PORTS,
     )
     program = make_filter(attributes="own" if offered.mounts else "none")
     if not abi or program is None:

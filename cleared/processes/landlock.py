@@ -17,6 +17,8 @@ _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 TRUNCATES = 3
 """The first ABI that also confines what truncates files."""
+PORTS = 4
+"""The first ABI that also confines TCP ports."""
 SCOPES = 6
 """The first ABI that also confines signals and abstract sockets."""
 ZONE_FOLDER = Path("/usr/share/zoneinfo")
@@ -33,7 +35,7 @@ def ruleset_attributes(abi: int, *, tcp: Literal["none", "connect", "all"] = "no
     """``struct landlock_ruleset_attr``: denies all that this kernel can deny, unless a rule allows it, and of TCP all
     but ``tcp``."""
     attr = struct.pack("<Q", _known_rights(abi))
-    if abi >= 4:
+    if abi >= PORTS:
         attr += struct.pack("<Q", {"none": 0b11, "connect": 0b01, "all": 0}[tcp])  # bind, connect
     if abi >= SCOPES:
         attr += struct.pack("<Q", 0b11)  # abstract Unix sockets and signals to the outside

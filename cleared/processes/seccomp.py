@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import struct
+from collections.abc import Iterable
 from functools import cache
 from typing import Literal
 
@@ -50,6 +51,8 @@ _TCP, _UDP = 6, 17
 _TCP_REPAIR, _TCP_FASTOPEN, _TCP_FASTOPEN_CONNECT, _TCP_FASTOPEN_NO_COOKIE = 19, 23, 30, 34
 _IP_OPTIONS, _IP_LOCAL_PORT_RANGE = 4, 51
 _MSG_FASTOPEN = 0x20000000
+_NETLINK_ADDRESS = 12
+"""The length of an address of netlink; those of the Internet are longer, or refused as too short."""
 _SOCKET_TYPES, _SOCK_STREAM, _SOCK_SEQPACKET = 0xF, 1, 5
 _PER_LINUX = 0
 _SET_ID = 0o6000
@@ -65,6 +68,10 @@ list of addresses; nothing listens on them."""
 Attributes = Literal["own", "asked", "none"]
 """Whose modes, owners and times of files may be changed. ``own``: all that are not mounted read-only. ``asked``: who
 listens is asked, and does it (``attribute_requests``). ``none``: nobody's."""
+_Instruction = tuple[int, int | str, int | str, int]
+"""Operation, where to go on if its test holds and if not, value. A label stands for a place; 0 is the next one."""
+_Body = list[_Instruction | str]
+"""Instructions, and labels, each before the one that it names. Each rule ends with ``allowed`` and ``denied``."""
 _Code = list[tuple[int, int, int, int]]
 
 
@@ -93,6 +100,32 @@ _ALLOWED = (_RET, 0, 0, _ALLOW)
 _DENIED = _refuse_with(errno.EPERM)
 _ASKED = (_RET, 0, 0, _ASK)
 _PRETENDED = _refuse_with(0)
+_ENDS: _Body = ["allowed", _ALLOWED, "denied", _DENIED]
+
+
+def _go_if_any(values: Iterable[int], label: str) -> _Body:
+    """Go on at ``label`` where what was loaded is one of these."""
+    return [(_JEQ, label, 0, value) for value in values]
+
+
+def _go_if_set(bits: int, label: str) -> _Body:
+    """Go on at ``label`` where what was loaded has one of these bits."""
+    return [(_JSET, label, 0, bits)]
+
+
+def _assemble(body: Iterable[_Instruction | str]) -> _Code:
+    """Replace labels by the distances to them."""
+    instructions = list[_Instruction]()
+    places = dict[int | str, int]()
+    for part in body:
+        if isinstance(part, str):
+            places[part] = len(instructions)
+        else:
+            instructions.append(part)
+    return [
+        (operation, places[true] - at if true else 0, places[false] - at if false else 0, value)
+        for at, (operation, true, false, value) in enumerate(instructions, 1)
+    ]
 
 
 class _FilterBuilder:
@@ -102,11 +135,12 @@ class _FilterBuilder:
         arch, self._column = _ARCHES[machine]
         self.code = _filter_prologue(arch, self._column)
 
-    def add_rule(self, name: str, *body: tuple[int, int, int, int]) -> None:
-        """Add the code for one system call; ``body`` must end in a return."""
+    def add_rule(self, name: str, *body: _Instruction | str) -> None:
+        """Add the code for one system call: what is returned, or instructions, at whose end the call is allowed."""
         number = NUMBERS[name][self._column]
         if number >= 0:
-            self.code += [(_JEQ, 0, len(body), number), *body]
+            code = _assemble([*body, *(_ENDS if len(body) > 1 else ())])
+            self.code += [(_JEQ, 0, len(code), number), *code]
 
 
 @cache
@@ -119,6 +153,7 @@ def confined_program(
     network: Network = "none",
     attributes: Attributes = "own",
     truncates: bool = False,
+    binds: bool = True,
     forks: Literal["free", "asked"] = "free",
 ) -> bytes | None:
     """The filter for jobs, verification commands, commands of a session and engines, as an array of ``struct
@@ -128,6 +163,7 @@ def confined_program(
     ``own``: a job of this package, which sets the limits of its workers and kills them. ``scoped``: Landlock, or a
     process namespace, confines signals; where neither does, the processes in ``guarded`` get none. ``truncates``:
     Landlock, before its third ABI, lets it truncate what it may read; so what truncates without writing is refused.
+    ``binds``: whether it may bind sockets in the machine's network; Landlock confines that from its fourth ABI on.
     ``forks``: whether who listens is asked before there is another process; where nobody is left, there is none.
     """
     if machine not in _ARCHES:
@@ -135,7 +171,7 @@ def confined_program(
     rules = _FilterBuilder(machine)
     for name in CONFINED_MAY_NOT:
         rules.add_rule(name, _DENIED)
-    _add_sockets(rules, network)
+    _add_sockets(rules, network, binds)
     _add_files(rules, truncates=truncates)
     _add_attributes(rules, attributes)
     rules.add_rule("openat2", _refuse_with(errno.ENOSYS))  # it hides the mode in memory
@@ -143,26 +179,25 @@ def confined_program(
         "clone3", _refuse_with(errno.ENOSYS)
     )  # it hides its flags in memory; the C library falls back to clone
     made = _ASKED if forks == "asked" else _ALLOWED
-    no_namespaces = (_JSET, 0, 1, _NEW_NAMESPACES), _DENIED
-    rules.add_rule("clone", _load_argument(0), *no_namespaces, (_JSET, 0, 1, _CLONE_THREAD), _ALLOWED, made)
+    threads = _go_if_set(_CLONE_THREAD, "allowed")
+    rules.add_rule("clone", _load_argument(0), *_go_if_set(_NEW_NAMESPACES, "denied"), *threads, made)
     for name in MAKING_PROCESSES:
         rules.add_rule(name, made)
-    kept = (_JEQ, 2, 0, _PER_LINUX), (_JEQ, 1, 0, _MINUS_ONE)  # it asks, or sets what is
-    rules.add_rule("personality", _load_argument(0), *kept, _DENIED, _ALLOWED)
+    kept = (_PER_LINUX, _MINUS_ONE)  # it sets what is, or asks
+    rules.add_rule("personality", _load_argument(0), *_go_if_any(kept, "allowed"), _DENIED)
     _add_priorities(rules)
     _add_owners_of_files(rules, own=own, attributes=attributes)
     if not own:
-        rules.add_rule("prlimit64", _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
+        rules.add_rule("prlimit64", _load_argument(0), *_go_if_any([0], "allowed"), _DENIED)
         if not scoped:
             rules.add_rule("pidfd_send_signal", _DENIED)
     numbers = [_MINUS_ONE] if scoped else [_MINUS_ONE, *(n & _MINUS_ONE for pid in guarded for n in (pid, -pid))]
-    same = [(_JEQ, len(numbers) - at, 0, number) for at, number in enumerate(numbers)]
     for name in ("kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo"):
-        rules.add_rule(name, _load_argument(0), *same, _ALLOWED, _DENIED)
+        rules.add_rule(name, _load_argument(0), *_go_if_any(numbers, "denied"))
     return _pack_filter([*rules.code, (_JGE, 0, 1, NEWEST_FOR_CONFINED), _refuse_with(errno.ENOSYS), _ALLOWED])
 
 
-def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
+def _add_sockets(rules: _FilterBuilder, network: Network, binds: bool) -> None:
     """No sockets but of the Internet where there is a network; never those of the file system: what listens there
     (tmux, docker, the system's services) is held by nothing. Of pairs only those that are connected for good. No server
     in the machine's network: on loopback it would get what others send to a port of this user's, links and cookies too.
@@ -172,33 +207,33 @@ def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
     if network == "none":
         rules.add_rule("socket", _DENIED)
     else:
-        routes = _AF_NETLINK if network == "machine" else _AF_INET
         rules.add_rule(
             "socket",
             _load_argument(0),
-            (_JEQ, 2, 0, _AF_INET),
-            (_JEQ, 1, 0, _AF_INET6),
-            (_JEQ, 5, 4, routes),
-            _load_argument(2),  # MPTCP, SCTP and the like pass by the walls for TCP
-            (_JEQ, 6, 0, 0),
-            (_JEQ, 5, 0, _TCP),
-            (_JEQ, 4, 0, _UDP),
+            *_go_if_any([_AF_INET, _AF_INET6], "internet"),
+            *_go_if_any([_AF_NETLINK] if network == "machine" else [], "netlink"),
             _DENIED,
+            "internet",
             _load_argument(2),
-            (_JEQ, 1, 0, _NETLINK_ROUTE),
+            *_go_if_any([0, _TCP, _UDP], "allowed"),  # MPTCP, SCTP and the like pass by the walls for TCP
             _DENIED,
-            _ALLOWED,
+            "netlink",
+            _load_argument(2),
+            *_go_if_any([_NETLINK_ROUTE], "allowed"),
+            _DENIED,
         )
         _add_waiting_sockets(rules)
+    if network == "machine" and not binds:
+        rules.add_rule("bind", _load_argument(2), *_go_if_any([_NETLINK_ADDRESS], "allowed"), _DENIED)
     rules.add_rule(
         "socketpair",
         _load_argument(0),
-        (_JEQ, 0, 5, _AF_UNIX),
+        *_go_if_any([_AF_UNIX], "unix"),
+        _DENIED,
+        "unix",
         _load_argument(1),
         (_AND, 0, 0, _SOCKET_TYPES),
-        (_JEQ, 1, 0, _SOCK_STREAM),
-        (_JEQ, 0, 1, _SOCK_SEQPACKET),
-        _ALLOWED,
+        *_go_if_any([_SOCK_STREAM, _SOCK_SEQPACKET], "allowed"),
         _DENIED,
     )
 
@@ -206,43 +241,41 @@ def _add_sockets(rules: _FilterBuilder, network: Network) -> None:
 def _add_waiting_sockets(rules: _FilterBuilder) -> None:
     """No socket that waits for the other side of a connection that it has not begun: TCP lets two sides that call each
     other be joined without a listener, and so what somebody else's program sends to a port would come here."""
-    denied = [_TCP_REPAIR, _TCP_FASTOPEN, _TCP_FASTOPEN_CONNECT, _TCP_FASTOPEN_NO_COOKIE]
-    of_ip = [_IP_LOCAL_PORT_RANGE, _IP_OPTIONS]
-    count = len(denied) + len(of_ip)
+    of_tcp = [_TCP_REPAIR, _TCP_FASTOPEN, _TCP_FASTOPEN_CONNECT, _TCP_FASTOPEN_NO_COOKIE]
     rules.add_rule(
         "setsockopt",
         _load_argument(1),
-        (_JEQ, 2, 0, _TCP),
-        (_JEQ, 3 + len(denied), 0, 0),
+        *_go_if_any([_TCP], "tcp"),
+        *_go_if_any([0], "ip"),
         _ALLOWED,
+        "tcp",
         _load_argument(2),
-        *((_JEQ, 2 + count - at, 0, option) for at, option in enumerate(denied)),
+        *_go_if_any(of_tcp, "denied"),
         _ALLOWED,
+        "ip",
         _load_argument(2),
-        *((_JEQ, len(of_ip) - at, 0, option) for at, option in enumerate(of_ip)),
-        _ALLOWED,
-        _DENIED,
+        *_go_if_any([_IP_LOCAL_PORT_RANGE, _IP_OPTIONS], "denied"),
     )
     for name, place in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
-        rules.add_rule(name, _load_argument(place), (_JSET, 0, 1, _MSG_FASTOPEN), _DENIED, _ALLOWED)
+        rules.add_rule(name, _load_argument(place), *_go_if_set(_MSG_FASTOPEN, "denied"))
 
 
 def _add_files(rules: _FilterBuilder, *, truncates: bool) -> None:
     """No new file that others would run with this user's rights."""
     for name, place in MAKING_FILES:
-        rules.add_rule(name, *_unless_set_id(place, _ALLOWED))
+        rules.add_rule(name, *_unless_set_id(place))
     for name, place in (("open", 1), ("openat", 2)):
-        flags, checked = _load_argument(place), _unless_set_id(place + 1, _ALLOWED)
-        emptying = [flags, (_AND, 0, 0, _ACCESS | _TRUNCATES), (_JEQ, 0, 1, _TRUNCATES), _DENIED] if truncates else []
-        # What makes no file has no mode.
-        rules.add_rule(name, *emptying, flags, (_JSET, 0, len(checked), _MAKES_FILE), *checked, _ALLOWED)
+        flags, truncating = _load_argument(place), (_AND, 0, 0, _ACCESS | _TRUNCATES)
+        emptying: _Body = [flags, truncating, *_go_if_any([_TRUNCATES], "denied")] if truncates else []
+        made = _go_if_set(_MAKES_FILE, "made")  # what makes no file has no mode
+        rules.add_rule(name, *emptying, flags, *made, _ALLOWED, "made", *_unless_set_id(place + 1))
     if truncates:
         rules.add_rule("truncate", _DENIED)
 
 
-def _unless_set_id(place: int, action: tuple[int, int, int, int]) -> _Code:
-    """The end of a rule for a call with a mode: refused where others would run the file as its owner or group."""
-    return [_load_argument(place), (_JSET, 0, 1, _SET_ID), _DENIED, action]
+def _unless_set_id(place: int) -> _Body:
+    """A call with a mode is refused where others would run the file as its owner or group."""
+    return [_load_argument(place), *_go_if_set(_SET_ID, "denied")]
 
 
 def _add_attributes(rules: _FilterBuilder, attributes: Attributes) -> None:
@@ -250,7 +283,7 @@ def _add_attributes(rules: _FilterBuilder, attributes: Attributes) -> None:
     (git, tar, cp) do not go on without; extended attributes are said not to be there."""
     action = {"own": _ALLOWED, "asked": _ASKED, "none": _PRETENDED}[attributes]
     for name, place in CHANGING_MODES:
-        rules.add_rule(name, *_unless_set_id(place, action))
+        rules.add_rule(name, *_unless_set_id(place), action)
     for name in READING_EXTENDED:
         rules.add_rule(name, _refuse_with(errno.ENOTSUP))
     if attributes == "own":
@@ -266,11 +299,10 @@ def _add_attributes(rules: _FilterBuilder, attributes: Attributes) -> None:
 def _add_priorities(rules: _FilterBuilder) -> None:
     """Only of the calling process itself, which is 0; its own number is not known here."""
     for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"):
-        rules.add_rule(name, _load_argument(0), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED)
+        rules.add_rule(name, _load_argument(0), *_go_if_any([0], "allowed"), _DENIED)
     for name, whole_user in (("setpriority", _PRIO_USER), ("ioprio_set", _IOPRIO_USER)):
-        rules.add_rule(
-            name, _load_argument(1), (_JEQ, 0, 3, 0), _load_argument(0), (_JGE, 1, 0, whole_user), _ALLOWED, _DENIED
-        )
+        kinds = _load_argument(0), (_JGE, "denied", 0, whole_user)
+        rules.add_rule(name, _load_argument(1), *_go_if_any([0], "itself"), _DENIED, "itself", *kinds)
 
 
 def _add_owners_of_files(rules: _FilterBuilder, *, own: bool, attributes: Attributes) -> None:
@@ -284,8 +316,7 @@ def _add_owners_of_files(rules: _FilterBuilder, *, own: bool, attributes: Attrib
         *(() if attributes == "own" else _SET_FLAGS),
     ]
     for name, refused in (("fcntl", commands), ("ioctl", requests)):
-        same = [(_JEQ, len(refused) - at, 0, request) for at, request in enumerate(refused)]
-        rules.add_rule(name, _load_argument(1), *same, _ALLOWED, _DENIED)
+        rules.add_rule(name, _load_argument(1), *_go_if_any(refused, "denied"))
 
 
 def worker_program(machine: str) -> bytes | None:
@@ -299,21 +330,22 @@ def worker_program(machine: str) -> bytes | None:
     rules.add_rule(
         "mmap",
         _load_argument(2),
-        (_JSET, 0, 2, _PROT_EXEC),
-        _load_argument(3),
-        (_JSET, 1, 0, _MAP_ANONYMOUS),
+        *_go_if_set(_PROT_EXEC, "executable"),
         _ALLOWED,
-        _DENIED,
+        "executable",
+        _load_argument(3),
+        *_go_if_set(_MAP_ANONYMOUS, "denied"),
     )
-    rules.add_rule("mprotect", _load_argument(2), (_JSET, 1, 0, _PROT_EXEC), _ALLOWED, _DENIED)
-    rules.add_rule("openat", _load_argument(2), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _DENIED)  # only to read
-    rules.add_rule("open", _load_argument(1), (_JSET, 1, 0, _WRITE_FLAGS), _ALLOWED, _DENIED)
+    rules.add_rule("mprotect", _load_argument(2), *_go_if_set(_PROT_EXEC, "denied"))
+    rules.add_rule("openat", _load_argument(2), *_go_if_set(_WRITE_FLAGS, "denied"))  # only to read
+    rules.add_rule("open", _load_argument(1), *_go_if_set(_WRITE_FLAGS, "denied"))
     # Threads, and the vfork that starts a worker; no plain fork.
-    rules.add_rule("clone", _load_argument(0), (_JSET, 0, 1, _CLONE_VFORK | _CLONE_THREAD), _ALLOWED, _DENIED)
+    rules.add_rule("clone", _load_argument(0), *_go_if_set(_CLONE_VFORK | _CLONE_THREAD, "allowed"), _DENIED)
     rules.add_rule("clone3", _refuse_with(errno.ENOSYS))  # it hides its flags in memory
     # Limits may be read, not set.
+    low, high = _load_argument(2), _load_argument(2, True)
     rules.add_rule(
-        "prlimit64", _load_argument(2), (_JEQ, 0, 3, 0), _load_argument(2, True), (_JEQ, 0, 1, 0), _ALLOWED, _DENIED
+        "prlimit64", low, *_go_if_any([0], "low"), _DENIED, "low", high, *_go_if_any([0], "allowed"), _DENIED
     )
-    rules.add_rule("prctl", _load_argument(0), (_JEQ, 0, 1, PR_SET_NAME), _ALLOWED, _DENIED)
+    rules.add_rule("prctl", _load_argument(0), *_go_if_any([PR_SET_NAME], "allowed"), _DENIED)
     return _pack_filter([*rules.code, (_JGE, 0, 1, _NEWEST), _refuse_with(errno.ENOSYS), _DENIED])

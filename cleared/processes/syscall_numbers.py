@@ -200,6 +200,7 @@ NUMBERS: Final[dict[str, tuple[int, int]]] = {
     "creat": (85, -1),
     "truncate": (76, 45),
     "listen": (50, 201),
+    "bind": (49, 200),
     "sync": (162, 81),
     "syncfs": (306, 267),
     "inotify_init": (253, -1),

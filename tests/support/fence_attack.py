@@ -41,6 +41,7 @@ ALWAYS = {
     "names of sockets",
     "server",
     "server at any port",
+    "port",
     "multipath socket",
     "call that waits",
     "watch on a folder outside",

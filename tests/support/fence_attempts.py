@@ -277,6 +277,8 @@ def set_option(level, option, value):
 
 attempts |= {
     "multipath socket": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).bind(("127.0.0.1", 0)),
+    "port": lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM).bind(("127.0.0.1", 0)),
+    "port of both": lambda: socket.socket(socket.AF_INET6, socket.SOCK_STREAM).bind(("::", 0)),
     "call that waits": lambda: set_option(6, 30, 1),
     "port of one's choice": lambda: set_option(0, 51, 0x1C409C40),
     "names of sockets": see_sockets,

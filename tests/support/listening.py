@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.server
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -33,6 +34,20 @@ def take_port(address: str, port: int = 0) -> socket.socket:
         taken.close()
         raise
     return taken
+
+
+def hold_port(address: str, option: int, port: int = 0, *, user: int | None = None) -> socket.socket:
+    """Bind there without listening, with an option by which a port may be shared. ``user``: whose socket it is."""
+    before = os.geteuid()
+    if user is not None:
+        os.seteuid(user)
+    try:
+        held = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    finally:
+        os.seteuid(before)
+    held.setsockopt(socket.SOL_SOCKET, option, 1)
+    held.bind((address, port))
+    return held
 
 
 def list_listening(port: int) -> list[str]:
