@@ -17,9 +17,9 @@ from bench.measure import Result, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, host, place, use_own_home, workspace
 from cleared.books import queries
+from cleared.books.exports.journal_export import export_journal
 from cleared.books.index.journal_index import EntryFilter, JournalIndex
 from cleared.changes.host import Host
-from cleared.exports.journal_export import export_journal
 
 ROWS = 100_000
 _FORMATS = {"ledger": "hledger", "hledger": "hledger", "bean-check": "beancount"}

@@ -17,6 +17,7 @@ from cleared.books.ledger.entry import ZERO
 from cleared.books.primitives.book_shapes import EntryRef
 from cleared.books.primitives.book_values import Status
 from cleared.changes.trace import TraceStore
+from cleared.gate.manual_runs import run_now
 from cleared.primitives.dispatch import Call, Dispatcher
 from cleared.primitives.registry.primitive import Effect, Registry, primitive
 from cleared.primitives.registry.vocabulary import (
@@ -32,7 +33,6 @@ from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 from cleared.sandbox.worker_pool import start_worker
-from cleared.triggers.manual_runs import run_now
 
 CALLS = 5_000
 ROWS = 1_000

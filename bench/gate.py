@@ -14,10 +14,10 @@ from bench.measure import Result, compare, interleave, seconds
 from bench.workspaces import HEADER, NOW, chase, copy, host, ingest_script, workspace
 from cleared.base.clock import FixedClock
 from cleared.gate.examination import Gate
+from cleared.gate.manual_runs import run_now
 from cleared.primitives.registry import projections
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.worker_pool import start_worker
-from cleared.triggers.manual_runs import run_now
 
 RUNS = 50
 ROWS = 100

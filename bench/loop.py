@@ -15,13 +15,13 @@ from bench.measure import Result, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import host, place, workspace
 from cleared.base.clock import SystemClock
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.setting_changes import set_setting
 from cleared.jobs import inbox, loop_state, status_tree
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
 from cleared.processes.fenced_start import start_confined
-from cleared.service.app import open_workspace
 from cleared.work.loop.job_confinement import job_fence
 
 JOBS = 50

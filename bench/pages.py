@@ -12,10 +12,10 @@ from bench import review
 from bench.measure import Result, compare, seconds
 from bench.workspaces import host
 from cleared.changes.host_cache import HostCache
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.machine_errors import as_refusal
 from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
-from cleared.service.app import open_workspace
 from cleared.web.page_server import PageServer, serve_in_background
 
 

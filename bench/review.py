@@ -14,9 +14,9 @@ from bench.workspaces import chase, copy, git, host, place, workspace, write_and
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import render_open
 from cleared.changes.host_cache import HostCache
+from cleared.gate.manual_runs import run_now
 from cleared.review.card_decisions import confirm_records
 from cleared.review.queue_cards import read_cards
-from cleared.triggers.manual_runs import run_now
 
 CARDS = 10_000
 BATCH = 500

@@ -20,9 +20,9 @@ from bench.measure import Result, cpu_seconds, seconds
 from bench.service import only
 from bench.startup import CLEARED
 from bench.workspaces import host
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.machine_errors import as_refusal
 from cleared.gate.proposals.setting_changes import set_setting
-from cleared.service.app import open_workspace
 from cleared.web.page_server import PageServer, serve_in_background
 from cleared.web.webhook_secrets import add_webhook
 

@@ -16,10 +16,10 @@ from bench.calls import LIMITS
 from bench.measure import Result, compare
 from bench.service import only
 from bench.workspaces import NOW, host
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli import GC_THRESHOLD
 from cleared.gate.proposals.setting_changes import set_setting
 from cleared.sandbox.monty import Sandbox
-from cleared.service.app import open_workspace
 from cleared.service.driver import ServiceDriver
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService

@@ -13,8 +13,8 @@ from pathlib import Path
 from cleared.base.clock import FixedClock, format_iso
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.primitives import primitive_registry
-from cleared.service.app import open_workspace
 from cleared.trust.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
 from cleared.trust.keys import own_key
 from cleared.trust.workspace_pin import identify_workspace, new_workspace_id, pin_clone

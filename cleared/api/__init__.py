@@ -1,4 +1,4 @@
 """The workspace for other programs: JSON-RPC and MCP.
 
-It imports ``meta`` and below. Begin with ``rpc.workspace_server`` and ``mcp_server.protocol_server``.
+It imports ``books`` and below. Begin with ``rpc.workspace_server`` and ``mcp_server.protocol_server``.
 """

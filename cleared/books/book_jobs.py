@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.base.terminal import count_noun
+from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
-from cleared.work.loop.job_process import JobContext, JobFailed
 
 _MAX_LISTED: Final = 200
 
@@ -14,9 +14,9 @@ _MAX_LISTED: Final = 200
 def books_check(job: JobContext) -> str:
     """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
     from cleared.books.queries import count_entries, read_violations  # job types are listed without loading the books
-    from cleared.work.loop.workspace_jobs import open_job_host
+    from cleared.changes.workspace_opening import open_for_job
 
-    host = open_job_host(job)
+    host = open_for_job(job.root)
     violations = read_violations(host)
     for v in violations[:_MAX_LISTED]:
         print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201  (a job's output)

@@ -18,7 +18,7 @@ from cleared.books import queries
 from cleared.books.ledger.entry import STATUSES
 from cleared.books.ledger.entry_schema import ENTRY
 from cleared.changes.host import Host
-from cleared.service.operations.operation import Operation, Parameter
+from cleared.gate.operation import Operation, Parameter
 
 _ENTRIES: Final = list_of(ENTRY)
 _BALANCES: Final = list_of(object_of(account_id=INTEGER, account_name=TEXT, account_type=TEXT, balance=TEXT))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
@@ -15,7 +16,6 @@ from cleared.books.ledger.entry_json import entry_to_json
 from cleared.books.opened_books import ledger_accounts, open_books
 from cleared.books.staged_books import StagedBooks
 from cleared.domains.domain import DraftDescription, Opening
-from cleared.domains.effects import Effect
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context

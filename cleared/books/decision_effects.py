@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from cleared.base import money
+from cleared.base.effects import Effect
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, parse_outcomes
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.entry import AMENDABLE, HUMAN_STATUSES, Entry, parse_entry_id
-from cleared.domains.effects import Effect
 from cleared.trust.reviewers import effect_mark
 
 if TYPE_CHECKING:

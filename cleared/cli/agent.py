@@ -55,7 +55,7 @@ def run_agent(
     status (succeeded, failed, waiting, dry_run), result, commits, entries, cards, messages, duration_ms, error,
     edited, warnings.
     """
-    from cleared.triggers.manual_runs import run_command
+    from cleared.gate.manual_runs import run_command
 
     if again is not None and (dry_run or data is not None):
         raise typer.BadParameter("--again goes without --dry-run and --data")

@@ -206,9 +206,9 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
 def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     """Run each approved agent that watches for one of the files; where cleared up is at work, it does so."""
     from cleared.books.importing.handed_files import find_readers
+    from cleared.gate.manual_runs import run_command
     from cleared.runs.run_queries import read_agents
-    from cleared.service.process_lock import find_running_service
-    from cleared.triggers.manual_runs import run_command
+    from cleared.workspace.process_lock import find_running_service
 
     if find_running_service(host.layout.state_dir) is not None:
         print_message("cleared up is at work here: it imports them")

@@ -92,7 +92,7 @@ def _check_lock(host: Host) -> Row:
 
 
 def _check_service(host: Host) -> Row:
-    from cleared.service.process_lock import find_running_service
+    from cleared.workspace.process_lock import find_running_service
 
     service = find_running_service(host.layout.state_dir)
     return Row(

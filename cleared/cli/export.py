@@ -58,7 +58,7 @@ def export_as_workbook(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write DIR/books.xlsx: statements with formulas that sum, accounts, journal and bank lines of a period."""
-    from cleared.exports.workbook_export import export_workbook
+    from cleared.books.exports.workbook_export import export_workbook
 
     written = export_workbook(open_host(workspace), directory, period, force=force)
     _print_written(written, f"{written['file']}: {written['period']}.", json)
@@ -79,7 +79,7 @@ def export_for_accountant(
 
     Refused while entries of the year wait for review, unless --draft is given.
     """
-    from cleared.exports.accountant_package import default_path, export_package
+    from cleared.books.exports.accountant_package import default_path, export_package
 
     host = open_host(workspace)
     path = output if output is not None else default_path(host, year)
@@ -88,7 +88,7 @@ def export_for_accountant(
 
 
 def _export_journal(format: str, directory: Path, force: bool, json: bool, workspace: Path | None) -> None:
-    from cleared.exports.journal_export import export_journal
+    from cleared.books.exports.journal_export import export_journal
 
     written = export_journal(open_host(workspace), format, directory, force=force)
     entries = count_noun(written["entries"], "entry", "entries")

@@ -229,7 +229,7 @@ def take_adjusting_entries(
     Rows of one date and description are one entry, until they balance; a column entry says it, too. The same entry
     again makes no second card.
     """
-    from cleared.exports.migration.adjustments import queue_adjustments
+    from cleared.books.exports.migration.adjustments import queue_adjustments
 
     proposed, commit = queue_adjustments(open_host(workspace), file, map_file)
     if json:

@@ -12,7 +12,7 @@ from cleared.base.terminal import count_noun, print_fields, print_json, print_li
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
 
 if TYPE_CHECKING:
-    from cleared.exports.migration.moving_in import MovePlan
+    from cleared.books.exports.migration.moving_in import MovePlan
 
 
 class SourceFormat(StrEnum):
@@ -46,7 +46,7 @@ def start_books(
     Opening balances are posted against 3900, on the day before --from; entries from that day on are taken over as they
     are. Without --from a journal is taken over whole. Refused where the books have entries in that time already.
     """
-    from cleared.exports.migration import moving_in
+    from cleared.books.exports.migration import moving_in
 
     host = open_host(workspace)
     plan = moving_in.read_move_plan(

@@ -95,7 +95,7 @@ def open_host(
 ) -> Host:
     """The opened workspace; ``tell`` takes lines for whoever watches, ``tells_waiting``: of settings that wait for
     approval too. ``despite_fault``: also where ``config.yaml`` is not valid. Raises ``WorkspaceError``."""
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_workspace
 
     return open_workspace(
         chosen_workspace(workspace),

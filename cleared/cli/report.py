@@ -92,9 +92,9 @@ def _choose_format(format: str | None, output: Path | None) -> str:
 
 
 def _write_report(report: Report, format: str, path: Path, force: bool, workspace: Path | None, places: int) -> None:
+    from cleared.books.exports.export_target import open_target
     from cleared.books.reports.renderings import write_file
     from cleared.cli.options import chosen_workspace
-    from cleared.exports.export_target import open_target
     from cleared.workspace.workspace_root import find_workspace
 
     with open_target(find_workspace(chosen_workspace(workspace)), path, force=force) as file:

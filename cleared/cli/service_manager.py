@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.programs import find_program
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import print_json, print_line, print_message
-from cleared.workspace.programs import find_program
 
 if TYPE_CHECKING:
     from cleared.service.unit_file import ServiceDefinition, UnitFile

@@ -41,7 +41,7 @@ def serve_workspaces(
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
     if detach:
-        from cleared.service.process_lock import start_in_background as start
+        from cleared.workspace.process_lock import start_in_background as start
 
         if server:
             raise typer.BadParameter("it prints a link: give it without --detach", param_hint="--server")
@@ -52,7 +52,7 @@ def serve_workspaces(
                 f"up: process {service.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
             )
         return
-    from cleared.service.app import serve
+    from cleared.service.serving import serve
 
     with _serve_pages(roots, port) if server else nullcontext():
         serve(roots, read_clock(), print_message)
@@ -74,8 +74,8 @@ def stop_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the current run."""
-    from cleared.service.process_lock import stop_service as stop
     from cleared.workspace.location import Layout, find_workspace
+    from cleared.workspace.process_lock import stop_service as stop
 
     ended = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
     print_message(f"down: process {ended.pid} has ended" if ended else "the service was not up")

@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit
 from cleared.domains.record_comparison import RecordComparison
 from cleared.domains.standing import Standing

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from cleared.base.csv_text import split_rows
+from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.domains.effects import Effect
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.programs import find_program
 from cleared.git import git_settings
-from cleared.workspace.programs import find_program
 
 _FIXED = {
     "GIT_TERMINAL_PROMPT": "0",

@@ -14,18 +14,17 @@ from typing import Final
 
 from cleared.books import queries
 from cleared.changes.host import Host
+from cleared.gate.language_guide import describe_triggers, read_examples, read_language
 from cleared.gate.lint_rules import RULES
 from cleared.git import Snapshot
 from cleared.primitives.registry.projections import render_stubs
 from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts
-from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS, WEBHOOK
+from cleared.sandbox.trigger_kinds import ON_DEMAND
 
 OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
-_FOLDER: Final = Path(__file__).parent
 _PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
-_LANGUAGE: Final = "## The language of agents"
 _MOST_AGENTS: Final = 200
 _MOST_ACCOUNTS: Final = 1_000
 _MOST_RULE_BYTES: Final = 32_768
@@ -51,7 +50,7 @@ def build_system_prompt(host: Host) -> SystemPrompt:
         "business": lambda: _one_line(host.config.business.name)[:80],
         "currency": lambda: host.config.business.currency,
         "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
-        "triggers": _describe_triggers,
+        "triggers": describe_triggers,
         "rules": _describe_rules,
         "primitives": lambda: _describe_primitives(host),
         "accounts": lambda: _list_accounts(host),
@@ -66,18 +65,8 @@ def build_system_prompt(host: Host) -> SystemPrompt:
 
 def read_shipped_template() -> str:
     """The text that comes with the program, to begin an own one with."""
-    return (_FOLDER / "meta.md").read_text(encoding="utf-8")
-
-
-def read_examples() -> str:
-    """The worked examples, as Markdown."""
-    return (_FOLDER / "examples.md").read_text(encoding="utf-8").strip()
-
-
-def describe_language() -> str:
-    """The section about the language of agents and its triggers, as it is shipped."""
-    section = read_shipped_template().partition(_LANGUAGE)[2].partition("### Rules that are checked")[0]
-    return f"{_LANGUAGE}{section}".replace("{{triggers}}", _describe_triggers()).strip()
+    text = (Path(__file__).parent / "meta.md").read_text(encoding="utf-8")
+    return text.replace("{{language}}", read_language())
 
 
 class _ApprovedTexts:
@@ -110,20 +99,6 @@ class _ApprovedTexts:
             )
             return None
         return data.decode("utf-8", "replace")
-
-
-_WITHOUT_KEY: Final = {
-    ON_DEMAND.name: ": when the owner starts it",
-    WEBHOOK.name: f": when another program calls; `{WEBHOOK.sample}: {{…}}` is the body (JSON) that dry runs get",
-}
-"""Of each kind of trigger that has no key in the header: when it starts the agent."""
-
-
-def _describe_triggers() -> str:
-    return "\n".join(
-        f"- `trigger: {kind.name}`" + (f" with `{kind.key}: {kind.example}`" if kind.key else _WITHOUT_KEY[kind.name])
-        for kind in TRIGGER_KINDS
-    )
 
 
 def _describe_rules() -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.clock import Clock
-from cleared.workspace.programs import find_program, search_path
+from cleared.base.programs import find_program, search_path
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
 _STDERR_BYTES: Final = 8_192

@@ -10,6 +10,7 @@ from typing import Final
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
+from cleared.gate.manual_runs import run_again
 from cleared.review import card_decisions
 from cleared.review.action_request import ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice, QueueRow
@@ -22,7 +23,6 @@ from cleared.review.record_review import DecisionResult, load_reviews
 from cleared.review.source_files import FileView, record_script
 from cleared.review.undo import undo_decision
 from cleared.runs.outcome import RunResult
-from cleared.triggers.manual_runs import run_again
 
 OpenHost = Callable[[], Host]
 

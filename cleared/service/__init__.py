@@ -1,7 +1,7 @@
-"""The process that waits for triggers and runs agents for them, and what a workspace is opened with.
+"""The process that waits for triggers and runs agents for them.
 
 ``cleared up`` runs agents when their triggers fire; ``cleared loop`` runs jobs, one at a time, in the order they are
 asked for.
 
-It imports ``review`` and below. Begin with ``app`` and ``workspace_service``.
+It imports ``review`` and below. Begin with ``serving`` and ``workspace_service``.
 """

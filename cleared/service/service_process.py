@@ -17,12 +17,12 @@ from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
 from cleared.service.notify.channels import NETWORK_SECONDS
 from cleared.service.notify.notifications import Notifier
 from cleared.service.notify.script_messages import ScriptMessages
-from cleared.service.process_lock import ServiceStatus, find_running_service, hold_service_lock
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.file_watch import FolderWatcher
 from cleared.triggers.pending_deliveries import Delivery
 from cleared.triggers.service_log import ServiceLog
 from cleared.workspace.location import Layout
+from cleared.workspace.process_lock import ServiceStatus, find_running_service, hold_service_lock
 
 _HEAD_TAG: Final = "head"
 _JOBS_TAG: Final = "jobs"

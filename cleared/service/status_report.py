@@ -22,13 +22,13 @@ from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
 from cleared.service.agent_summaries import AgentSummary, list_summaries
 from cleared.service.notify.channels import find_missing
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
-from cleared.service.process_lock import find_running_service, read_service_status
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
 from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.trust.verification import remedy_of
 from cleared.workspace.lock import read_holder
+from cleared.workspace.process_lock import find_running_service, read_service_status
 
 _RUNS_READ: Final = 1_000
 _MONTH: Final = 31.0

@@ -1,4 +1,4 @@
 """What starts runs by itself: schedules, files, events, webhooks.
 
-It imports ``gate`` and below. Begin with ``event_source`` and ``pending_deliveries``.
+It imports ``runs`` and below. Begin with ``event_source`` and ``pending_deliveries``.
 """

@@ -15,7 +15,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from cleared.base import money
-from cleared.domains.effects import Effect
+from cleared.base.effects import Effect
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.trust.keys import Key, verify_signature
 

@@ -14,11 +14,11 @@ from cleared.base.safe_names import require_safe_name
 from cleared.base.terminal import count_noun
 from cleared.books.decisions.receipt_filing import copy_to_inbox
 from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
-from cleared.service.process_lock import find_running_service
 from cleared.web.access import Said
 from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
 from cleared.web.work_pages import answer_when_done
+from cleared.workspace.process_lock import find_running_service
 
 RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".webp", ".eml"})
 """Files that no bank gives out: they go into the inbox of receipts."""

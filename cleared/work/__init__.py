@@ -1,4 +1,4 @@
 """What runs beside agents: the loop of jobs, cycles of coding engines, tasks.
 
-It imports ``service`` and below. Begin with ``loop.machine``.
+It imports ``review`` and below. Begin with ``loop.machine``.
 """

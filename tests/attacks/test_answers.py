@@ -139,8 +139,8 @@ def test_a_decision_that_was_taken_back_is_replayed(
     ws: Workspace, monkeypatch: pytest.MonkeyPatch, walled: bool
 ) -> None:
     """Whoever can write the queue removes the lines by which an answer was taken back, before its run went on."""
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import answer_card
-    from cleared.service.app import open_workspace
 
     card = asks(ws)["id"]
     answer_card(open_workspace(ws.root), card, "yes")  # and is killed before the run goes on

@@ -13,11 +13,10 @@ from harness import Workspace, command
 from looped import eventually
 
 from cleared.base.clock import FixedClock
-from cleared.service import process_lock
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.notifications import Notifier
 from cleared.work.loop import supervisor
-from cleared.workspace import programs
+from cleared.workspace import process_lock, programs
 
 NIGHT = datetime(2025, 2, 10, 2, tzinfo=UTC)
 NAMES = ("json", "typing", "dataclasses", "subprocess", "typer", "yaml", "sqlite3", "git", "croniter", "watchdog")

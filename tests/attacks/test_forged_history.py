@@ -14,8 +14,8 @@ import pytest
 from harness import IDENTITY, Workspace, take_ok
 from world import World
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Repository
-from cleared.service.app import open_workspace
 from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
 
 RUN = "20250210T055900Z-aaaaaa"

@@ -13,8 +13,8 @@ import cleared
 from cleared.base.errors import WorkspaceError
 from cleared.git import blob_id, git_process, git_settings
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.job_process import JobContext
 from cleared.jobs.job_types import load_built_in
-from cleared.work.loop.job_process import JobContext
 from cleared.work.loop.report_jobs import git_status_summary
 
 PACKAGE = Path(cleared.__file__).parent
@@ -230,7 +230,7 @@ def test_git_is_started_in_one_place() -> None:
         "cli/service_manager.py",
         "work/loop/tmux_session.py",
         "processes/fenced_start.py",
-        "service/process_lock.py",
+        "workspace/process_lock.py",
         "processes/outside_command.py",
         "sandbox/bridge/client.py",
         "work/cycles/keep_awake.py",

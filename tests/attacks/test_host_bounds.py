@@ -21,12 +21,12 @@ from cleared.base.errors import ClearedError, PrimitiveError
 from cleared.base.json_values import from_wire, to_wire
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
+from cleared.changes.workspace_opening import open_workspace
 from cleared.primitives.dispatch import Dispatcher
 from cleared.primitives.registry.primitive import Effect, Registry, primitive
 from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.primitives.run_log import RunLog
 from cleared.runs import attempt
-from cleared.service.app import open_workspace
 
 POST = '{"date": "2025-01-03", "description": "x", "debit_account": 5020, "credit_account": 1010, "amount": 1}'
 

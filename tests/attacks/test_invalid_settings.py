@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from harness import IDENTITY, Workspace, refused, take_ok, take_shown
 
-from cleared.service import app
+from cleared.changes import workspace_opening
 from cleared.trust import policy_in_force
 
 RECORD = "agents/approvals/config.json"
@@ -85,13 +85,13 @@ def test_what_only_reads_goes_by_the_approved_settings(posted: Workspace, tmp_pa
 
 def test_without_it_nothing_but_the_editor_mends(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The mend switched off: every command opens the workspace as if it were to run something."""
-    real = app.open_workspace
+    real = workspace_opening.open_workspace
 
     def open_strictly(*args: object, **options: object) -> object:
         return real(*args, **{**options, "despite_fault": False})  # type: ignore[arg-type]
 
     push(posted, posted.read("config.yaml") + WRONG_FOLDER)
-    monkeypatch.setattr(app, "open_workspace", open_strictly)
+    monkeypatch.setattr(workspace_opening, "open_workspace", open_strictly)
     for argv in (
         ["config", "set", "loop.log_dir", "logs"],
         ["config", "unset", "loop"],

@@ -20,11 +20,11 @@ from harness import no_traceback, refused
 from held_jobs import COLUMN, Jobs, as_others_are
 from running import has_ended
 
+from cleared.changes import workspace_opening
 from cleared.processes import fenced_start, fences, landlock, leftovers, seccomp, syscalls
 from cleared.processes.confinement import landlock_abi
 from cleared.processes.namespaces import OfferedNamespaces, offered_namespaces
 from cleared.processes.syscall_numbers import NUMBERS
-from cleared.service import app
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has nothing to hold a job with")
 
@@ -320,7 +320,7 @@ def test_a_job_does_not_lock_a_person_out(
     assert jobs.run(LOCK_OUT.format(home=str(home), mode=0)) == {"done": True}
     assert home.stat().st_mode & 0o777 == 0
     if not wall:
-        monkeypatch.setattr(app, "restore_access", list)
+        monkeypatch.setattr(workspace_opening, "restore_access", list)
     try:
         with as_others_are():
             done = jobs.ws("config", "set", "sandbox.confine", "require")

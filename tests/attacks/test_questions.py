@@ -83,9 +83,9 @@ def test_a_service_runs_nothing_and_says_so_once(ws: Workspace) -> None:
 
 def test_a_held_question_offers_nothing_but_to_ask_again(ws: Workspace) -> None:
     """On the screen, too."""
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_view import show_card
     from cleared.review.queue_snapshot import read_queue
-    from cleared.service.app import open_workspace
 
     card = forge(ws, mallory())
     shown = show_card(read_queue(open_workspace(ws.root)), card)

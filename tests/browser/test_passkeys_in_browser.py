@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from web_client import inner_server
 
 from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import SHOWN, register_passkey
-from cleared.service.app import open_workspace
 from cleared.web.passkey_invitations import invited
 
 if TYPE_CHECKING:

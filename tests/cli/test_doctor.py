@@ -24,8 +24,8 @@ CSV = (
 )
 KILLED = """
 import os, sys
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 def at(step):
     if step == "ref":
         os._exit(9)

@@ -21,8 +21,8 @@ from cleared.base.clock import SystemClock
 from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 Line = tuple[str, str, Decimal]

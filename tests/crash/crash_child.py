@@ -21,8 +21,8 @@ from cleared.base.clock import SystemClock
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.decisions.period_closing import close_period
 from cleared.changes.workspace_creation import create_workspace
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 
 
 class Stopper:

@@ -64,7 +64,7 @@ class Hand:
 def serve(root: Path, at: str, point: Callable[[str], None]) -> None:
     """What there is to do at that time, by the real service."""
     from cleared.changes.host import Host
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.service.workspace_actions import WorkspaceActions
     from cleared.service.workspace_service import WorkspaceService
     from cleared.triggers.service_log import ServiceLog
@@ -162,10 +162,10 @@ def _obey(order: dict[str, Any]) -> int:
 def main() -> None:
     import pydantic_monty  # noqa: F401
 
+    import cleared.changes.workspace_opening
     import cleared.review.questions
     import cleared.runs.execution
     import cleared.sandbox.monty
-    import cleared.service.app
     import cleared.service.workspace_service  # noqa: F401
 
     attend(_obey)

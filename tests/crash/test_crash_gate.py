@@ -15,8 +15,8 @@ import pytest
 from forked import Forks
 from harness import Workspace, copy_books, environment, here, name_shown, take_ok, take_shown
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.git import STEPS
-from cleared.service.app import open_workspace
 
 PLACES = [(step, nth) for step in STEPS for nth in ((1, 2, 4) if step == "file" else (1,))]
 COMMANDS = {

@@ -36,12 +36,12 @@ from harness import Workspace
 from cleared.base.errors import ClearedError, Interrupted
 from cleared.books import queries
 from cleared.books.decisions.entry_voiding import void_entry
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 from cleared.git import STEPS, HeadMoved
 from cleared.review.queue_cards import read_cards
 from cleared.runs import run_queries
 from cleared.runs.outcome import RunResult
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
 from cleared.trust.keys import cleared_home
 
 USER = os.environ | {f"GIT_{w}_{k}": "a@b" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}

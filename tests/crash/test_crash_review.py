@@ -32,7 +32,7 @@ git_commit("agent: asked")
 """
 CHILD = """
 import os, signal, sys
-from cleared.service import app
+from cleared.changes import workspace_opening
 left, real = int(sys.argv[2]), app.open_workspace
 
 def stop(name):

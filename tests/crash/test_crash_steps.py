@@ -10,9 +10,9 @@ from crash_books import AFTER, check_all_or_nothing, check_booked, check_goes_on
 from crash_kill import stopped_at
 
 from cleared.books import queries
+from cleared.changes.workspace_opening import open_workspace
 from cleared.git import STEPS
 from cleared.review.queue_cards import read_cards
-from cleared.service.app import open_workspace
 
 RUN_STEPS = ("begun", "ran", "checked", *STEPS)
 PLACES = [(step, nth) for step in RUN_STEPS for nth in ((1, 2, 5, 9) if step == "file" else (1,))]

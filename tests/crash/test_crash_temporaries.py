@@ -17,8 +17,8 @@ from crash_kill import stopped_at
 from harness import Workspace, take_ok, trust_books
 
 from cleared.base.safe_files import is_temporary, write_parts
+from cleared.gate.manual_runs import run_now
 from cleared.git import STEPS
-from cleared.triggers.manual_runs import run_now
 
 _OTHER_DISKS = ("/dev/shm", "/tmp", "/var/tmp", str(Path.home()))
 

@@ -6,11 +6,11 @@ import pytest
 from harness import Workspace, refused
 from notes_domain import HEADER, PATH
 
+from cleared.base.effects import Effect
 from cleared.changes.commit_messages import cards_opened
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.domains.effects import Effect
+from cleared.changes.workspace_opening import open_workspace
 from cleared.domains.violations import BooksViolated
-from cleared.service.app import open_workspace
 
 
 def write_note(ws: Workspace, name: str, text: str) -> list[Effect]:

@@ -345,7 +345,7 @@ def test_ctrl_c_while_waiting(ws: Workspace) -> None:
 
 INTERRUPTED = """
 import os, signal, sys
-from cleared.service import app
+from cleared.changes import workspace_opening
 from cleared.cli.command_runner import run
 at, seen, original = int(sys.argv[1]), [], app.open_workspace
 def step(name):

@@ -21,6 +21,7 @@ from peers import BRIDGE, peer, request, script
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
+from cleared.changes import workspace_opening
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.git import Repository, Snapshot, blob_id
@@ -29,7 +30,6 @@ from cleared.runs.attempt import Attempt, Event
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.header import Header
 from cleared.sandbox.monty import Sandbox
-from cleared.service import app
 
 SECONDS = 0.8
 LATE = SECONDS + 2.0
@@ -134,7 +134,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, starting_point: Path) -> Ite
         others = children()  # what other tests have not ended yet
         listener = stack.enter_context(contextlib.closing(socket.create_server(("127.0.0.1", 0))))
         listener.setblocking(False)
-        host = app.open_workspace(top / "books")
+        host = workspace_opening.open_workspace(top / "books")
         sandbox_config = dataclasses.replace(host.config.sandbox, max_output_kb=64)
         host = dataclasses.replace(host, config=dataclasses.replace(host.config, sandbox=sandbox_config))
         repo = stack.enter_context(host.open_for_reading())

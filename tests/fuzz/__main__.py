@@ -9,13 +9,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from cleared.changes import workspace_opening
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fuzz_targets import Fuzzer
 from harness import environment, here
-
-from cleared.service import app
 
 
 def main() -> None:
@@ -37,7 +37,9 @@ def main() -> None:
         os.chdir(top / "cwd")
         try:
             began = time.monotonic()
-            fuzzer = Fuzzer(app.open_workspace(top / "books"), (top / "books", top / "cwd", top / "tmp"), top / "last")
+            fuzzer = Fuzzer(
+                workspace_opening.open_workspace(top / "books"), (top / "books", top / "cwd", top / "tmp"), top / "last"
+            )
             examples = fuzzer.run(args.minutes * 60, args.seed)
             print(f"{examples} examples in {time.monotonic() - began:.0f} s: nothing found", flush=True)
         finally:

@@ -9,7 +9,7 @@ import pytest
 from fuzz_targets import Fuzzer
 from harness import Workspace
 
-from cleared.service import app
+from cleared.changes import workspace_opening
 
 SECONDS = 10.0
 
@@ -21,5 +21,5 @@ def test_nothing_is_found_in_ten_seconds(ws: Workspace, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     watched = (ws.root, tmp_path / "cwd", tmp_path / "tmp")
-    fuzzer = Fuzzer(app.open_workspace(ws.root), watched, tmp_path / "last")
+    fuzzer = Fuzzer(workspace_opening.open_workspace(ws.root), watched, tmp_path / "last")
     assert fuzzer.run(SECONDS) > len(fuzzer.targets)

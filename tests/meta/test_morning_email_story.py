@@ -13,8 +13,8 @@ from proposing import propose
 from scripted_model import KEY, script_change, use_provider, write_file
 from world import World
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.meta.system_prompt import build_system_prompt
-from cleared.service.app import open_workspace
 from cleared.service.notify.script_messages import ScriptMessages
 
 

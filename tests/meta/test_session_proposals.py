@@ -11,12 +11,12 @@ from pydantic_ai.messages import ModelMessage
 from session_doubles import NOW, FakeDoor, Reply, last_text
 
 from cleared.base.clock import FixedClock
+from cleared.changes.workspace_opening import open_workspace
 from cleared.meta.context_window import Limits
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session, open_session
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool_set import open_tool_set
-from cleared.service.app import open_workspace
 
 GOOD = text('print("hello")\n1', name="Coffee")
 BAD = text("import os\n1", name="Coffee")

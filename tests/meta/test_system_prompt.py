@@ -7,8 +7,8 @@ import re
 from harness import Workspace, take_ok
 from proposing import propose
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.meta.system_prompt import SystemPrompt, build_system_prompt, read_shipped_template
-from cleared.service.app import open_workspace
 
 
 def prompt_of(ws: Workspace) -> SystemPrompt:

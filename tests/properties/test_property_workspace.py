@@ -19,10 +19,10 @@ from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.decisions.period_closing import close_period, reopen_period
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 from cleared.git import STEPS
 from cleared.review.queue_cards import read_cards
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
 
 NOW = datetime(2025, 12, 1, 6, tzinfo=UTC)
 FIRST = date(2025, 1, 1)

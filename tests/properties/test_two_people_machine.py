@@ -175,8 +175,8 @@ def signatories(ws: Workspace) -> tuple[str, ...]:
     from cleared.cards import queue_files
     from cleared.changes.book_sources import CommittedSource
     from cleared.changes.decisions.signatures import find_signing_key
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.git import Snapshot, history
-    from cleared.service.app import open_workspace
     from cleared.trust.reviewers import parse_agreements
 
     host = open_workspace(ws.root)

@@ -12,12 +12,12 @@ from cleared.books.review.account_choice import amount_to_split, match_accounts,
 from cleared.books.review.book_facts import vendor_key
 from cleared.books.review.entry_sections import confidence_text
 from cleared.changes.host import Host
+from cleared.changes.workspace_opening import open_workspace
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, show_card
 from cleared.review.explanation import explain_record as why_of
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.source_files import bank_file, record_script
-from cleared.service.app import open_workspace
 
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")

@@ -90,9 +90,9 @@ def test_a_card_is_overdue_to_the_second(
 
 def test_how_long_is_a_setting_and_none_ever_expires(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     from cleared.base.clock import clock_from
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_view import show_card
     from cleared.review.queue_snapshot import read_queue
-    from cleared.service.app import open_workspace
 
     posted.config("review.remind_after=2w")
     monkeypatch.setenv("CLEARED_CLOCK", "2025-02-23T06:00:00Z")

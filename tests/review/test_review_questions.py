@@ -315,8 +315,8 @@ def test_a_person_ends_it(ws: Workspace) -> None:
 @pytest.mark.parametrize("how", ["again", "expire"])
 def test_killed_between_the_answer_and_the_run(ws: Workspace, how: str) -> None:
     """The same answer again, or the next look at what is due, goes on; twice is once."""
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import answer_card as only_answer
-    from cleared.service.app import open_workspace
 
     card = waiting(ws)
     only_answer(open_workspace(ws.root), card["id"], "5010")

@@ -108,10 +108,10 @@ def test_settings_that_are_not_policy_are_for_everybody(posted: Workspace, tmp_p
 
 
 def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> None:
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.action_request import UNDO, ActionRequest
     from cleared.review.card_actions import ActionExecutor
     from cleared.review.card_facts import CardChoice
-    from cleared.service.app import open_workspace
 
     acts = ActionExecutor(lambda: open_workspace(people.ws.root))
     wish = ActionRequest(CardChoice("confirm", "Confirm"), (card(people.ws, COFFEE)["id"],), "coffee")
@@ -131,9 +131,9 @@ def test_the_screen_and_the_prompts_decide_no_more_than_that(people: People) -> 
 
 
 def test_at_the_prompts_what_waits_for_another_is_passed_over(people: People) -> None:
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.cli.tui.plain_prompts import PlainReview
     from cleared.review.card_actions import ActionExecutor
-    from cleared.service.app import open_workspace
 
     def sitting(name: str, *typed: str) -> str:
         told: list[str] = []

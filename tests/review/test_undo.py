@@ -152,8 +152,8 @@ def test_voiding_a_corrected_entry_takes_its_corrections_along(posted: Workspace
 
 def test_later_is_an_act_of_its_own(posted: Workspace) -> None:
     """What was put behind the others comes forward again; the decision before it stays."""
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import skip_cards
-    from cleared.service.app import open_workspace
 
     posted.ok("queue", "approve", FOUR)
     posted.ok("queue", "undo")

@@ -120,8 +120,8 @@ def test_events_of_an_agent_that_waits_for_a_model_keep_their_order(
 def test_a_run_that_goes_on_after_a_question_stops_no_other(
     up: Up, provider: FakeProvider, go_on: threading.Event
 ) -> None:
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import answer_card
-    from cleared.service.app import open_workspace
 
     provider.script(held(go_on))
     header = ASKS.replace("ctx.emit", "ctx.emit, queue.ask").replace("ping", "start")

@@ -741,8 +741,8 @@ def test_two_clones_that_see_an_answer_do_not_both_go_on(world: World, tmp_path:
     there = tmp_path / "clone"
     world.ws.git("clone", "-q", str(world.ws.root), str(there))
     trust_books(there)
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import answer_card
-    from cleared.service.app import open_workspace
 
     [card] = world.ws.cards()
     answer_card(

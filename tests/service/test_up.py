@@ -221,8 +221,8 @@ def test_an_answer_from_another_clone_is_taken_up(up: Up) -> None:
 
 
 def settle(ws: Workspace, card: str, choice: str) -> None:
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.review.card_decisions import answer_card
-    from cleared.service.app import open_workspace
 
     answer_card(open_workspace(ws.root), card, choice)
 

@@ -8,8 +8,8 @@ from threading import Event
 from harness import Workspace, chase
 
 from cleared.books import queries
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 
 ROWS = 60
 """Of each file: with so many a commit takes a while."""

@@ -101,12 +101,12 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     from cleared.base.clock import clock_from
     from cleared.books.decisions.receipt_filing import file_inbox
     from cleared.changes.decisions.shown_cards import expecting
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.gate.proposals.approval import approve_proposal, reject_proposal
     from cleared.gate.proposals.rollback import roll_back_script
     from cleared.gate.proposals.setting_changes import set_setting
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
     from cleared.gate.proposals.submission import propose_changes
-    from cleared.service.app import open_workspace
     from cleared.work.task_runs.task_archive import archive_tasks
     from cleared.work.task_runs.task_claims import claim_task
     from cleared.work.task_runs.task_completion import complete_task

@@ -45,8 +45,8 @@ class ForkedServers(Forking):
 def _obey(order: dict[str, Any]) -> int:
     from cleared.base.safe_files import write_atomic
     from cleared.books.importing import handed_files
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.cli.machine_errors import as_refusal
-    from cleared.service.app import open_workspace
     from cleared.web.page_server import PageServer, serve_pages
 
     left = order["nth"]

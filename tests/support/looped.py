@@ -171,7 +171,7 @@ class Life:
     """Those whose results are of a state that is archived."""
 
     def __post_init__(self) -> None:
-        from cleared.service.app import open_workspace
+        from cleared.changes.workspace_opening import open_workspace
         from cleared.work.loop.loop_settings import read_settings
 
         self.host = open_workspace(self.root)
@@ -360,7 +360,7 @@ def eventually(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 def _obey(order: dict[str, Any]) -> int:
     from cleared.base.errors import ClearedError, Interrupted
     from cleared.changes.host_cache import HostCache
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.work.loop import control
     from cleared.work.loop.loop_settings import read_settings
     from cleared.work.loop.runner import run_loop

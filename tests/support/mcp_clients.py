@@ -33,8 +33,8 @@ def talk_here(ws: Workspace, talk: Talk[T], *, name: str = "test-client", mode: 
     from cleared.api.mcp_server.client_calls import WorkspaceTools
     from cleared.api.mcp_server.protocol_server import make_server
     from cleared.base.clock import clock_from
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.cli.machine_errors import as_refusal
-    from cleared.service.app import open_workspace
     from cleared.service.operations.current_host import CurrentHost
 
     tools = WorkspaceTools(CurrentHost(lambda: open_workspace(ws.root, clock=clock_from(CLOCK))), as_refusal)

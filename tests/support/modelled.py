@@ -11,8 +11,8 @@ from harness import CLOCK, Workspace, take_ok
 
 from cleared.base.clock import clock_from
 from cleared.changes.host import Host
+from cleared.changes.workspace_opening import open_workspace
 from cleared.llm.model_door import ModelDoor, open_model_door
-from cleared.service.app import open_workspace
 
 MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-4.1", "openrouter": "openai/gpt-4.1"}
 KEY = "planted-key-0123456789"

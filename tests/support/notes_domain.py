@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from cleared.base.effects import Effect
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
 from cleared.cards.kinds import CardKind
 from cleared.domains.domain import Domain, DraftDescription, Opening, Staged, import_when_called
-from cleared.domains.effects import Effect
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.domains.violations import Violation

@@ -11,8 +11,8 @@ from typing import Any
 from harness import Done, Workspace, take_ok, take_shown, trust_books
 
 from cleared.changes.attestation import workspace_id
+from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Snapshot
-from cleared.service.app import open_workspace
 from cleared.trust.keys import Key, run_key
 from cleared.trust.trust_store import load_trust
 

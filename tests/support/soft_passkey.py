@@ -20,8 +20,8 @@ from web_client import Page, Server
 
 from cleared.base.clock import SystemClock
 from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import SHOWN, NewPasskey, register_passkey
-from cleared.service.app import open_workspace
 from cleared.trust.device_signing import AssertionNeeded, DeviceSigning, PasskeyKey, signing_with
 from cleared.trust.passkey_assertions import decode_text, encode_bytes, format_assertion, format_passkey
 from cleared.trust.passkey_records import Passkey

@@ -17,6 +17,8 @@ from typing import Any
 
 import preloaded
 
+from cleared.changes import workspace_opening
+
 MACHINE = "machine"
 
 
@@ -38,7 +40,6 @@ def main() -> int:
     """The process: step, its number, the signal, a file for the names of all steps, then the command line."""
     from cleared.changes import workspace_creation
     from cleared.cli.command_runner import run
-    from cleared.service import app
     from cleared.trust.keys import cleared_home
 
     step, left, number, to = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -57,7 +58,7 @@ def main() -> int:
         if event == "os.rename" and os.fsdecode(args[1]).startswith(home):
             reach(MACHINE)
 
-    app.open_workspace = partial(app.open_workspace, on_step=reach)
+    workspace_opening.open_workspace = partial(workspace_opening.open_workspace, on_step=reach)
     workspace_creation.create_workspace = partial(workspace_creation.create_workspace, on_step=reach)
     sys.addaudithook(notice)
     return run(sys.argv[5:])

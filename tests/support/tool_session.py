@@ -7,9 +7,9 @@ from typing import Any
 
 from harness import Workspace
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool_set import ToolSet, open_tool_set
-from cleared.service.app import open_workspace
 
 SESSION = "S20250210T060000-0a1b"
 

@@ -162,8 +162,8 @@ class Server:
 @contextlib.contextmanager
 def inner_server(*roots: Path) -> Iterator[Server]:
     """A server in a thread of this process: a start of Python costs more than most tests do."""
+    from cleared.changes.workspace_opening import open_workspace
     from cleared.cli.machine_errors import as_refusal
-    from cleared.service.app import open_workspace
     from cleared.web.page_server import PageServer, serve_in_background
 
     with serve_in_background(PageServer(roots, open_workspace, as_refusal, 0)) as place:

@@ -11,9 +11,9 @@ from typing import Any
 from harness import Workspace
 
 from cleared.changes.host import Host
+from cleared.changes.workspace_opening import open_workspace
 from cleared.runs.attempt import Event
 from cleared.runs.outcome import RunResult
-from cleared.service.app import open_workspace
 from cleared.service.workspace_actions import WorkspaceActions
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.pending_deliveries import peek_deliveries

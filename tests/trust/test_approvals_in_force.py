@@ -11,10 +11,10 @@ from world import World
 
 from cleared.api.rpc.workspace_server import CurrentHandler
 from cleared.changes.host_cache import HostCache
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 from cleared.review.card_actions import ActionExecutor
 from cleared.sandbox.bridge.jsonrpc import Request
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
 from cleared.trust.approval_record import WORKSPACE
 
 POSTS = (

@@ -11,9 +11,9 @@ from proposing import edit, live, proposal, propose, text, threshold, write
 from world import World
 
 from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
-from cleared.service.app import open_workspace
 
 STATUS = ("status", "--porcelain", "--", "agents", "scripts", "config.yaml", "tests")
 

@@ -17,9 +17,9 @@ from soft_passkey import SoftPasskey, register_device
 from web_client import Server
 
 from cleared.base.errors import PolicyError
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.machine_errors import as_refusal
 from cleared.gate.proposals.passkey_registration import remove_passkey
-from cleared.service.app import open_workspace
 from cleared.web.exposure import Exposure, refuse_exposure
 from cleared.web.http_server import TlsFiles
 from cleared.web.page_server import PageServer, serve_in_background

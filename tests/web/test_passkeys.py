@@ -11,8 +11,8 @@ from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, opti
 from web_client import Page, Server, inner_server
 
 from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import SHOWN, read_passkeys, register_passkey, remove_passkey
-from cleared.service.app import open_workspace
 from cleared.trust.passkey_records import Passkey
 from cleared.web.passkey_invitations import invited
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from cleared.api.mcp_server.bounded_answer import clean_text, make_answer
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.gate.operation import InvalidArgument, Operation
 from cleared.service.operations.current_host import CurrentHost
-from cleared.service.operations.operation import InvalidArgument, Operation
 from cleared.service.operations.table import OPERATIONS
 
 ExplainFault = Callable[[BaseException], ClearedError | None]

@@ -16,7 +16,7 @@ from cleared.api.mcp_server import reference_pages
 from cleared.api.mcp_server.bounded_answer import to_json_text, wrap_schema
 from cleared.api.mcp_server.client_calls import TOOLS, ToolReply, WorkspaceTools
 from cleared.api.mcp_server.prompt_texts import INSTRUCTIONS, PROMPTS, fill_prompt
-from cleared.service.operations.operation import Operation
+from cleared.gate.operation import Operation
 
 if TYPE_CHECKING:
     from mcp.server import ServerRequestContext

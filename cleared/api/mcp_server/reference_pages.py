@@ -12,7 +12,7 @@ from cleared.api.mcp_server.bounded_answer import clean_text, make_answer, to_js
 from cleared.base.errors import UsageError
 from cleared.books import queries
 from cleared.changes.host import Host
-from cleared.meta.system_prompt import describe_language, read_examples
+from cleared.gate.language_guide import describe_language, read_examples
 from cleared.runs import run_queries
 
 SCHEME: Final = "cleared://"

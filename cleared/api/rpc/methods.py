@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cleared.changes.host import Host
+from cleared.gate.operation import REQUIRED, InvalidArgument, Operation
 from cleared.sandbox.bridge.error_codec import place_data
 from cleared.sandbox.bridge.jsonrpc import INVALID_PARAMS, RpcError
-from cleared.service.operations.operation import REQUIRED, InvalidArgument, Operation
 from cleared.service.operations.table import OPERATIONS
 
 COMMANDS: Final = {name: o for name, o in OPERATIONS.items() if o.effect in ("read", "run")}

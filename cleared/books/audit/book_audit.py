@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from cleared.base.csv_text import split_rows
+from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.domains.effects import Effect
 from cleared.domains.record_audit import RecordAudit, RowKind, SharedFile
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.domains.effects import Effect
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot, parse_parents

@@ -27,14 +27,14 @@ from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
 from cleared.changes.workspace_creation import create_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
+from cleared.gate.manual_runs import run_now
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.submission import propose_changes
 from cleared.review.card_decisions import reject_cards
 from cleared.review.queue_cards import read_cards
 from cleared.runs.outcome import RunResult
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,12 +17,12 @@ from typing import Any, Final
 from cleared.base.safe_files import write_atomic
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
+from cleared.jobs.job_process import module_search_path
 from cleared.jobs.signing import KEY_NAME
 from cleared.meta.tools.process_keeper import BOOTSTRAP, KILL_GRACE
 from cleared.meta.tools.tool import ToolFailed
 from cleared.processes.confinement import landlock_abi
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home
-from cleared.work.loop.job_process import module_search_path
 from cleared.work.loop.supervisor import job_environment
 from cleared.workspace.user_folder import user_home
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import UsageError
 from cleared.changes.host import Host
+from cleared.gate.manual_runs import run_command, run_now
+from cleared.gate.operation import settings_refusal
 from cleared.runs import run_queries
 from cleared.runs.attempt import Event
-from cleared.service.operations.operation import settings_refusal
-from cleared.triggers.manual_runs import run_command, run_now
 from cleared.workspace.location import Layout
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def list_primitives(host: Host) -> list[dict[str, Any]]:
 
 
 def run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None) -> dict[str, Any]:
-    """Run an agent once (see ``triggers.manual_runs.run_command``)."""
+    """Run an agent once (see ``gate.manual_runs.run_command``)."""
     result = run_command(host, name, dry_run=dry_run, data=data, again=again)
     if result.messages:
         from cleared.service.notify.script_messages import send_after_run

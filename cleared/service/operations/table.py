@@ -7,10 +7,10 @@ from importlib import import_module
 from typing import Final
 
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.operation import Operation, Parameter
 from cleared.review import queue_cards
 from cleared.runs import run_queries
 from cleared.service.operations import agent_operations, history_operations, result_schemas
-from cleared.service.operations.operation import Operation, Parameter
 
 _AGENT: Final = Parameter("name", "string", doc="The agent's name: the stem of its file in agents/.")
 _TEXTS: Final = Parameter(

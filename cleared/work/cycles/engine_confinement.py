@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.programs import search_path
 from cleared.base.safe_files import write_atomic
 from cleared.processes import landlock
 from cleared.processes.confinement import ConfinementUnavailable, landlock_abi
@@ -22,7 +23,6 @@ from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engines.engine import Engine
 from cleared.work.loop.job_confinement import list_closed
-from cleared.workspace.programs import search_path
 from cleared.workspace.user_folder import user_home
 
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Final
 
 from cleared.base.errors import UsageError
-from cleared.workspace.programs import find_program
+from cleared.base.programs import find_program
 
 _GRACE_SECONDS: Final = 2.0
 """Between SIGTERM and SIGKILL."""

@@ -15,11 +15,11 @@ from cleared.changes.host import Host
 from cleared.jobs import inbox, loop_reader
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.signing import JobSigner
-from cleared.service.process_lock import end_process, launch_command
 from cleared.work.loop import tmux_session
 from cleared.work.loop.loop_settings import LoopSettings
 from cleared.work.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
 from cleared.workspace.lock import LockHolder
+from cleared.workspace.process_lock import end_process, launch_command
 
 PERSON: Final = "person"
 """``by`` of a job that a person enqueued."""

@@ -10,12 +10,12 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.base.process_identity import find_session, is_alive, is_of_this_boot
 from cleared.jobs import file_schemas, inbox
+from cleared.jobs.job_process import NO_INPUT
 from cleared.jobs.job_results import read_signed_result, write_result
 from cleared.jobs.job_types import load_built_in
 from cleared.jobs.records import EndedJob, JobManifest, JobRequest, JobResult, QueuedJob, RunningJob, request_of
 from cleared.processes import leftovers
 from cleared.work.loop import retention
-from cleared.work.loop.job_process import NO_INPUT
 from cleared.work.loop.state_store import StateStore
 from cleared.work.loop.wakeup_flag import WakeupFlag
 from cleared.workspace.settings.model import Config

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.terminal import count_noun
+from cleared.jobs.job_process import JobContext, NoInput
 from cleared.jobs.job_types import JobType
-from cleared.work.loop.job_process import JobContext, NoInput
 
 _DOCUMENTS: Final = {".md", ".txt", ".rst", ".json", ".yaml", ".yml", ".csv", ".jsonl"}
 _MAX_LISTED: Final = 500

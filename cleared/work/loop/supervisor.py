@@ -22,6 +22,7 @@ from typing import Final, Literal
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.tree_removal import remove_tree
+from cleared.jobs import job_process
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_results import write_result
 from cleared.jobs.job_types import JobType
@@ -33,7 +34,6 @@ from cleared.processes.fences import Fence
 from cleared.trust.clone_marks import UNATTENDED
 from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
-from cleared.work.loop import job_process
 from cleared.work.loop.ai_bridge import run_ai_turn
 from cleared.work.loop.job_confinement import (
     is_own,

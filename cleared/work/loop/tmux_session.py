@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import BusyError, UsageError, WorkspaceError
+from cleared.base.programs import find_program, own_command
 from cleared.changes.host import Host
 from cleared.jobs import loop_reader
-from cleared.service.process_lock import START_SECONDS
 from cleared.trust.clone_marks import UNATTENDED
 from cleared.work.loop.loop_settings import LoopSettings
 from cleared.workspace.lock import LockHolder
-from cleared.workspace.programs import find_program, own_command
+from cleared.workspace.process_lock import START_SECONDS
 
 _PASSED_VARIABLES: Final = ("CLEARED_HOME", "CLEARED_CLOCK", UNATTENDED)
 _MARK_VARIABLE: Final = "CLEARED_LOOP"

@@ -5,16 +5,12 @@ A job imports what it needs when it runs, so that the job types can be listed wi
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.terminal import count_noun
+from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
-from cleared.work.loop.job_process import JobContext, JobFailed
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
 
 AGENT_RUN: Final = "cleared.work.loop.workspace_jobs:agent_run"
 TASK_TURN: Final = "cleared.work.task_runs.task_jobs:task_turn"
@@ -25,9 +21,10 @@ _MAX_RUNS: Final = 50
 
 def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
+    from cleared.changes.workspace_opening import open_for_job
     from cleared.review.queue_cards import read_cards
 
-    waiting = read_cards(open_job_host(job))
+    waiting = read_cards(open_for_job(job.root))
     for card in waiting[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
     if not waiting:
@@ -39,9 +36,10 @@ def queue_summary(job: JobContext) -> str:
 
 def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
+    from cleared.changes.workspace_opening import open_for_job
     from cleared.runs.run_queries import read_runs
 
-    recent = read_runs(open_job_host(job), _MAX_RUNS)
+    recent = read_runs(open_for_job(job.root), _MAX_RUNS)
     for run in recent:
         why = f" {run['error']}" if run.get("error") else ""
         print(f"{run['started_at']} {run['agent']} {run['status']}{why}")  # noqa: T201
@@ -53,11 +51,12 @@ def runs_report(job: JobContext) -> str:
 
 def agent_run(job: JobContext) -> str:
     """As ``cleared agent run``. Raises ``JobFailed`` where the run did."""
+    from cleared.changes.workspace_opening import open_for_job
+    from cleared.gate.manual_runs import run_now
     from cleared.runs.attempt import Event
-    from cleared.triggers.manual_runs import run_now
     from cleared.triggers.requested_jobs import event_depth_after
 
-    host = open_job_host(job)
+    host = open_for_job(job.root)
     # Runs may start one another by events: this run is one further in the chain of the run that requested it.
     depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
     result = run_now(host, job.target, event=Event(depth=depth))
@@ -69,10 +68,11 @@ def agent_run(job: JobContext) -> str:
 
 def gate_check_all(job: JobContext) -> str:
     """As ``cleared agent check --all``. Raises ``JobFailed`` where an agent did not pass."""
+    from cleared.changes.workspace_opening import open_for_job
     from cleared.gate.examination import check_agents
     from cleared.runs.run_queries import read_agents
 
-    host = open_job_host(job)
+    host = open_for_job(job.root)
     names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []
     for name, stages in check_agents(host, names).items():
@@ -82,14 +82,6 @@ def gate_check_all(job: JobContext) -> str:
     if wrong:
         raise JobFailed(f"{count_noun(len(wrong), 'agent')} did not pass the gate: {', '.join(wrong)}")
     return f"{count_noun(len(names), 'agent')} passed the gate"
-
-
-def open_job_host(job: JobContext) -> Host:
-    """The workspace that the job is about."""
-    from cleared.base.clock import clock_from
-    from cleared.service.app import open_workspace
-
-    return open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
 
 
 JOB_TYPES: Final = (

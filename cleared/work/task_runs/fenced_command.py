@@ -16,11 +16,11 @@ from typing import Any, Final
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
+from cleared.jobs.job_process import module_search_path
 from cleared.jobs.signing import KEY_NAME, JobSigner
 from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
-from cleared.work.loop.job_process import module_search_path
 from cleared.work.task_runs.fenced_process import BOOTSTRAP
 
 MAX_OUTPUT: Final = 256 << 10

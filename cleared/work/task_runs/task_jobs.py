@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from typing import Final
 
+from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
 from cleared.work.cycles.cycle_settings import require_opt_in
-from cleared.work.loop.job_process import JobContext, JobFailed
 from cleared.work.loop.workspace_jobs import TASK_TURN
 from cleared.workspace.settings.model import Config
 
 
 def task_turn(job: JobContext) -> str:
     """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed."""
-    from cleared.base.clock import clock_from
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_for_job
     from cleared.work.task_runs.task_run import run_tasks
     from cleared.work.task_runs.workers import choose_worker
 
-    host = open_workspace(job.root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
+    host = open_for_job(job.root)
     # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
     report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1)
     for outcome in report.outcomes:

@@ -74,8 +74,8 @@ class AgentWorker:
         return f"agent {self.agent}"
 
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
+        from cleared.gate.manual_runs import run_now
         from cleared.runs.attempt import Event
-        from cleared.triggers.manual_runs import run_now
 
         task = assignment.briefing.task
         if len(assignment.briefing.text) > _MAX_PAYLOAD:

@@ -21,8 +21,8 @@ from proposing import text
 
 from cleared.api.mcp_server.access_token import load_token
 from cleared.base.errors import WorkspaceError
+from cleared.changes.workspace_opening import open_workspace
 from cleared.jobs.forbidden_files import ForbiddenFiles
-from cleared.service.app import open_workspace
 
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
 HELLO = json.dumps(

@@ -23,8 +23,8 @@ from cleared.api.rpc.workspace_server import ONLY_IN_A_RUN, CurrentHandler, Requ
 from cleared.base.clock import clock_from
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError, UsageError
 from cleared.base.json_values import from_wire, to_wire
+from cleared.changes.workspace_opening import open_workspace
 from cleared.sandbox.bridge.jsonrpc import Request, RpcError, answer_line
-from cleared.service.app import open_workspace
 
 # -- one contract, two transports -------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from harness import Workspace, chase
 
 from cleared.books import queries
 from cleared.books.audit.book_audit import BookAudit
-from cleared.service.app import open_workspace
-from cleared.triggers.manual_runs import run_now
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
 from cleared.workspace.lock import writer_lock
 
 MANY = chase(*((f"01/{1 + n % 28:02d}/2025", f"SHOP {n:02d}", "-1.00") for n in range(60)))

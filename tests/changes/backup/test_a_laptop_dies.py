@@ -17,7 +17,7 @@ from web_client import inner_server
 from world import World
 
 from cleared.api.mcp_server.access_token import load_token
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.workspace.stores import STORES, find_store
 from cleared.workspace.user_folder import cleared_home
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soft_passkey import SoftPasskey, decide_with, register_device
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import remove_passkey
 from cleared.review.card_decisions import confirm_records
-from cleared.service.app import open_workspace
 from cleared.trust import approval_record
 from cleared.trust.keys import _key_of, new_secret
 from cleared.trust.passkey_assertions import (

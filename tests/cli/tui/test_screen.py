@@ -17,10 +17,10 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from cleared.base.clock import clock_from
+from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.tui.dialogs import AskAccount, ViewText
 from cleared.cli.tui.screen import ReviewApp
 from cleared.review.card_actions import ActionExecutor
-from cleared.service.app import open_workspace
 
 FEBRUARY = chase(
     ("02/03/2025", "COFFEE 0231", "-4.80"), ("02/04/2025", "COFFEE 0977", "-5.10"), ("02/05/2025", "PAPER", "-31.00")

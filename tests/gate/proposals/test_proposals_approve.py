@@ -15,8 +15,8 @@ from harness import JANUARY, Workspace, here, refused, take_ok, take_shown, unch
 from proposing import FEBRUARY, edit, history, live, proposal, propose, text, threshold, write
 
 from cleared.api.rpc.workspace_server import RequestHandler
+from cleared.changes.workspace_opening import open_workspace
 from cleared.sandbox.bridge.jsonrpc import Request, RpcError
-from cleared.service.app import open_workspace
 
 
 def count(ws: Workspace, since: str) -> int:

@@ -8,11 +8,11 @@ import pytest
 from harness import Workspace, fails, take_ok, unchanged
 from proposing import edit, history, live, propose, text, threshold, write
 
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.candidate import Change
 from cleared.gate.proposals import proposal_text
 from cleared.sandbox import effective_limits
 from cleared.sandbox.header import _READERS, parse_header
-from cleared.service.app import open_workspace
 
 POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount="1")'
 

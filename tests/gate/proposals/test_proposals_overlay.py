@@ -10,10 +10,10 @@ from harness import Workspace, take_ok, take_shown, unchanged
 from proposing import edit, history, propose, text, threshold
 
 from cleared.base.errors import UsageError
+from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.examination import Gate
 from cleared.gate.proposals.proposal import Proposal
 from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
-from cleared.service.app import open_workspace
 
 
 def propose_texts(ws: Workspace, texts: Mapping[str, str | None], *targets: str) -> Proposal:

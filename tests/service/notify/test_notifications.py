@@ -20,7 +20,7 @@ from mailserver import MailServer, certificate
 from running import eventually
 
 from cleared.base.clock import FixedClock
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify import channels
 from cleared.service.notify.notifications import Notifier, next_digest_at
 
@@ -341,7 +341,8 @@ def test_a_kill_between_sending_and_noting_it_sends_it_again_with_the_same_key(w
     command.does("os.kill(os.getppid(), signal.SIGKILL)")
     program = (
         "import sys\nfrom pathlib import Path\nfrom datetime import datetime, timedelta\n"
-        "from cleared.service.app import open_workspace\nfrom cleared.service.notify.notifications import Notifier\n"
+        "from cleared.changes.workspace_opening import open_workspace\n"
+        "from cleared.service.notify.notifications import Notifier\n"
         "box = Notifier(open_workspace(Path(sys.argv[1])))\nnow = datetime.fromisoformat(sys.argv[2])\n"
         "if sys.argv[3:]:\n    box.record_failure('run-1', 'ingest', 'no', now)\n"
         "box.send_due_messages(now + timedelta(minutes=1))\n"

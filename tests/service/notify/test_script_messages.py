@@ -17,7 +17,7 @@ from mailserver import MailServer
 from running import Up, eventually
 
 from cleared.base.clock import FixedClock
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 
 NOW = datetime(2025, 2, 10, 8, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ HEADER = "grants: [notify.send, git.commit, queue.read]\n"
 
 KILLED = """
 import os, pathlib, signal, sys
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.script_messages import send_after_run
 from cleared.runs.execution import run_agent
 

@@ -14,8 +14,8 @@ from proposing import text
 from cleared.base.clock import clock_from
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
-from cleared.service.app import open_workspace
-from cleared.service.operations.operation import MAX_FILES, InvalidArgument
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.operation import MAX_FILES, InvalidArgument
 from cleared.service.operations.table import OPERATIONS
 
 PROBE = {"agents/probe.py": text("len(accounts_list())")}

@@ -16,7 +16,7 @@ from harness import Workspace, unchanged
 from running import has_ended
 
 from cleared.base.clock import FixedClock
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.work.cycles.cycle_jobs import read_pace
 from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings

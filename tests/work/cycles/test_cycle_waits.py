@@ -15,7 +15,7 @@ from fake_engine import FakeEngine, good, result
 from harness import Workspace
 
 from cleared.base.clock import FixedClock
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.work.cycles import cycle_log
 from cleared.work.cycles.cycle_log import CycleLog, remove_old_logs
 from cleared.work.cycles.cycle_loop import CycleLoop

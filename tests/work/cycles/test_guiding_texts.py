@@ -128,7 +128,7 @@ def test_rules_that_were_approved_are_known(cyc: Workspace, engine: FakeEngine) 
 def test_what_comes_while_cycles_run_is_not_acted_on(cyc: Workspace, engine: FakeEngine) -> None:
     """The start has asked; the cycle looks again, at the commit that it works on."""
     from cleared.base.errors import PolicyError
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_workspace
 
     push(cyc, "AGENTS.md")
     host = open_workspace(cyc.root)

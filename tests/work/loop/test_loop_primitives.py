@@ -13,10 +13,10 @@ from scripting import GIT, begun, end, own
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import PolicyError
+from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Repository
 from cleared.jobs.inbox import enqueue_job
 from cleared.primitives.loop import loop_enqueue
-from cleared.service.app import open_workspace
 from cleared.triggers.requested_jobs import CommittedJobRequest, read_job_requests
 from cleared.workspace.settings.config_file import load_config_file
 

@@ -10,7 +10,7 @@ import pytest
 from harness import Workspace, unchanged
 
 from cleared.base.errors import WorkspaceError
-from cleared.service.app import open_workspace
+from cleared.changes.workspace_opening import open_workspace
 from cleared.work.loop import private_clone
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone, sort_change
 

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 from cleared.base.clock import Clock, SystemClock, format_iso
 from cleared.base.errors import BusyError, WorkspaceError
 from cleared.base.process_identity import is_alive, process_start
+from cleared.base.programs import own_command
 from cleared.base.safe_files import write_atomic
 from cleared.workspace.lock import LockHolder, ensure_state_dir, read_holder, writer_lock
-from cleared.workspace.programs import own_command
 
 LOCK_FILE: Final = "service.lock"
 STATUS_FILE: Final = "service.json"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from cleared.base import money
+from cleared.books.exports.account_names import AccountNames
+from cleared.books.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
+from cleared.books.exports.written_text import DESCRIPTION_MARKS, VALUE_MARKS, escape_line
 from cleared.books.ledger.chart import Account
-from cleared.exports.account_names import AccountNames
-from cleared.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
-from cleared.exports.written_text import DESCRIPTION_MARKS, VALUE_MARKS, escape_line
 
 FIRST_LINE: Final = "; cleared export: hledger 1"
 """How a file that this module wrote begins: texts in it are escaped."""

@@ -14,6 +14,9 @@ from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
 from cleared.base.terminal import count_noun
 from cleared.books.bank_files.base import Faults
 from cleared.books.decisions import book_subjects
+from cleared.books.exports.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TYPE, AccountMapping, map_accounts
+from cleared.books.exports.migration.source_books import SourceBooks, SourceEntry
+from cleared.books.exports.migration.source_reading import read_account_map, read_source
 from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry, Leg
@@ -29,9 +32,6 @@ from cleared.changes.decisions.decision_context import (
     require_commit,
 )
 from cleared.changes.host import Host
-from cleared.exports.migration.account_mapping import UNKNOWN_NUMBER, UNKNOWN_TYPE, AccountMapping, map_accounts
-from cleared.exports.migration.source_books import SourceBooks, SourceEntry
-from cleared.exports.migration.source_reading import read_account_map, read_source
 from cleared.primitives.registry.vocabulary import VALUE_TYPES
 from cleared.trust.person_only import refuse_in_job
 

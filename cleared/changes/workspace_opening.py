@@ -1,14 +1,14 @@
-"""The composition root: which parts a workspace is made of, and who gives the service its own."""
+"""Opening a workspace: the one place that says which parts it is made of."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cleared.base.clock import Clock, SystemClock
+from cleared.base.clock import Clock, SystemClock, clock_from
 from cleared.changes.host import Host, repair_interrupted_commit
 from cleared.trust.key_access import restore_access
 from cleared.trust.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
@@ -76,6 +76,11 @@ def open_workspace(
     )
 
 
+def open_for_job(root: Path) -> Host:
+    """The workspace that a job is about. What there is to say becomes the job's output."""
+    return open_workspace(root, clock=clock_from(os.environ.get("CLEARED_CLOCK")), say=print)
+
+
 @contextmanager
 def make_executor(host: Host) -> Iterator[Executor]:
     """The sandbox as ``sandbox.transport`` says: in this process's own worker, or behind a bridge process."""
@@ -89,22 +94,3 @@ def make_executor(host: Host) -> Iterator[Executor]:
 
         with Sandbox(confine=host.config.sandbox.confine) as sandbox:
             yield sandbox
-
-
-def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
-    """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``serve_workspaces``)."""
-    from cleared.service.service_process import serve_workspaces
-    from cleared.service.spans import SpanExporter
-    from cleared.service.workspace_actions import WorkspaceActions
-
-    with ExitStack() as stack:
-        spans = SpanExporter.from_environment(os.environ)
-        if spans is not None:
-            stack.callback(spans.close)
-        record = spans.record_run if spans is not None else None
-
-        def open_host(root: Path) -> Host:
-            return open_workspace(root, clock=clock, say=say)
-
-        served = {root: stack.enter_context(WorkspaceActions(root, open_host, record)) for root in roots}
-        serve_workspaces(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))

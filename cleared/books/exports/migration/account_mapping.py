@@ -9,8 +9,8 @@ from typing import Final
 
 from cleared.books.bank_files.base import Faults
 from cleared.books.bank_files.csv_records import read_records
+from cleared.books.exports.migration.source_books import SourceBooks
 from cleared.books.ledger.chart import Account, Chart
-from cleared.exports.migration.source_books import SourceBooks
 
 _NUMBER: Final = re.compile(r"([0-9]{1,9})(?![0-9])", re.ASCII)
 UNKNOWN_NUMBER: Final = "NUMBER"

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleared.books.bank_files.base import ImportFileError
-from cleared.exports.migration.beancount_reader import read_beancount
-from cleared.exports.migration.hledger_reader import read_hledger
-from cleared.exports.migration.source_books import SourceAmounts
+from cleared.books.exports.migration.beancount_reader import read_beancount
+from cleared.books.exports.migration.hledger_reader import read_hledger
+from cleared.books.exports.migration.source_books import SourceAmounts
 
 HLEDGER = """; a comment
 decimal-mark .

@@ -19,23 +19,23 @@ from typing import Any, BinaryIO, Final
 from cleared.base.date_spans import DateSpan
 from cleared.base.errors import PolicyError
 from cleared.base.terminal import escape_text
+from cleared.books.exports.book_tables import list_tables
+from cleared.books.exports.export_target import EXPORTS_DIR, open_target, refuse_target
+from cleared.books.exports.exported_journal import ExportedBooks
+from cleared.books.exports.journal_export import open_exported_books
+from cleared.books.exports.packaged_receipts import (
+    PackagedReceipt,
+    describe_missing_receipts,
+    find_receipts,
+    write_receipt_list,
+)
+from cleared.books.exports.workbook_export import list_reports, write_workbook
 from cleared.books.queries import make_report_books
 from cleared.books.reports.renderings import join_texts, write_text
 from cleared.books.reports.report import Report, describe_pending
 from cleared.books.reports.report_books import ReportBooks
 from cleared.books.reports.report_notes import name_basis
 from cleared.changes.host import Host
-from cleared.exports.book_tables import list_tables
-from cleared.exports.export_target import EXPORTS_DIR, open_target, refuse_target
-from cleared.exports.exported_journal import ExportedBooks
-from cleared.exports.journal_export import open_exported_books
-from cleared.exports.packaged_receipts import (
-    PackagedReceipt,
-    describe_missing_receipts,
-    find_receipts,
-    write_receipt_list,
-)
-from cleared.exports.workbook_export import list_reports, write_workbook
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _CHUNK: Final = 1 << 16

@@ -9,13 +9,13 @@ from typing import Final
 from cleared.base.errors import Place
 from cleared.base.safe_files import read_stable
 from cleared.books.bank_files.base import ImportFileError
+from cleared.books.exports.migration.account_mapping import read_map_file
+from cleared.books.exports.migration.adjustments_file import read_adjustments
+from cleared.books.exports.migration.beancount_reader import read_beancount
+from cleared.books.exports.migration.hledger_reader import read_hledger
+from cleared.books.exports.migration.source_books import SourceBooks
+from cleared.books.exports.migration.trial_balance_file import read_trial_balance
 from cleared.changes.host import Host
-from cleared.exports.migration.account_mapping import read_map_file
-from cleared.exports.migration.adjustments_file import read_adjustments
-from cleared.exports.migration.beancount_reader import read_beancount
-from cleared.exports.migration.hledger_reader import read_hledger
-from cleared.exports.migration.source_books import SourceBooks
-from cleared.exports.migration.trial_balance_file import read_trial_balance
 
 ADJUSTMENTS: Final = "adjustments"
 READERS: Final[Mapping[str, Callable[[str, str, int], SourceBooks]]] = {

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.books.exports.beancount_file import write_beancount
+from cleared.books.exports.export_target import open_target, refuse_target, write_texts
+from cleared.books.exports.exported_journal import ExportedBooks
+from cleared.books.exports.hledger_file import write_hledger
 from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import open_journal_index
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
-from cleared.exports.beancount_file import write_beancount
-from cleared.exports.export_target import open_target, refuse_target, write_texts
-from cleared.exports.exported_journal import ExportedBooks
-from cleared.exports.hledger_file import write_hledger
 
 FORMATS: Final[dict[str, tuple[str, Callable[[ExportedBooks], Iterator[str]]]]] = {
     "hledger": ("books.journal", write_hledger),

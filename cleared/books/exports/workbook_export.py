@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from cleared.base.date_spans import DateSpan
+from cleared.books.exports.book_tables import list_tables
+from cleared.books.exports.export_target import open_target, refuse_target
+from cleared.books.exports.exported_journal import ExportedBooks
+from cleared.books.exports.journal_export import open_exported_books
 from cleared.books.queries import make_report_books
 from cleared.books.reports.catalogue import REPORTS, ReportRequest, make_report
 from cleared.books.reports.report import Report
 from cleared.books.reports.report_books import ReportBooks
 from cleared.books.reports.workbook import Workbook
 from cleared.changes.host import Host
-from cleared.exports.book_tables import list_tables
-from cleared.exports.export_target import open_target, refuse_target
-from cleared.exports.exported_journal import ExportedBooks
-from cleared.exports.journal_export import open_exported_books
 
 FILE_NAME: Final = "books.xlsx"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import cleared
 from cleared.base.errors import ClearedError
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import load_function
@@ -19,7 +20,7 @@ NO_INPUT: Final = 66
 """Exit code of a job whose input is missing (``EX_NOINPUT`` of sysexits.h)."""
 BOOTSTRAP: Final = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
-    "from cleared.work.loop.job_process import main; main(spec)"
+    "from cleared.jobs.job_process import main; main(spec)"
 )
 """The program text that the interpreter of such a process runs."""
 
@@ -111,5 +112,5 @@ def build_command(
 
 def module_search_path(root: Path) -> list[str]:
     """Where this process finds modules, without the workspace: what lies there is not our code."""
-    own = str(Path(__file__).parents[3])
+    own = str(Path(cleared.__file__).parents[1])
     return [own, *(p for p in sys.path if Path(p).is_absolute() and p != own and Path(p).resolve() != root)]

@@ -14,9 +14,9 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun, escape_text
+from cleared.books.exports.exported_journal import ExportedBooks
 from cleared.books.ledger.receipts import Receipt, parse_receipts
 from cleared.books.reports.cell_texts import protect_text
-from cleared.exports.exported_journal import ExportedBooks
 
 
 @dataclass(frozen=True, slots=True)

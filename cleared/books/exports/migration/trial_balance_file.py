@@ -7,7 +7,7 @@ from typing import Final
 from cleared.base import money
 from cleared.books.bank_files.base import Faults, ImportFileError
 from cleared.books.bank_files.csv_records import read_records
-from cleared.exports.migration.source_books import SourceAmounts, SourceBalance, SourceBooks, find_decimal_mark
+from cleared.books.exports.migration.source_books import SourceAmounts, SourceBalance, SourceBooks, find_decimal_mark
 
 COLUMNS: Final = {
     "account": ("account", "account_id", "account id", "account number", "account no", "number", "code", "acct"),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from cleared.books.decisions.adjusting_entries import AdjustingEntry, ProposedAdjustments, propose_adjustments
 from cleared.books.decisions.hand_posting import check_line
+from cleared.books.exports.migration.account_mapping import map_accounts
+from cleared.books.exports.migration.moving_in import require_known_accounts
+from cleared.books.exports.migration.source_reading import ADJUSTMENTS, read_account_map, read_source
 from cleared.books.queries import open_committed_books
 from cleared.changes.host import Host
-from cleared.exports.migration.account_mapping import map_accounts
-from cleared.exports.migration.moving_in import require_known_accounts
-from cleared.exports.migration.source_reading import ADJUSTMENTS, read_account_map, read_source
 
 
 def queue_adjustments(host: Host, path: Path, map_file: Path | None = None) -> tuple[ProposedAdjustments, str | None]:

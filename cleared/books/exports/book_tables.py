@@ -10,12 +10,12 @@ from decimal import Decimal
 from cleared.base import money
 from cleared.base.csv_text import format_record
 from cleared.base.date_spans import DateSpan
+from cleared.books.exports.exported_journal import ExportedBooks
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.ledger.entry import parse_entry_id
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.reports.cell_texts import protect_text
 from cleared.books.reports.report import Cell
-from cleared.exports.exported_journal import ExportedBooks
 
 
 @dataclass(frozen=True, slots=True)

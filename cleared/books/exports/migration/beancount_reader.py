@@ -13,9 +13,15 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.bank_files.base import Faults
-from cleared.exports.beancount_file import FIRST_LINE
-from cleared.exports.migration.source_books import KEPT_KINDS, SourceAmounts, SourceBooks, SourceEntry, SourcePosting
-from cleared.exports.written_text import unquote_string
+from cleared.books.exports.beancount_file import FIRST_LINE
+from cleared.books.exports.migration.source_books import (
+    KEPT_KINDS,
+    SourceAmounts,
+    SourceBooks,
+    SourceEntry,
+    SourcePosting,
+)
+from cleared.books.exports.written_text import unquote_string
 
 REMEDY: Final = "Mend it, or write what it stands for as plain transactions."
 MAX_LINE: Final = 20_000

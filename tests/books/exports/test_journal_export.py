@@ -14,7 +14,7 @@ from harness import Workspace, chase, refused, unchanged
 from hostile_books import HOSTILE, post_texts
 from plain_accounting import check_beancount, read_hledger_balances, run_hledger
 
-from cleared.exports.written_text import unescape_text
+from cleared.books.exports.written_text import unescape_text
 
 
 def balances(ws: Workspace) -> dict[int, Decimal]:
@@ -71,7 +71,7 @@ def test_statements_are_those_of_hledger(posted: Workspace) -> None:
     """B18: profit and loss and balance sheet, line by line, as hledger makes them of the exported journal."""
     from cleared.books.queries import open_report_books
     from cleared.books.reports.statements import make_balance_sheet, make_income_statement
-    from cleared.service.app import open_workspace
+    from cleared.changes.workspace_opening import open_workspace
 
     posted.ok("journal", "void", "2025-01-003", "--reason", "twice")
     posted.ok("journal", "add", "2025-02-01", "Owner", "1010=500.00", "3100=-500.00")

@@ -8,10 +8,10 @@ from datetime import date, timedelta
 from typing import Final
 
 from cleared.base import money
+from cleared.books.exports.account_names import AccountNames
+from cleared.books.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
+from cleared.books.exports.written_text import quote_string
 from cleared.books.ledger.chart import Account
-from cleared.exports.account_names import AccountNames
-from cleared.exports.exported_journal import ExportedBooks, ExportedEntry, StatementBalance
-from cleared.exports.written_text import quote_string
 
 FIRST_LINE: Final = "; cleared export: beancount 1"
 """How a file that this module wrote begins."""

@@ -14,9 +14,15 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.bank_files.base import Faults
-from cleared.exports.hledger_file import FIRST_LINE
-from cleared.exports.migration.source_books import KEPT_KINDS, SourceAmounts, SourceBooks, SourceEntry, SourcePosting
-from cleared.exports.written_text import unescape_text
+from cleared.books.exports.hledger_file import FIRST_LINE
+from cleared.books.exports.migration.source_books import (
+    KEPT_KINDS,
+    SourceAmounts,
+    SourceBooks,
+    SourceEntry,
+    SourcePosting,
+)
+from cleared.books.exports.written_text import unescape_text
 
 REMEDY: Final = "Mend it, or have hledger write all out: hledger -f FILE print -x > plain.journal"
 MAX_LINE: Final = 20_000

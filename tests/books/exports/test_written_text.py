@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleared.exports.account_names import make_name
-from cleared.exports.written_text import escape_line, quote_string, unescape_text, unquote_string
+from cleared.books.exports.account_names import make_name
+from cleared.books.exports.written_text import escape_line, quote_string, unescape_text, unquote_string
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text(' ;,[\\x3bu"\n\u2028', max_size=12)
 

@@ -12,7 +12,7 @@ from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, ImportFileError
 from cleared.books.bank_files.cell_values import DateParser, make_strptime_parser
 from cleared.books.bank_files.csv_records import read_records
-from cleared.exports.migration.source_books import (
+from cleared.books.exports.migration.source_books import (
     SourceAmounts,
     SourceBooks,
     SourceEntry,
