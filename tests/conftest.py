@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tracemalloc  # noqa: F401 - pytest imports it late, perhaps in a thread that may read no files any more
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,10 @@ from running import Up
 # Thousands of small workspaces: in memory they cost no disk. pytest and tempfile look at these.
 if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
+
+# A test run starts Python often: each start would compile the program, and each worker the tests, again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import errno
 import gc
 import importlib
 import json
@@ -87,19 +88,35 @@ class Preloaded(subprocess.Popen[Any]):
             "session": bool(new_session),
             "path": sys.path,
         }
-        self._status, theirs = socket.socketpair()
         streams = [
             p2cread if p2cread != -1 else 0,
             c2pwrite if c2pwrite != -1 else 1,
             errwrite if errwrite != -1 else 2,
         ]
-        fds = array.array("i", [*streams, theirs.fileno()])
         packet = json.dumps(order).encode("utf-8", "surrogateescape")
-        self._server().sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
-        theirs.close()
-        (self.pid,) = STATUS.unpack(self._status.recv(STATUS.size, socket.MSG_WAITALL))
+        answer = self._send_order(packet, streams) or self._send_order(packet, streams)
+        if not answer:
+            raise OSError(errno.EAGAIN, "no process can be forked")
+        (self.pid,) = STATUS.unpack(answer)
         self._child_created = True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
+
+    def _send_order(self, packet: bytes, streams: Sequence[int]) -> bytes:
+        """The id of the process that was forked for it; nothing where none was. The next order gets a new server then:
+        one fork that failed, or a server that was killed, must not end all tests after it."""
+        server = self._server()
+        self._status, theirs = socket.socketpair()
+        answer = b""
+        with theirs, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            fds = array.array("i", [*streams, theirs.fileno()])
+            server.sendmsg([packet], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+            theirs.close()
+            answer = self._status.recv(STATUS.size, socket.MSG_WAITALL)
+        if not answer:
+            self._status.close()
+            server.close()
+            Preloaded._fork_server = None
+        return answer
 
     def _try_wait(self, wait_flags: int) -> tuple[int, int]:
         if wait_flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
