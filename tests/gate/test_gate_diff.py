@@ -39,6 +39,15 @@ def test_d14_a_changed_threshold_names_exactly_the_past_entries_that_differ(ws: 
     shown = ws.ok("agent", "diff", "ingest").out
     assert "2025-01-003" in shown and "Over 2 past runs: 2 changed." in shown
     assert ws.state().changed_since(before) == {"agents/ingest.py"}
+    assert found["warnings"] == ["the review queue would double: 2 cards before, 4 now"]
+
+
+def test_half_as_many_cards_again_are_no_warning(ws: Workspace) -> None:
+    ws.drop("january.csv")
+    ws.run("ingest")
+    _edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
+    found = ws.json("agent", "diff", "ingest")
+    assert (found["changed"], found["warnings"]) == (1, [])
 
 
 def test_d3_confirming_everything_is_pointed_out(ws: Workspace) -> None:

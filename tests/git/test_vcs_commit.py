@@ -239,6 +239,21 @@ def test_head_moved(work: Work) -> None:
     assert work.seal() == work.git("rev-parse", "HEAD").strip()
 
 
+def test_what_a_person_writes_at_the_last_moment_is_not_written_over(work: Work) -> None:
+    """After the first look at the working tree, and before the branch moves."""
+    path = "books/2025/01/journal.csv"
+
+    def at(step: str) -> None:
+        if step == "prepared":
+            put(work.root, path, b"by hand\n")
+
+    with pytest.raises(WorkspaceError, match=path):
+        work.seal(on_step=at)
+    assert work.git("rev-parse", "HEAD").strip() == work.base
+    assert (work.root / path).read_bytes() == b"by hand\n"
+    assert (work.status().split(), work.left_over()) == (["M", path], [])
+
+
 def test_another_branch_checked_out_meanwhile(work: Work) -> None:
     def at(step: str) -> None:
         if step == "staged":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -50,6 +52,22 @@ def jq_reads(path: Path) -> int:
     done = subprocess.run(["jq", "-c", ".", str(path)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return len(done.stdout.splitlines())
+
+
+def test_of_lines_that_could_not_be_written_none_stays(root: Path) -> None:
+    append(root, ("T-001", "pending"))
+    before = (root / LEDGER).read_bytes()
+
+    def fill_disk(step: str) -> None:
+        if step == "ledger-written":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    full = TaskLedger(root, clock=SystemClock(), on_step=fill_disk)
+    with pytest.raises(WorkspaceError, match="cannot be written"), full.open_for_appending("test") as writer:
+        writer.append(StatusLine("T-001", "in-progress", AT, "…"), StatusLine("T-002", "pending", AT, "…"))
+    assert (root / LEDGER).read_bytes() == before
+    append(root, ("T-002", "pending"))
+    assert states(root) == {"T-001": "pending", "T-002": "pending"}
 
 
 def test_the_newest_line_counts(root: Path) -> None:
