@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
+from cleared.base.multiset_sum import encode_sum
 from cleared.cards import queue_files
 from cleared.changes.attestation_lines import (
     Attestation,
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from cleared.git import Snapshot
     from cleared.primitives.context import Context
 
+CLONE_PREFIX: Final = "clone "
+"""Before the mark of a clone, where an attestation names no books: they are not pinned there."""
+SUM: Final = "sum"
+"""What an attestation calls the sum of the rows that its commit adds, less those that it removes."""
 ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 """The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
 
@@ -76,7 +81,7 @@ def workspace_id(host: Host, snapshot: Snapshot) -> str:
 def accepted_workspaces(host: Host, snapshot: Snapshot) -> frozenset[str]:
     """The names of books in attestations that count here: the id of the books, and this clone."""
     mark = find_clone_id(snapshot.repo)
-    return frozenset({workspace_id(host, snapshot), f"clone {mark}" if mark else ""} - {""})
+    return frozenset({workspace_id(host, snapshot), f"{CLONE_PREFIX}{mark}" if mark else ""} - {""})
 
 
 def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
@@ -85,7 +90,7 @@ def _workspace_to_name(host: Host, snapshot: Snapshot) -> str:
     Without a pin, a tracked file could claim the id of other books, and what is signed here would count there.
     """
     books = _load_approvals(host, snapshot).identity
-    return books.id if books.pinned and books.id else f"clone {find_clone_id(snapshot.repo, make=True)}"
+    return books.id if books.pinned and books.id else f"{CLONE_PREFIX}{find_clone_id(snapshot.repo, make=True)}"
 
 
 def is_of_this_clone_alone(host: Host, snapshot: Snapshot) -> bool:
@@ -106,16 +111,18 @@ def attest_commit(
     trailers: Sequence[tuple[str, str]],
     changes: Mapping[str, bytes | None],
     events: Sequence[str],
+    total: int,
 ) -> dict[str, bytes]:
     """The attestation of a commit that is to be made, as the file that it is added to: path → content.
 
     ``changes``: all else that the commit changes, path → content. ``events``: the lines that it adds to
-    ``logs/events.jsonl``.
+    ``logs/events.jsonl``. ``total``: the sum of the rows that it adds, less those that it removes.
 
     Raises ``WorkspaceError`` where there is no key to sign with, and none can be made.
     """
     cards = context.cards
     digests: dict[str, Any] = {
+        **context.attested,
         "emits": [digest_data(line) for line in events],
         **{
             name: digest_data(value)
@@ -141,7 +148,7 @@ def attest_commit(
         workspace = new_id
     else:
         workspace = _workspace_to_name(host, snapshot)
-    return _attest_changes(host.root, workspace, snapshot, changes, subject, trailers, context.now, said)
+    return _attest_changes(host.root, workspace, snapshot, changes, subject, trailers, context.now, said, total)
 
 
 def attest_first_commit(
@@ -152,10 +159,11 @@ def attest_first_commit(
     subject: str,
     trailers: Sequence[tuple[str, str]],
     now: datetime,
+    total: int,
 ) -> dict[str, bytes]:
     """The attestation of the commit that makes a workspace of these ``files``: path → content. So no commit of the
     books is older than what vouches for them. Raises ``WorkspaceError`` as ``attest_commit`` does."""
-    return _attest_changes(root, workspace, before, files, subject, trailers, now, {})
+    return _attest_changes(root, workspace, before, files, subject, trailers, now, {}, total)
 
 
 def _attest_changes(
@@ -167,6 +175,7 @@ def _attest_changes(
     trailers: Sequence[tuple[str, str]],
     now: datetime,
     said: Mapping[str, Any],
+    total: int,
 ) -> dict[str, bytes]:
     key = run_key(root, create=True)
     if key is None:
@@ -180,10 +189,13 @@ def _attest_changes(
         "trailers": dict(trailers),
         "user": current_user(),
         "changes": {"blobs": digest_blobs(blobs), "lines": digest_lines(before, changes, blobs)},
+        **({SUM: encode_sum(total)} if total else {}),
         **said,
     }
     path = name_shard(format_iso(now))
-    return {path: (before.read_file(path) or b"") + render_attestation(statement, key)}
+    known = before.read_file(path) or b""
+    end = b"" if known.endswith(b"\n") or not known else b"\n"  # somebody has cut it
+    return {path: known + end + render_attestation(statement, key)}
 
 
 def opening_digest(card: Card) -> str:

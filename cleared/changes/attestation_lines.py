@@ -57,10 +57,15 @@ def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Ite
             old = before.read_file(path) or b""
         new = after.read_file(path) or b""
         if new.startswith(old):
-            yield from new[len(old) :].splitlines()
+            yield from split_lines(new[len(old) :])
         else:
-            old_lines = set(old.splitlines())
-            yield from (line for line in new.splitlines() if line not in old_lines)
+            old_lines = set(split_lines(old))
+            yield from (line for line in split_lines(new) if line not in old_lines)
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """The whole lines of a file. What has no line end is none: what is added next would make another line of it."""
+    return data[: data.rfind(b"\n") + 1].splitlines()
 
 
 def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:

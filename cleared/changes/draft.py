@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
+from cleared.changes.attested_sums import sum_changes
 from cleared.changes.auto_resolve import find_restored_files
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
@@ -111,7 +112,9 @@ def commit_draft(
     # The key of an event stays as it is: by it the event is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
-    for path, data in attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events).items():
+    total = sum_changes(host, snapshot, draft.changes)
+    attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, total)
+    for path, data in attested.items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
     marks += sign(draft.changes, subject, marks) if sign is not None else []

@@ -24,14 +24,24 @@ def list_rows_before(path: str, old: bytes | None, new: bytes | None) -> list[st
     if columns is None or old is None or new is None:
         return []
     rows = split_rows(new)
+    before = [earlier for _, earlier in pair_with_rows_before(path, new) or ()]
+    is_new = mark_more(rows, split_rows(old))
+    return [earlier.decode("latin-1") for earlier, new_row in zip(before, is_new, strict=True) if new_row]
+
+
+def pair_with_rows_before(path: str, data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """Each row of a file, with the one about the same that stood last before it (empty: none). ``None`` for files of
+    which the last row does not count."""
+    columns = _find_columns(path)
+    if columns is None:
+        return None
     last: dict[Subject, bytes] = {}
-    found = []
-    for row, is_new in zip(rows, mark_more(rows, split_rows(old)), strict=True):
+    pairs = []
+    for row in split_rows(data):
         subject = _read_subject(row, columns)
-        if is_new:
-            found.append(last.get(subject, b"").decode("latin-1"))
+        pairs.append((row, last.get(subject, b"")))
         last[subject] = row
-    return found
+    return pairs
 
 
 def find_moved_rows(path: str, old: bytes, new: bytes) -> list[bytes]:

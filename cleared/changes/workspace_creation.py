@@ -16,6 +16,7 @@ from cleared.base.safe_files import describe_os_error as os_reason
 from cleared.changes import commit_messages
 from cleared.changes.attestation import attest_first_commit
 from cleared.changes.change_digests import is_attestation
+from cleared.changes.counted_rows import CountedRows
 from cleared.changes.host import current_user, refuse_tracked_state
 from cleared.git import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
@@ -98,7 +99,8 @@ def _commit_files(
     files[CONFIG] = _approve_settings(repo.root, files["config.yaml"], config, workspace, format_iso(now)).render()
     subject, trailers = commit_messages.workspace_created(title), [("Decision", "init"), ("Clock", format_iso(now))]
     before = Snapshot(repo, repo.find_head())
-    attested = attest_first_commit(repo.root, workspace, before, files, subject, trailers, now)
+    total = CountedRows(Layout(repo.root, config)).sum_changes(before, files)
+    attested = attest_first_commit(repo.root, workspace, before, files, subject, trailers, now, total)
     return commit_changes(
         repo,
         before.commit,

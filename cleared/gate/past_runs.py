@@ -13,6 +13,7 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
@@ -57,10 +58,12 @@ def find_latest_input(host: Host, repo: Repository, snapshot: Snapshot, agent: s
 
 def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iterator[DryRunInput | str]:
     """The agent's committed runs, newest first; a run whose input is not in the repository is only its id."""
-    count = 0
+    count, origins = 0, CommitOrigins(host, repo, Snapshot(repo, repo.read_head()))
     for commit in history.read_log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
         if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
             continue
+        if not origins.is_ours(commit):
+            continue  # whoever can push claims to be a run
         count += 1
         if count > limit:
             return
@@ -103,9 +106,12 @@ def dropped_payload(host: Host, files: Iterable[str]) -> dict[str, Any]:
 
 def find_past_run(host: Host, repo: Repository, agent: str, run: str) -> DryRunInput | None:
     """One past run; None where it, or its input, is not in the repository."""
+    origins = CommitOrigins(host, repo, Snapshot(repo, repo.read_head()))
     for commit in history.find_by_trailer(host.root, "Run", run):
         if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
             full = history.read_commit(host.root, commit.id)
+            if not origins.is_ours(full):
+                continue
             past_run = _input_of_run(host, repo, full)
             return past_run if isinstance(past_run, DryRunInput) else None
     return None

@@ -62,6 +62,7 @@ def read_log(
     files: bool = False,
     rev: str = "HEAD",
     full_history: bool = False,
+    only_merges: bool = False,
 ) -> list[CommitInfo]:
     """The commits of HEAD (or of the commit ``rev``), newest first.
 
@@ -77,6 +78,8 @@ def read_log(
         args.append(f"--max-count={limit}")
     if grep is not None:
         args += ["--fixed-strings", f"--grep={grep}"]
+    if only_merges:
+        args.append("--merges")
     if full_history:
         args += ["--full-history", "--date-order"]  # whatever dates say, a commit comes before its parents
     args += ["--end-of-options", rev]
@@ -93,6 +96,11 @@ def read_log(
 def commits_touching(root: Path, paths: Sequence[str], since: str | None = None) -> list[CommitInfo]:
     """Every commit of HEAD that changed one of ``paths``, on side branches too, newest first, with its files."""
     return read_log(root, None, paths, since=since, files=True, full_history=True)
+
+
+def list_merges(root: Path) -> list[CommitInfo]:
+    """Every commit of HEAD that joins others, newest first, without its files."""
+    return read_log(root, only_merges=True)
 
 
 def find_by_trailer(root: Path, key: str, value: str) -> list[CommitInfo]:

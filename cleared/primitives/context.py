@@ -125,6 +125,8 @@ class Context:
     log: RunLog = field(default_factory=RunLog)
     events: list[dict[str, Any]] = field(default_factory=list)
     commit_messages: list[str] = field(default_factory=list)
+    attested: dict[str, object] = field(default_factory=dict)
+    """What the attestation of the commit says beside all this, by name; empty values are left out."""
 
     @property
     def has_changes(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
 from cleared.cards.queue_files import load_cards
-from cleared.changes.audit.commit_origins import is_of_ours
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.authorization import AGREES_TRAILER
@@ -76,9 +76,10 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
     undone: set[str] = set()
     taken_back: set[tuple[str, str]] = set()
     programs = _PROGRAMS.union(actor for domain in load_domains() for actor in domain.actors)
+    origins = CommitOrigins(host, snapshot.repo, snapshot)
     for commit in _iter_decisions(host, snapshot):
         trailers = commit.trailers
-        if not is_of_ours(host, snapshot.repo, snapshot, commit):
+        if not origins.is_ours(commit):
             continue  # anybody can write such trailers
         undone |= set(trailers.get(UNDOES, "").split("\n"))
         if trailers.get("Decision") in undone or UNDOES in trailers:

@@ -13,6 +13,7 @@ from cleared.base.errors import ClearedError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.git import Snapshot, find_clone_id, history
@@ -185,10 +186,12 @@ def _stage_timeouts(
     now: datetime,
     result: TimeoutResult,
 ) -> Decision | None:
+    origins = CommitOrigins(host, decision_context.repo, decision_context.snapshot)
     escalated = {
         i
-        for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ")
+        for c in history.read_log(host.root, None, grep=f"{ESCALATES}: ", files=True)
         for i in c.trailers.get(ESCALATES, "").split()
+        if origins.is_ours(c)  # whoever can push could keep a question from a person
     }
     context = decision_context.context
     for card, ticket in _overdue_questions(waiting, now):

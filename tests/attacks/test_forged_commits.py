@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from asking import asks, lines
 from harness import JANUARY, Workspace, take_ok
+from pushing import ignore_states
 
 from cleared.changes.attestation_lines import render_attestation
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -168,6 +169,7 @@ def test_it_goes_unseen_if_messages_are_believed(
     audit: Workspace, monkeypatch: pytest.MonkeyPatch, attack: Attack
 ) -> None:
     monkeypatch.setattr(CommitOrigins, "find_origin", lambda self, commit: "ours")
+    ignore_states(monkeypatch)
     forge(audit, attack, "x\n\nRun: zz")
     assert named(audit) == []
 

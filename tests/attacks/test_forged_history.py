@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY, Workspace, take_ok
+from pushing import ignore_states
 from world import World
 
 from cleared.changes.workspace_opening import open_workspace
@@ -210,12 +211,14 @@ def settle_by_hand(ws: Workspace) -> list[str]:
 
 
 def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:
-    [said] = settle_by_hand(ws)
+    [commit, said] = settle_by_hand(ws)
     assert "is settled ('confirmed', ana), and no run or decision" in said
+    assert "changes records otherwise than runs and decisions attest: queue/" in commit
 
 
 def test_it_would_not_be_if_attestations_were_not_compared(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cleared.changes.audit.settled_cards.find_unattested_cards", lambda *_: [])
+    ignore_states(monkeypatch)
     assert settle_by_hand(ws) == []
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY, LOG, QUEUE, Workspace, chase, refused, take_ok
-from pushing import check
+from pushing import check, ignore_states
 
 from cleared.changes import attestation, change_digests, lost_rows
 from cleared.changes.audit import commit_origins
@@ -53,6 +53,7 @@ def test_it_would_if_the_order_were_not_bound(closed: Workspace, monkeypatch: py
     for module in (attestation, commit_origins):
         monkeypatch.setattr(module, "digest_lines", digest)
     monkeypatch.setattr(lost_rows, "find_moved_rows", lambda *_: [])
+    ignore_states(monkeypatch)
     take_ok(closed, "period", "reopen", "2025-01", "--reason", "another")
     closed.ok("period", "close", "2025-01", "--with-pending")
     reorder(closed, PERIODS, [0, 1, 2, 4, 3])
@@ -118,6 +119,7 @@ def test_a_clone_that_has_seen_another_order_says_so(
 
 def forget_what_stood_before(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_digests, "list_rows_before", lambda *_: [])
+    ignore_states(monkeypatch)
     take_ok(ws, "period", "reopen", "2025-01", "--reason", "another")
     ws.ok("period", "close", "2025-01", "--with-pending")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from harness import IDENTITY, Workspace, take_ok
-from pushing import check
+from pushing import check, ignore_states
 
 from cleared.changes import lost_rows
 from cleared.changes.audit import provenance
@@ -33,6 +33,7 @@ def closed(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "find_merge_changes", lambda *_, **__: [])
     monkeypatch.setattr(lost_rows, "find_moved_rows", lambda *_: [])
+    ignore_states(monkeypatch)
 
 
 def commit_tree(ws: Workspace, *parents: str) -> str:

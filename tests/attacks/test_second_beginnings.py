@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, take_ok
-from pushing import JOURNAL, MARKS, Attack, begin, check, clone_afresh, first_run, join, put_draws
+from pushing import JOURNAL, MARKS, Attack, begin, check, clone_afresh, first_run, ignore_states, join, put_draws
 
 from cleared.books.ledger.entry import HEADER_LINE
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -136,6 +136,7 @@ def test_it_would_if_whoever_says_so_were_a_run(
     posted: Workspace, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CommitOrigins, "find_origin", lambda self, commit: "ours")
+    ignore_states(monkeypatch)
     attack(remote, tmp_path, branch_off_below_the_first_run, MARKS[0])
     posted.git("pull", "-q", "--no-rebase", "origin", "main")
     assert check(posted) == []

@@ -17,6 +17,7 @@ from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.opened_books import journal_bounds, ledger_accounts, open_books
 from cleared.books.staged_books import books_of
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
 from cleared.changes.decisions.decision_context import (
@@ -112,7 +113,11 @@ def _find_posting(decision_context: DecisionContext, key: str) -> HandPosting | 
     decision = find_keyed_decision(host, repo, decision_context.snapshot, key) if key else None
     if decision is None:
         return None
-    for commit in history.find_by_trailer(host.root, "Decision", decision):
+    origins = CommitOrigins(host, repo, decision_context.snapshot)
+    for found in history.find_by_trailer(host.root, "Decision", decision):
+        commit = history.read_commit(host.root, found.id)
+        if not origins.is_ours(commit):
+            continue  # whoever can push claims to be a decision
         entry_id = commit.trailers.get(UNDO_TRAILER, "")
         now = books_of(decision_context.context).books.find_entry(entry_id)
         if now is not None and now.status == "voided":

@@ -32,7 +32,7 @@ from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.opened_books import open_books
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
-from cleared.changes.audit.commit_origins import is_of_ours
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents
@@ -189,9 +189,10 @@ class _ImportUndoing:
         if any(r.run == run and (r.file_sha256, r.account) not in self.sources for r in self.bank.imports):
             return
         repo, snapshot = self.decision_context.repo, self.decision_context.snapshot
+        origins = CommitOrigins(self.host, repo, snapshot)
         for found in history.find_by_trailer(self.host.root, "Run", run):
             commit = history.read_commit(self.host.root, found.id)
-            if "Event" not in commit.trailers or not is_of_ours(self.host, repo, snapshot, commit):
+            if "Event" not in commit.trailers or not origins.is_ours(commit):
                 continue  # whoever can push claims to be a run
             (parent,) = read_parents(repo, commit.id)
             before, _ = open_books(self.host.layout, CommittedSource(Snapshot(repo, parent)))

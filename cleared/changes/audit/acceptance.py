@@ -5,6 +5,8 @@ from __future__ import annotations
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.attestation import ORIGIN_TRAILERS
+from cleared.changes.attested_sums import ACCEPTS
+from cleared.changes.audit.attested_state import AttestedState
 from cleared.changes.audit.provenance import find_unexplained_commits
 from cleared.changes.decisions.decision_context import (
     Decision,
@@ -15,6 +17,7 @@ from cleared.changes.decisions.decision_context import (
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
+from cleared.changes.line_worth import LineWorth
 from cleared.git import Snapshot, history
 
 
@@ -36,6 +39,10 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         context.cards.accepted += list_doubtful_openings(
             host, decision_context.repo, decision_context.snapshot, commit.id
         )
+        state = AttestedState(
+            host, decision_context.repo, decision_context.snapshot, LineWorth(host, decision_context.snapshot)
+        )
+        context.attested[ACCEPTS] = state.describe_acceptance(commit.id)
         context.log_action("accept", f"{commit.id} {commit.subject}: {reason}"[:500])
         subject = commit_messages.commit_accepted(commit.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))

@@ -5,57 +5,45 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.row_order import find_moved
-from cleared.changes import attestation
 from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.attestation_lines import Attestation, new_lines, parse_attestation
-from cleared.changes.book_sources import CommittedSource
+from cleared.changes.attestation_lines import Attestation, new_lines
 from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
-from cleared.changes.taken_over import find_takeovers, list_taken_over
+from cleared.changes.line_worth import LineWorth, Origin
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
-from cleared.trust.verification import Approvals
 
 if TYPE_CHECKING:
     from cleared.git.history import CommitInfo
 
-Origin = Literal["ours", "genuine", "untrusted", "none"]
-"""Of a commit: a run or decision by a key that counts here; with a genuine signature that nothing here speaks against;
-with one that does not count; neither."""
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
-_CLONE_PREFIX: Final = "clone "
-
-
 _Attested = tuple[bytes, Attestation, Origin]
 """A line of attestations, what it says, and what it is worth here."""
 
 
 @dataclass(slots=True)
 class CommitOrigins:
-    """Judges the commits of one history; ``commits``: those that touch the books."""
+    """Judges the commits of one history; ``commits``: those that touch the books, where all of them are judged."""
 
     host: Host
     repo: Repository
     snapshot: Snapshot
-    commits: Sequence[CommitInfo]
-    _approvals: Approvals = field(init=False)
-    _trusted_keys: frozenset[str] = frozenset()
-    _workspace_names: frozenset[str] = frozenset()
+    commits: Sequence[CommitInfo] = ()
+    worth: LineWorth = field(init=False)
     _attestations: dict[str, Sequence[_Attested]] = field(default_factory=dict)
     """Commit → the genuine lines that it adds."""
     _commits_of_line: dict[bytes, list[str]] = field(default_factory=dict)
     """The commits that add an attestation, newest first: whoever can write to the repository can add it once more."""
-    _taken_over: dict[bytes, Origin] | None = None
-    """What a line of the books that these were made from is worth: as much as what takes it over. Read when asked."""
-
+    _ids_by_mark: dict[tuple[str, str], list[str]] | None = None
+    """What a commit calls itself → those that do, newest first; read when asked."""
     _managed: ManagedFiles = field(init=False)
     shared_files: Mapping[str, SharedFile] = field(default_factory=dict)
     """The files of records to which people add by hand, by their paths."""
@@ -63,12 +51,10 @@ class CommitOrigins:
     """Where a shallow clone ends: what these changed cannot be told."""
 
     def __post_init__(self) -> None:
-        self._approvals = Approvals(CommittedSource(self.snapshot), self.host.root, {})
+        self.worth = LineWorth(self.host, self.snapshot)
         self._managed = ManagedFiles(self.host.layout)
         self.shared_files = {shared.path: shared for audit in self._managed.audits for shared in audit.shared_files}
         self.cut = list_cut_commits(self.repo)
-        self._trusted_keys = attestation.trusted_signers(self.host, self.snapshot)
-        self._workspace_names = attestation.accepted_workspaces(self.host, self.snapshot)
         for commit in self.commits:
             self._read_attestations(commit)
 
@@ -77,7 +63,7 @@ class CommitOrigins:
         ends."""
         if commit.id in self.cut or not any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
             return "none"
-        attestations = self._attestations[commit.id]
+        attestations = self._attestations.get(commit.id, ())
         subjects = {_printable_text(said.subject) for _, said, _ in attestations}
         agreeing = {
             origin
@@ -89,13 +75,35 @@ class CommitOrigins:
         best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
         if best != "untrusted":
             return best
-        if KEY in commit.trailers and find_signing_reviewer(self._approvals, self.repo, commit.id):
+        if KEY in commit.trailers and find_signing_reviewer(self.worth.approvals, self.repo, commit.id):
             return "genuine"  # a reviewer decided it, on a machine of theirs
         return "untrusted" if self.touches_records(commit) or ACCEPTS_TRAILER in commit.trailers else "genuine"
 
+    def is_ours(self, commit: CommitInfo) -> bool:
+        """Whether a run or decision of a machine that counts here made the commit, or a reviewer, and it joins nothing.
+        ``commit``: with its files; it need not be one of ``commits``."""
+        if len(read_parents(self.repo, commit.id)) > 1:
+            return False
+        for each in self._list_alike(commit):
+            if each.id not in self._attestations:
+                self._read_attestations(each)
+        if self.find_origin(commit) == "ours":
+            return True
+        return KEY in commit.trailers and bool(find_signing_reviewer(self.worth.approvals, self.repo, commit.id))
+
+    def _list_alike(self, commit: CommitInfo) -> list[CommitInfo]:
+        """The commits that call themselves what this one does, newest first: a copy adds the same attestation."""
+        if self._ids_by_mark is None:
+            self._ids_by_mark = {}
+            for each in history.read_log(self.host.root, full_history=True, rev=str(self.snapshot.commit)):
+                for mark in _find_marks(each):
+                    self._ids_by_mark.setdefault(mark, []).append(each.id)
+        ids = dict.fromkeys(each for mark in _find_marks(commit) for each in self._ids_by_mark.get(mark, ()))
+        return [commit if each == commit.id else history.read_commit(self.host.root, each) for each in ids]
+
     def list_attested(self, commit: CommitInfo) -> set[str]:
         """The ids of the runs and decisions whose attestations a commit adds, whoever signed them."""
-        return {said.made_by for _, said, _ in self._attestations[commit.id]}
+        return {said.made_by for _, said, _ in self._attestations.get(commit.id, ())}
 
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
@@ -162,47 +170,15 @@ class CommitOrigins:
         lines: Sequence[bytes] = ()
         if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
             lines = new_lines(layout, before, Snapshot(self.repo, commit.id))
-        parsed = [(line, parse_attestation(line)) for line in lines]
-        genuine = [(line, said, self._judge_line(line, said)) for line, said in parsed if said is not None]
+        judged = [(line, self.worth.read(line)) for line in lines]
+        genuine = [(line, *said) for line, said in judged if said is not None]
         for line, *_ in genuine:
             self._commits_of_line.setdefault(line, []).append(commit.id)
         self._attestations[commit.id] = genuine
 
-    def _judge_line(self, line: bytes, said: Attestation) -> Origin:
-        origin = self._judge_attestation(said)
-        if origin == "ours":
-            return origin
-        if self._taken_over is None:
-            self._taken_over = self._read_takeovers()
-        return self._taken_over.get(line, origin)
 
-    def _read_takeovers(self) -> dict[bytes, Origin]:
-        taken: dict[bytes, Origin] = {}
-        for takeover in find_takeovers(self.host.layout, self.snapshot):
-            origin = self._judge_attestation(takeover)
-            if origin in ("ours", "genuine"):
-                for line, _ in list_taken_over(self.snapshot, takeover):
-                    if taken.get(line) != "ours":
-                        taken[line] = origin
-        return taken
-
-    def _judge_attestation(self, line: Attestation) -> Origin:
-        if line.key in self._trusted_keys and line.workspace in self._workspace_names:
-            return "ours"
-        if line.workspace != self._approvals.workspace and not line.workspace.startswith(_CLONE_PREFIX):
-            return "none"
-        return "genuine" if line.key in self._trusted_keys or not self._approvals.identity.pinned else "untrusted"
-
-
-def is_of_ours(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> bool:
-    """Whether a run or decision of a machine that counts here made the commit, or a reviewer, and it joins nothing.
-    ``commit``: with its files."""
-    if len(read_parents(repo, commit.id)) > 1:
-        return False
-    if CommitOrigins(host, repo, snapshot, [commit]).find_origin(commit) == "ours":
-        return True
-    approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    return KEY in commit.trailers and bool(find_signing_reviewer(approvals, repo, commit.id))
+def _find_marks(commit: CommitInfo) -> list[tuple[str, str]]:
+    return [(mark, commit.trailers[mark]) for mark in ORIGIN_TRAILERS if mark in commit.trailers]
 
 
 def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:

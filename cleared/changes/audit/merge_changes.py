@@ -8,6 +8,7 @@ from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.row_order import find_moved
+from cleared.changes.audit.commit_naming import quote_rows
 from cleared.changes.host import Host
 from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot
@@ -15,7 +16,6 @@ from cleared.git import Repository, Snapshot
 LOST: Final = "lost"
 """What is said of rows that one side has brought, and that the merge lacks, begins with this."""
 BROUGHT_BACK: Final = "brought back what one side had taken out:"
-_MAX_SHOWN: Final = 3
 
 
 def find_merge_changes(
@@ -46,13 +46,6 @@ def find_merge_changes(
             changes.append((path, "put there what is no file"))
         changes += [(path, what) for what in _compare_rows(after, sides, bases, path, is_cut)]
     return changes
-
-
-def quote_rows(rows: Iterable[bytes]) -> str:
-    """The first of them, and how many there are more."""
-    texts = [row.decode("utf-8", "replace")[:60] for row in rows]
-    more = f" and {len(texts) - _MAX_SHOWN} more lines" if len(texts) > _MAX_SHOWN else ""
-    return ", ".join(repr(text) for text in texts[:_MAX_SHOWN]) + more
 
 
 def _compare_rows(

@@ -6,18 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cleared.base.clock import format_iso
 from cleared.base.errors import Place
 from cleared.base.short_text import list_first
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
-from cleared.changes.audit.commit_origins import CommitOrigins, Origin
+from cleared.changes.audit.attested_state import find_unattested_states
+from cleared.changes.audit.commit_naming import describe_commit, quote_rows
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.audit.double_decisions import find_double_decisions
-from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes, quote_rows
+from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
 from cleared.changes.audit.settled_cards import check_settled_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
+from cleared.changes.line_worth import Origin
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
@@ -34,7 +36,8 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> li
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
     merge of such; and what was decided by those who may not."""
     lost = host.find_lost_rows(repo, snapshot)
-    violations = [] if lost is None else [Violation("lost", str(lost), lost.remedy)]
+    # Of a branch that is new here each command tells; that it lacks something may be meant.
+    violations = [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
     violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
     return [
         *violations,
@@ -72,7 +75,9 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
             violations = violations or list(_name_opened_cards(host, repo, snapshot, commit))
             unexplained += [(commit.id, violation) for violation in violations]
     wrong = find_wrong_passkey_signatures(host, repo, snapshot)
-    return unexplained + unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
+    unexplained += unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
+    named = {commit for commit, _ in unexplained}
+    return [*unexplained, *find_unattested_states(host, repo, snapshot, origins, named)]
 
 
 def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit: CommitInfo) -> Iterator[Violation]:
@@ -83,11 +88,11 @@ def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit:
     if cards := list_doubtful_openings(host, repo, snapshot, commit.id):
         yield Violation(
             "provenance",
-            f"commit {commit.short} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)}) opens cards, "
+            f"{describe_commit(commit)} opens cards, "
             "and no run or decision of a machine that is trusted here attests them: "
             + list_first([f"{card.id} ({card.title[:60]!r})" for card in cards], _MAX_SHOWN),
             "Where a colleague's machine did it, trust that: cleared trust. Else look at it (git show "
-            f"{commit.short}); take it back with git, or say that it is right: cleared journal accept {commit.short} "
+            f"{commit.id}); take it back with git, or say that it is right: cleared journal accept {commit.id[:10]} "
             "--reason …",
             Place(folder),
         )
@@ -106,14 +111,11 @@ def _describe_return(commit: CommitInfo, again: Sequence[str]) -> Violation:
     short = commit.id[:10]
     return Violation(
         "provenance",
-        f"{_label(commit)} brings back what was taken away here (cleared recover --forget): {list_first(again, 3)}",
+        f"{describe_commit(commit)} brings back what was taken away here (cleared recover --forget): "
+        + list_first(again, 3),
         f"Who pushed it again? Take it away: git reset --keep {short}~1 (what came since goes with it), or git revert "
         f"{short}. Where it is to stand, or is reverted: cleared journal accept {short} --reason …",
     )
-
-
-def _label(commit: CommitInfo) -> str:
-    return f"commit {commit.id[:10]} ({commit.subject[:60]!r}, {commit.author}, {format_iso(commit.when)})"
 
 
 def _explain_commit(
@@ -121,7 +123,7 @@ def _explain_commit(
 ) -> Iterator[Violation]:
     """What speaks against a commit that is no run or decision of a machine that counts here. ``answered``: by
     somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
-    short, label = commit.id[:10], _label(commit)
+    short, label = commit.id[:10], describe_commit(commit)
     before = read_parents(repo, commit.id)
     accept = f"cleared journal accept {short} --reason …"
     # The whole id: a tag may be named like its beginning.

@@ -9,6 +9,7 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.changes import commit_messages
+from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import refuse_changed
@@ -130,19 +131,20 @@ def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
 def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
     """The records that runs of this version made and that still stand, oldest first."""
     with host.open_for_reading() as repo:
-        now = CommittedSource(Snapshot(repo, repo.read_head()))
+        snapshot = Snapshot(repo, repo.read_head())
+        now, origins = CommittedSource(snapshot), CommitOrigins(host, repo, snapshot)
         made: dict[str, set[str]] = {name: set() for name in load_comparisons()}
-        for commit in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
-            parent = parent_commit(repo, commit.id)
-            if "Event" not in commit.trailers or parent is None:
-                continue
+        for found in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
+            commit, parent = history.read_commit(host.root, found.id), parent_commit(repo, found.id)
+            if "Event" not in commit.trailers or parent is None or not origins.is_ours(commit):
+                continue  # whoever can push claims to be a run
             before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
-            files = history.read_commit(host.root, commit.id).files or ()
+            files = commit.files or ()
             for name, comparison in load_comparisons().items():
                 made[name] |= comparison.read_added(host.layout, before, after, files).keys()
-        found = []
+        entries = []
         for name, comparison in load_comparisons().items():
             for record_id, record in comparison.read_standing(host.layout, now, sorted(made[name])).items():
                 summary = comparison.summarise(record)
-                found.append({"entry_id": record_id, **summary.heading, "status": summary.status})
-        return found
+                entries.append({"entry_id": record_id, **summary.heading, "status": summary.status})
+        return entries

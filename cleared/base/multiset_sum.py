@@ -1,0 +1,43 @@
+"""Sums that tell which rows there are, and how often each, without saying anything of their order.
+
+AdHash (Bellare and Micciancio, "A New Paradigm for Collision-free Hashing", EUROCRYPT 1997), as a hash of multisets
+(Clarke et al., "Incremental Multiset Hash Functions", ASIACRYPT 2003): each row is hashed to a number, and these are
+added. Two states with the same sum have the same rows, unless somebody solves a k-sum problem: Wagner's generalized
+birthday attack (CRYPTO 2002) takes about 2^(2·√BITS) steps, so 4,096 bits are worth 128.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from typing import Final
+
+BITS: Final = 4096
+_BYTES: Final = BITS // 8
+MASK: Final = (1 << BITS) - 1
+"""A sum is a number from 0 to this; what is taken away is added with its sign turned, and cut by it."""
+_DOMAIN: Final = b"cleared row 1\n"
+
+
+def hash_element(*parts: bytes) -> int:
+    """The number of one element, which these texts in their order make up."""
+    digest = hashlib.shake_256(_DOMAIN)
+    for part in parts:
+        digest.update(b"%d:" % len(part))
+        digest.update(part)
+    return int.from_bytes(digest.digest(_BYTES), "big")
+
+
+def encode_sum(total: int) -> str:
+    """A sum as text."""
+    return base64.b64encode((total & MASK).to_bytes(_BYTES, "big")).decode("ascii")
+
+
+def decode_sum(text: object) -> int:
+    """The sum in a text; 0 where there is none, or it is of another form."""
+    try:
+        data = base64.b64decode(text, validate=True) if isinstance(text, str) else b""
+    except (binascii.Error, ValueError):
+        return 0
+    return int.from_bytes(data, "big") if len(data) == _BYTES else 0

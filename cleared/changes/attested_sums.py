@@ -1,0 +1,146 @@
+"""What the attestations of a commit say that the records are: the sum of what each of them added and took away.
+
+A person who answers for a commit attests what that one brought otherwise (``accepts``): the sum that it left open; the
+lines that it added and that did not count (``covers``), which count no more once they would; and those that it took out
+(``withdraws``), which count no more wherever they come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cleared.base.multiset_sum import decode_sum, encode_sum
+from cleared.changes.attestation import SUM, digest_data
+from cleared.changes.attestation_lines import Attestation, list_shards, name_shard, split_lines
+from cleared.changes.change_digests import is_attestation
+from cleared.changes.counted_rows import CountedRows
+from cleared.changes.host import Host
+from cleared.changes.line_worth import COUNTING, LineWorth
+from cleared.git import Snapshot
+from cleared.workspace.location import Layout
+
+ACCEPTS: Final = "accepts"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What a person who answers for a commit says of it."""
+
+    line: str
+    """The digest of the line that says so."""
+    commit: str
+    total: int
+    covers: frozenset[str]
+    withdraws: frozenset[str]
+
+
+@dataclass(slots=True)
+class Attested:
+    """What the lines of one commit come to."""
+
+    sums: dict[str, int] = field(default_factory=dict)
+    """Digest of a line that counts → its sum."""
+    acceptances: list[Acceptance] = field(default_factory=list)
+
+    def total(self, covered: Collection[str], elsewhere: Collection[tuple[str, int]] = ()) -> int:
+        """The sum of all of them but for lines that are ``covered`` or withdrawn, and for what was accepted that is
+        counted ``elsewhere``."""
+        standing = self.list_standing()
+        gone = {*covered, *(line for each in standing for line in each.withdraws)}
+        accepted = {(each.commit, each.total) for each in standing} - {*elsewhere}
+        return sum(total for line, total in self.sums.items() if line not in gone) + sum(total for _, total in accepted)
+
+    def list_standing(self) -> list[Acceptance]:
+        """The acceptances that no other one has withdrawn."""
+        by_line = {line: each for each in self.acceptances for line in each.withdraws}
+        known: dict[str, bool] = {}
+
+        def stands(acceptance: Acceptance) -> bool:
+            if acceptance.line not in known:
+                taker = by_line.get(acceptance.line)
+                known[acceptance.line] = taker is None or taker is acceptance or not stands(taker)
+            return known[acceptance.line]
+
+        return [each for each in self.acceptances if stands(each)]
+
+
+class AttestedSums:
+    """Adds up what counts in the commits of one workspace."""
+
+    def __init__(self, layout: Layout, worth: LineWorth) -> None:
+        self._layout = layout
+        self._worth = worth
+        self._digests: dict[bytes, str] = {}
+
+    def read(self, snapshot: Snapshot) -> Attested:
+        """What the lines of a commit come to; each counts once, in the file of its month."""
+        return self.read_files(self.read_shards(snapshot))
+
+    def read_files(self, shards: Mapping[str, bytes]) -> Attested:
+        """The same for the files of attestations of a commit: path → content."""
+        found = Attested()
+        for path, data in shards.items():
+            for line in dict.fromkeys(split_lines(data)):
+                said = self._find_counting(path, line)
+                if said is not None:
+                    self._add(found, line, said)
+        return found
+
+    def list_lines(self, snapshot: Snapshot, *, counting: bool) -> dict[str, Attestation]:
+        """Digest of a line → what it says, of those that count, or of those that do not."""
+        found = {}
+        for path, data in self.read_shards(snapshot).items():
+            for line in split_lines(data):
+                said = self._worth.parse(line)
+                if said is not None and (self._find_counting(path, line) is not None) is counting:
+                    found[self._name_line(line, said)] = said
+        return found
+
+    def _name_line(self, line: bytes, said: Attestation) -> str:
+        """What a line is called in others: a digest of what it says, however it is spelled."""
+        if line not in self._digests:
+            self._digests[line] = digest_data([said.key, said.statement])
+        return self._digests[line]
+
+    def read_shards(self, snapshot: Snapshot) -> dict[str, bytes]:
+        """The files of attestations of a commit: path → content."""
+        return {path: snapshot.read_file(path) or b"" for path in list_shards(self._layout, snapshot)}
+
+    def _find_counting(self, path: str, line: bytes) -> Attestation | None:
+        judged = self._worth.read(line)
+        if judged is None or judged[1] not in COUNTING or name_shard(judged[0].at) != path:
+            return None
+        return judged[0]
+
+    def _add(self, found: Attested, line: bytes, said: Attestation) -> None:
+        digest = self._name_line(line, said)
+        found.sums[digest] = decode_sum(said.statement.get(SUM))
+        accepts = said.statement.get(ACCEPTS)
+        if isinstance(accepts, dict):
+            covers, withdraws = (frozenset(map(str, accepts.get(name) or ())) for name in ("covers", "withdraws"))
+            total = decode_sum(accepts.get(SUM))
+            found.acceptances.append(Acceptance(digest, str(accepts.get("commit")), total, covers, withdraws))
+
+
+def describe_acceptance(
+    commit: str, total: int, covers: Collection[str], withdraws: Collection[str]
+) -> Mapping[str, Any]:
+    """What an attestation says of a commit that a person answers for; only what there is."""
+    said: dict[str, Any] = {SUM: encode_sum(total) if total else "", "covers": [*covers], "withdraws": [*withdraws]}
+    said = {name: value for name, value in said.items() if value}
+    return {"commit": commit, **said} if said else {}
+
+
+def sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
+    """The sum that a commit with these changes (path → content) attests: of the rows that it adds, less those that it
+    removes, and less what lines attest that it brings back."""
+    total = CountedRows(host.layout).sum_changes(before, changes)
+    brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
+    if brought:
+        sums = AttestedSums(host.layout, LineWorth(host, before))
+        was = sums.read(before).total(())
+        now = sums.read_files({**sums.read_shards(before), **brought}).total(())
+        total -= now - was
+    return total
