@@ -17,6 +17,7 @@ from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
+from cleared.changes.line_worth import COUNTING
 from cleared.domains.installed_domains import read_imported_files
 from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.primitives.model_requests import recorded_answers
@@ -62,7 +63,7 @@ def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iter
     for commit in history.read_log(host.root, limit * 20, grep=f"Agent: {agent}", files=True):
         if commit.trailers.get("Agent") != agent or "Run" not in commit.trailers or "Attempt" in commit.trailers:
             continue
-        if not origins.is_ours(commit):
+        if origins.judge_alone(commit) not in COUNTING:
             continue  # whoever can push claims to be a run
         count += 1
         if count > limit:
@@ -110,7 +111,7 @@ def find_past_run(host: Host, repo: Repository, agent: str, run: str) -> DryRunI
     for commit in history.find_by_trailer(host.root, "Run", run):
         if commit.trailers.get("Agent") == agent and "Attempt" not in commit.trailers:
             full = history.read_commit(host.root, commit.id)
-            if not origins.is_ours(full):
+            if origins.judge_alone(full) not in COUNTING:
                 continue
             past_run = _input_of_run(host, repo, full)
             return past_run if isinstance(past_run, DryRunInput) else None

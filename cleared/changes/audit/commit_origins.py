@@ -81,15 +81,19 @@ class CommitOrigins:
 
     def is_ours(self, commit: CommitInfo) -> bool:
         """Whether a run or decision of a machine that counts here made the commit, or a reviewer, and it joins nothing.
-        ``commit``: with its files; it need not be one of ``commits``."""
+        ``commit``: with its files."""
         if len(read_parents(self.repo, commit.id)) > 1:
             return False
+        if self.judge_alone(commit) == "ours":
+            return True
+        return KEY in commit.trailers and bool(find_signing_reviewer(self.worth.approvals, self.repo, commit.id))
+
+    def judge_alone(self, commit: CommitInfo) -> Origin:
+        """As ``find_origin``, for a commit that need not be one of ``commits``."""
         for each in self._list_alike(commit):
             if each.id not in self._attestations:
                 self._read_attestations(each)
-        if self.find_origin(commit) == "ours":
-            return True
-        return KEY in commit.trailers and bool(find_signing_reviewer(self.worth.approvals, self.repo, commit.id))
+        return self.find_origin(commit)
 
     def _list_alike(self, commit: CommitInfo) -> list[CommitInfo]:
         """The commits that call themselves what this one does, newest first: a copy adds the same attestation."""
