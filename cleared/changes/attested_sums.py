@@ -14,9 +14,6 @@ from typing import Any, Final
 from cleared.base.multiset_sum import decode_sum, encode_sum
 from cleared.changes.attestation import SUM, digest_data
 from cleared.changes.attestation_lines import Attestation, list_shards, name_shard, split_lines
-from cleared.changes.change_digests import is_attestation
-from cleared.changes.counted_rows import CountedRows
-from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
@@ -131,16 +128,3 @@ def describe_acceptance(
     said: dict[str, Any] = {SUM: encode_sum(total) if total else "", "covers": [*covers], "withdraws": [*withdraws]}
     said = {name: value for name, value in said.items() if value}
     return {"commit": commit, **said} if said else {}
-
-
-def sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
-    """The sum that a commit with these changes (path → content) attests: of the rows that it adds, less those that it
-    removes, and less what lines attest that it brings back."""
-    total = CountedRows(host.layout).sum_changes(before, changes)
-    brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
-    if brought:
-        sums = AttestedSums(host.layout, LineWorth(host, before))
-        was = sums.read(before).total(())
-        now = sums.read_files({**sums.read_shards(before), **brought}).total(())
-        total -= now - was
-    return total

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
-from cleared.changes.attested_sums import sum_changes
 from cleared.changes.auto_resolve import find_restored_files
+from cleared.changes.change_digests import is_attestation
 from cleared.changes.commit_messages import CommitSubject
+from cleared.changes.counted_rows import CountedRows
 from cleared.changes.host import Host
 from cleared.changes.session import check_draft
 from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
@@ -112,7 +113,7 @@ def commit_draft(
     # The key of an event stays as it is: by it the event is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
     marks += emitted_events.commit_trailers(repo, context)
-    total = sum_changes(host, snapshot, draft.changes)
+    total = _sum_changes(host, snapshot, draft.changes)
     attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, total)
     for path, data in attested.items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
@@ -145,3 +146,18 @@ def commit_draft(
         raise
     start_gc_if_due(repo)
     return commit
+
+
+def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
+    """The sum that a commit with these changes attests: of the rows that it adds, less those that it removes, and less
+    what lines attest that it brings back."""
+    total = CountedRows(host.layout).sum_changes(before, changes)
+    brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
+    if brought:
+        from cleared.changes.attested_sums import AttestedSums
+        from cleared.changes.line_worth import LineWorth
+
+        sums = AttestedSums(host.layout, LineWorth(host, before))
+        now = sums.read_files({**sums.read_shards(before), **brought})
+        total -= now.total(()) - sums.read(before).total(())
+    return total

@@ -243,9 +243,10 @@ def test_a_branch_that_is_new_here_and_has_less_is_told_of_and_can_be_used(
     here = "no branch is checked out, and HEAD" if how == "detached" else "the branch side is new here, and"
     told = said(other)
     assert (f"{here} lacks 2 entries" in told and "of main" in told and "git checkout main" in told) is wall
-    checked = other.process("journal", "check", "--json")
-    assert (here in checked.err) is wall
-    assert not [each for each in checked.json["violations"] if each["check"] == "lost"]  # it may be meant
+    if wall:
+        checked = other.process("journal", "check", "--json")
+        assert here in checked.err
+        assert not [each for each in checked.json["violations"] if each["check"] == "lost"]  # it may be meant
     if how != "detached":
         other.ok("journal", "void", "2025-01-001", "--reason", "x")
         assert (here in said(other)) is wall
