@@ -29,6 +29,7 @@ BOOKS: Final = Domain(
     open_card_facts=import_when_called("cleared.books.entry_facts:open_card_facts"),
     find_sample_time=import_when_called("cleared.books.sample_files:find_open_time"),
     make_sample_files=import_when_called("cleared.books.sample_files:make_sample_files"),
+    make_probe_files=import_when_called("cleared.books.sample_files:make_probe_files"),
     read_imported_files=import_when_called("cleared.books.opened_books:read_imported_files"),
     actors=(INBOX_ACTOR,),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),

@@ -38,6 +38,13 @@ class EntryComparison(RecordComparison):
         legs = [f"{x['account_id']}:{_signed_amount(x['debit'], x['credit'])}" for x in record["lines"]]
         return {**flat, "accounts": " ".join(legs)}
 
+    def list_references(self, record: Record) -> Collection[str]:
+        return [str(line["account_id"]) for line in record["lines"]]
+
+    def name_references(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
+        books, _ = open_books(layout, source)
+        return {str(a.account_id): f"{a.account_id} {a.account_name}" for a in books.chart.accounts.values()}
+
     def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         _, bank = open_books(layout, source)
         return {line: pairs[0][0].rstrip(_LEG_LETTERS) for line, pairs in bank.matches.items()}

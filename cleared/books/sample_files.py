@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -37,6 +37,8 @@ class SampleRow:
 
 _SPAN: Final = timedelta(days=27)
 """From the first made-up row to the day before the dry run."""
+_PROBE_AMOUNT: Final = 50
+_MOST_PROBE_ROWS: Final = 200
 
 
 def find_open_time(layout: Layout, source: FileSource, now: datetime) -> datetime:
@@ -65,14 +67,34 @@ def make_sample_files(config: Config, today: date) -> dict[str, bytes]:
     """One file for each bank account whose format is known, of the days before ``today``: name in the drop folder →
     bytes."""
     places = money.currency_exponent(config.business.currency)
+    return _render_files(config, "synthetic", lambda account: _sample_rows(account, today, places))
+
+
+def make_probe_files(config: Config, today: date, texts: Sequence[str], amounts: Sequence[Decimal]) -> dict[str, bytes]:
+    """One file for each bank account whose format is known, of the day before ``today``: each text with money out and
+    in, and each amount, just above and below it: name in the drop folder → bytes."""
+    step = money.quantum(money.currency_exponent(config.business.currency))
+    probed = [amount.quantize(step) for amount in amounts]
+    near = [each for amount in probed for each in (amount - step, amount, amount + step) if each > 0]
+    usual = Decimal(_PROBE_AMOUNT).quantize(step)
+    pairs = [(text, amount) for text in texts for amount in (usual, *probed)] + [("PROBE", each) for each in near]
+    rows = [
+        SampleRow(today - timedelta(days=1), text, signed, "ACH_CREDIT" if signed > 0 else "ACH_DEBIT")
+        for text, amount in dict.fromkeys(pairs)
+        for signed in (-amount, amount)
+    ]
+    return _render_files(config, "probe", lambda _: rows[:_MOST_PROBE_ROWS]) if rows else {}
+
+
+def _render_files(config: Config, stem: str, make_rows: Callable[[BankAccount], list[SampleRow]]) -> dict[str, bytes]:
+    places = money.currency_exponent(config.business.currency)
     files = {}
     for account in config.bank_accounts:
-        rows = _sample_rows(account, today, places)
-        data = _render_file(account, rows, config, places)
+        data = _render_file(account, make_rows(account), config, places)
         if data is not None:
             folder = f"{account.match.folder.strip('/').removeprefix('import/')}/" if account.match.folder else ""
             last4 = account.match.last4 or ""
-            files[f"{folder}synthetic-{account.id}{'-' + last4 if last4 else ''}.csv"] = data
+            files[f"{folder}{stem}-{account.id}{'-' + last4 if last4 else ''}.csv"] = data
     return files
 
 

@@ -22,10 +22,10 @@ from cleared.cli.proposal_output import (
     print_checks,
     print_impact,
 )
-from cleared.cli.showing import note_part, taking_shown
+from cleared.cli.showing import has_terminal, note_part, taking_shown
 
 if TYPE_CHECKING:
-    pass
+    from cleared.gate.proposals.proposal import Proposal
 
 _PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
 ProposalId = Annotated[
@@ -215,8 +215,9 @@ def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: 
     host = open_host(workspace)
     shown = read_shown_proposal(host, proposal)
     if shown.proposal.decision is None:
-        with taking_shown(host.root, describe_subject(shown), split_name(proposal)[1], json=json):
-            outcome = do(host, shown.proposal.folder)
+        typed = split_name(proposal)[1]
+        with taking_shown(host.root, describe_subject(shown), typed, json=json):
+            outcome = do(host, shown.proposal.folder, _type_number(shown.proposal, typed, json))
     else:
         outcome = do(host, shown.proposal.folder)
     if json:
@@ -235,6 +236,16 @@ def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: 
         print_line(f"{outcome.proposal.id} is live: {', '.join(outcome.proposal.paths)} ({outcome.commit[:10]})")
         for path in outcome.edited:
             note_edited(path)
+
+
+def _type_number(proposal: Proposal, typed: str, json: bool) -> str:
+    """The number of a proposal, typed by the person where no dry run shows all that it may do. ``typed``: the beginning
+    of its digest; who names it by that, or approves an edit of his own in a script, has named it."""
+    if not proposal.has_unreached or typed or not has_terminal(json):
+        return proposal.id
+    question = f"No dry run showed all that it may do. Type {proposal.id} to approve it all the same"
+    answer: str = typer.prompt(question, default="", show_default=False, err=True)
+    return answer
 
 
 def reject_proposal(

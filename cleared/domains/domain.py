@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -233,5 +234,8 @@ class Domain:
     """At which time sample files can be taken in by the records of a commit: the given one, or a later one."""
     make_sample_files: Callable[[Config, date], Mapping[str, bytes]] = lambda *_: {}
     """Made-up files of the days before this one, for dry runs: name in the drop folder → bytes."""
+    make_probe_files: Callable[[Config, date, Sequence[str], Sequence[Decimal]], Mapping[str, bytes]] = lambda *_: {}
+    """Made-up files of the day before this one with these texts and amounts, as ``make_sample_files``: they show what a
+    new condition of a script would do where no file of the past met it."""
     read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
     """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""

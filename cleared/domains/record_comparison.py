@@ -55,6 +55,16 @@ class RecordComparison:
         """The record as names and values, so that what differs can be said one by one. Raises as ``summarise``."""
         return record
 
+    def list_references(self, record: Record) -> Collection[str]:
+        """What a record is about, by the keys of ``name_references``: the accounts of an entry. Raises as
+        ``summarise``."""
+        return ()
+
+    def name_references(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
+        """Whatever a script may name that decides where something goes, such as an account: as scripts write it → as
+        people read it. Raises ``WorkspaceError`` where it cannot be read."""
+        return {}
+
     def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         """``RecordSummary.key`` → the id of the record in a commit, as far as that is known."""
         return {}

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.impact import Impact
+from cleared.gate.past_runs import DryRunInput
 from cleared.runs.approved_scripts import Script
 from cleared.sandbox.finding import Finding, Rule, is_switchable, split_findings
 from cleared.sandbox.header import Header
@@ -41,6 +42,10 @@ class Subject:
     """On the agent's past runs, against the approved version."""
     sample_impact: Impact | None = None
     """On the sample data, likewise."""
+    past_runs: list[tuple[DryRunInput, DryRun]] = field(default_factory=list)
+    """The agent's past runs, and what the new version would have done then."""
+    latent: Any = None
+    """A ``Latent``: what it could do that no dry run showed; None where nobody looked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class DryRun:
     """What the books' invariants say of it."""
     answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What language models had answered, as far as the script asked it: the request's key → answer."""
+    printed: tuple[str, ...] = ()
+    """What the script printed, as it came."""
 
     @property
     def effects(self) -> dict[str, Any]:
@@ -180,6 +182,7 @@ def _collect_dry_run(
         dict(attempt.counts),
         violations,
         dict(context.model_answers.used),
+        tuple(attempt.printed),
     )
 
 

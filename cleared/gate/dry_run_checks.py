@@ -14,6 +14,7 @@ from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
 from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
 from cleared.gate.impact import Impact
+from cleared.gate.latent_changes import find_latent
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Script
@@ -93,6 +94,7 @@ class DryRunChecks:
         """Both versions over the sample data and over the agent's past runs."""
         gate = subject.proposed_setup.host.config.gate
         if subject.old is None or self.runs == 0 or _is_unchanged(subject):
+            self._find_latent(subject)
             return make_result("behaviour", [], {}, history=Impact().to_dict())
         assert subject.script is not None
         sample = Impact()
@@ -101,6 +103,7 @@ class DryRunChecks:
                 sample.add_run(inputs, {}, self._dry_run(subject.approved_setup, subject.old, inputs), new)
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
+        self._find_latent(subject)
         findings = [
             Finding("behaviour", f"over {label}, {warning}", Place(subject.file), "Look at cleared agent diff.")
             for label, compared in (("past runs", impact), ("sample data", sample))
@@ -125,6 +128,14 @@ class DryRunChecks:
             synthetic=sample.to_dict(),
         )
 
+    def _find_latent(self, subject: Subject) -> None:
+        """What the new version could do beyond what dry runs over sample data and the agent's past runs show."""
+        if self.runs == 0 or _is_unchanged(subject) or subject.script is None:
+            return
+        inputs = [*self._sample_inputs_again(subject), *(occasion for occasion, _ in reversed(subject.past_runs))]
+        results = [*subject.dry_runs, *(result for _, result in subject.past_runs)]
+        subject.latent = find_latent(subject, inputs, results, self._dry_run)
+
     def compare_versions(self, subject: Subject, limit: int) -> Impact:
         """The two versions over the agent's last ``limit`` runs, on the books as they stood before each."""
         impact = Impact()
@@ -136,6 +147,7 @@ class DryRunChecks:
                 continue
             old = self._dry_run(subject.approved_setup, subject.old, inputs)
             new = self._dry_run(subject.proposed_setup, subject.script, inputs)
+            subject.past_runs.append((inputs, new))
             impact.add_run(inputs, self._find_ids(subject.approved_setup, inputs), old, new)
         return impact
 

@@ -117,7 +117,7 @@ class ActionExecutor:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")
         name = proposal_folder(card)
         if request.choice.verb == "approve":
-            outcome = approve_proposal(host, name)
+            outcome = approve_proposal(host, name, request.words)
             text = f"{outcome.proposal.id} is live now"
             if outcome.edited:
                 text += f"; your edits of {', '.join(outcome.edited)} are left as they are"

@@ -99,6 +99,12 @@ class QueueSnapshot:
         return by_theme
 
 
+def number_to_type(queue: QueueSnapshot, card: Card) -> str:
+    """What a person types to approve this proposal, as it may do what no dry run showed; empty where one key does."""
+    shown = queue.proposal_of(card)
+    return shown.proposal.id if shown is not None and shown.proposal.has_unreached else ""
+
+
 def proposal_folder(card: Card) -> str:
     """The full name of a proposal's folder: its number alone may be two."""
     return str(card.details.get("proposal", card.id))

@@ -20,7 +20,7 @@ from cleared.review.action_request import UNDO, ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, cards_summary, digest_shown_cards, group_suggestion, show_card
-from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.queue_snapshot import QueueSnapshot, number_to_type
 from cleared.review.reviewer_list import list_reviewers
 from cleared.review.source_files import FileView, bank_file
 from cleared.web.forms import Form
@@ -65,6 +65,8 @@ class ShownCard:
     posts_line: bool
     is_restricted: bool
     """Whether approving it takes the passphrase of a key that has none."""
+    number: str
+    """What a person types to approve it, where no dry run showed all that it may do; else empty."""
 
 
 def show_queue(page: PageRequest) -> Response:
@@ -176,6 +178,7 @@ def decide(page: PageRequest) -> Response:
         reason=form.get("reason").strip() or _REASONS.get(form.get("outcome"), ""),
         outcome=form.get("outcome") or None,
         duplicate_of=form.get("duplicate_of").strip() or None,
+        words=form.get("number").strip(),
     )
     if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
         raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
@@ -266,6 +269,7 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
         actions,
         book_facts_of(queue).posts_line(card),
         card.kind == PROPOSAL.name and not may_change_what_runs(page),
+        number_to_type(queue, card),
     )
 
 

@@ -95,7 +95,7 @@ def propose_vendor(host: Host, words: str, account: int, *, vendor: str = "", ag
     message = f"Always: {words} is {row.vendor}, account {account}."
     proposal, _ = propose_changes(host, [path], texts={path: taught.encode("utf-8")}, message=message)
     history = proposal.data["behaviour"]["history"]
-    doubts = _find_doubts(host, row, history)
+    doubts = _find_doubts(host, row, proposal, history)
     if not added and committed != source.encode("utf-8"):
         doubts.insert(0, f"{path} was committed by hand since it was approved, and that would be replaced")
     if added:
@@ -187,7 +187,7 @@ def _accounts_of(entry: Entry, corrections: Sequence[Entry], bank_accounts: set[
     return {account: None for account, amount in totals.items() if amount and account not in bank_accounts}
 
 
-def _find_doubts(host: Host, row: VendorRow, history: Mapping[str, Any]) -> list[str]:
+def _find_doubts(host: Host, row: VendorRow, proposal: Proposal, history: Mapping[str, Any]) -> list[str]:
     """What is more than the row says; each is a reason to have it looked at as a card."""
     doubts = []
     if host.config.reviewers:
@@ -199,6 +199,8 @@ def _find_doubts(host: Host, row: VendorRow, history: Mapping[str, Any]) -> list
             f"{count_noun(len(other), 'entry', 'entries')} would be others than it says, such as "
             f"{first['date']} {first['amount']} {str(first['description'])[:60]}"
         )
+    if proposal.has_unreached:
+        doubts.append("it may do what no dry run showed")
     doubts += [f"it fails over {failure}" for failure in history["failed"]]
     return doubts
 

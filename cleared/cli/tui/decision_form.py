@@ -20,7 +20,7 @@ from cleared.cli.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import CardGroup
-from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.queue_snapshot import QueueSnapshot, number_to_type
 
 _OUTCOMES: Final = {
     "d": ("duplicate", "duplicate: the same money was booked by another entry"),
@@ -54,8 +54,15 @@ class DecisionForm:
             self.app.push_screen(ChooseOption("It posts a bank line. What is that?", options), self._take_outcome)
         elif verb in ("reject", "decline"):
             self._ask_reason()
+        elif verb == "approve" and (number := number_to_type(self.queue, self.queue.cards[ids[0]])):
+            title = f"No dry run showed all that it may do. Type {number} to approve it all the same"
+            self.app.push_screen(AskText(title, number), self._submit_words)
         else:
             self.submit(self.request)
+
+    def _submit_words(self, words: str | None) -> None:
+        if words is not None:
+            self.submit(replace(self.request, words=words))
 
     def _ask_always(self, words: str | None) -> None:
         if words is None:

@@ -21,7 +21,7 @@ from cleared.review.card_actions import ActionExecutor, card_code, request_decis
 from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import card_group
 from cleared.review.card_view import CardView, show_card
-from cleared.review.queue_snapshot import QueueSnapshot, read_queue
+from cleared.review.queue_snapshot import QueueSnapshot, number_to_type, read_queue
 from cleared.review.source_files import bank_file
 
 Ask = Callable[[str], str | None]
@@ -162,6 +162,9 @@ class PlainReview:
             if not reason:
                 return False
             request = replace(request, reason=reason, outcome=outcome, duplicate_of=of)
+        elif choice.verb == "approve" and (number := number_to_type(self.queue, self.queue.cards[ids[0]])):
+            question = f"No dry run showed all that it may do. Type {number} to approve it all the same: "
+            request = replace(request, words=self._read_line(question))
         self._execute_request(request)
         return True
 

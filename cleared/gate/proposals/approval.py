@@ -118,8 +118,10 @@ def count_settings(record: ApprovalRecord) -> None:
     trust_store.remember_settings(record)
 
 
-def approve_proposal(host: Host, text: str) -> ProposalOutcome:
+def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutcome:
     """Make a proposal live: one commit. Where it is approved already, nothing happens.
+
+    ``unreached``: where it may do what no dry run showed, its number, as the person typed it.
 
     What is committed is what was reviewed; a working copy that somebody has edited since stays as it is. Raises
     ``PolicyError`` where the proposal is not what a person was shown, was decided otherwise, was edited itself, or is
@@ -140,6 +142,7 @@ def approve_proposal(host: Host, text: str) -> ProposalOutcome:
             return None
         must_be_open(proposal)
         require_shown(proposal.folder, proposal.title, proposal.digest_shown(), f"cleared agent approve {proposal.id}")
+        _require_typed(proposal, unreached)
         _must_be_intact(proposal)
         with Gate(host, decision_context.repo) as gate:
             changes = _current_changes(gate, proposal)
@@ -210,6 +213,16 @@ def _must_be_as_committed(host: Host, text: str) -> None:
                 )
 
 
+def _require_typed(proposal: Proposal, typed: str) -> None:
+    """Raises ``PolicyError`` where no dry run shows all that it may do, and the person has not typed its number."""
+    if proposal.has_unreached and typed.strip().upper() != proposal.id:
+        raise PolicyError(
+            f"{proposal.id} may do what no dry run showed, so one key does not approve it; nothing was approved",
+            remedy=f"Read the first lines of its card and its code; then type {proposal.id} where it asks. In a "
+            f"script: cleared agent approve {proposal.id}-{proposal.digest.removeprefix('sha256:')[:8]}",
+        )
+
+
 def _must_be_intact(proposal: Proposal) -> None:
     """Raises ``PolicyError`` where a file is not the one that was reviewed."""
     edited = proposal.changed_file()
@@ -269,7 +282,7 @@ def _must_describe_the_same(
     mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, at, replaced)
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
         raise StaleProposal("examined on this machine, its effects on past runs are others")
-    for key in ("card", "title", "checks", "old_grants", "rejected_before", "effects", "fingerprint"):
+    for key in ("card", "title", "checks", "latent", "old_grants", "rejected_before", "effects", "fingerprint"):
         if canonical_digest(mine[key]) != canonical_digest(data.get(key)):
             raise StaleProposal(f"examined on this machine, its {key.replace('_', ' ')} would be another")
 

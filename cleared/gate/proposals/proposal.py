@@ -107,6 +107,11 @@ class Proposal:
         return bool(self.data["author"]["human"])
 
     @property
+    def has_unreached(self) -> bool:
+        """Whether it may do what no dry run showed: then one key does not approve it."""
+        return bool(self.data.get("latent"))
+
+    @property
     def pins(self) -> dict[str, DryRunPin]:
         return {agent: DryRunPin.from_dict(pin) for agent, pin in self.data["pins"].items()}
 

@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from textwrap import wrap
 from typing import Any, Final, Literal
 
 from cleared.base.short_text import shorten_text
@@ -23,11 +24,12 @@ from cleared.sandbox import trigger_kinds
 from cleared.sandbox.header import Header, parse_header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.workspace.settings.model import Sandbox
-from cleared.workspace.settings.protected_settings import compare_settings as policy_changes
-from cleared.workspace.settings.protected_settings import protected_settings_of
+from cleared.workspace.settings.protected_settings import compare_all_settings
 
 _MOST_EXAMPLES: Final = 3
 _SAMPLE_CHARS: Final = 300
+_MESSAGE_CHARS: Final = 1_000
+_FRAME_WIDTH: Final = 100
 
 
 def write_title(report: Report, host: Host) -> str:
@@ -48,7 +50,7 @@ def write_card(
 
     ``before``: that the same was rejected or rolled back once, in words.
     """
-    lines = []
+    lines = [line for latent in report.latent.values() for line in latent.describe()]
     for file, subject in report.subjects.items():
         if subject.kind == "agent" and (subject.old is not None or file in old_grants):
             lines += _grant_lines(subject, set(old_grants.get(file, ())), host.registry)
@@ -60,8 +62,21 @@ def write_card(
     lines += _check_lines(report)
     lines += _impact_lines(report)
     if message:
-        lines.append(f"In the words of {author}, who proposed it: “{' '.join(message.split())[:1_000]}”")
+        lines += _frame_message(message, author)
     return lines
+
+
+def _frame_message(message: str, author: str) -> list[str]:
+    """The proposer's name and words. Each line of them stands behind a bar: nothing in it ends the frame."""
+    text = " ".join(f"{author}: {message}".split())[:_MESSAGE_CHARS]
+    return [
+        "The words of who proposed it, which nobody checked:",
+        *(f"  | {line}" for line in wrap(text, _FRAME_WIDTH)),
+    ]
+
+
+def _frame_text(data: bytes | None) -> list[str]:
+    return [f"  | {line}" for line in (data or b"").decode("utf-8", "replace").splitlines()]
 
 
 def _change_title(change: Change) -> str:
@@ -122,7 +137,7 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
         name = change.name.removesuffix(".json")
         return [f"The test {name} {'is new' if change.old is None else what}."]
     if change.kind == "text":
-        return [_text_line(change)]
+        return _text_lines(change)
     if change.new is None:
         return [f"{change.name} is removed and will not run any more."]
     subject = report.subjects.get(change.path)
@@ -146,16 +161,20 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
     return changed or [f"{change.name} changes; when it runs and its limits stay as they are."]
 
 
-def _text_line(change: Change) -> str:
-    """How much of a file without behaviour changes."""
+def _text_lines(change: Change) -> list[str]:
+    """A file that people and models read: all of it, as a model obeys each line."""
     if change.new is None:
-        return f"The text {change.path} is removed. People and models read it; nothing runs it."
-    old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
-    steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
-    added = sum(step[0] == "+" for step in steps)
-    count = f"{count_noun(added, 'line')} added, {len(steps) - added} removed"
-    state = f"changes: {count}" if change.old is not None else "is new"
-    return f"The text {change.path} {state}. People and models read it; nothing runs it."
+        return [
+            f"The text {change.path} is removed. Later sessions of a model are told this no more:",
+            *_frame_text(change.old),
+        ]
+    state = "is new"
+    if change.old is not None:
+        old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
+        steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
+        added = sum(step[0] == "+" for step in steps)
+        state = f"changes: {count_noun(added, 'line')} added, {len(steps) - added} removed"
+    return [f"The text {change.path} {state}. Every later session of a model is told this:", *_frame_text(change.new)]
 
 
 def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:
@@ -257,11 +276,10 @@ def _duration_text(seconds: float) -> str:
 def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
-    changes = policy_changes(protected_settings_of(host.config), protected_settings_of(config))
     return [
         f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
-        for key, old, new in changes
-    ] or ["Only settings that are not protected change."]
+        for key, old, new in compare_all_settings(host.config, config)
+    ]
 
 
 def _check_lines(report: Report) -> list[str]:

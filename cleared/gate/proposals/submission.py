@@ -232,6 +232,7 @@ def describe_proposal(
         "old_grants": old_grants,
         "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
         "card": proposal_text.write_card(report, host, old_grants, message, author.name, again),
+        "latent": {file: latent.to_dict() for file, latent in report.latent.items()},
         "rejected_before": before,
         "checks": report.to_dict(),
         "behaviour": {

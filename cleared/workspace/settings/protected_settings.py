@@ -27,7 +27,7 @@ _SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in _unprotected_keys()
+    return dotted not in _keys_declared("harmless", "secret")
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
@@ -68,8 +68,19 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
     Where a side does not have a key, its value is the one that was shipped.
     """
+    return _compare_values(*({k: v for k, v in side.items() if is_protected(k)} for side in (before, after)))
+
+
+def compare_all_settings(before: Config, after: Config) -> list[tuple[str, Any, Any]]:
+    """As ``compare_settings``, of every setting but secrets, protected or not."""
+    secrets = _keys_declared("secret")
+    sides = ({k: v for k, v, _ in _list_settings(side, "") if k not in secrets} for side in (before, after))
+    return _compare_values(*sides)
+
+
+def _compare_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     differences = []
-    for key in sorted(key for key in {*before, *after} if is_protected(key)):
+    for key in sorted({*before, *after}):
         old, new = (side[key] if key in side else _shipped_value(key) for side in (before, after))
         if old != new:
             differences.append((key, old, new))
@@ -82,15 +93,15 @@ def is_within(dotted: str, keys: tuple[str, ...]) -> bool:
 
 
 @cache
-def _unprotected_keys() -> frozenset[str]:
-    def list_unprotected(section: type, path: str) -> Iterator[str]:
+def _keys_declared(*approvals: str) -> frozenset[str]:
+    def list_declared(section: type, path: str) -> Iterator[str]:
         for key, field in setting_fields(section).items():
             if field.section:
-                yield from list_unprotected(field.section, f"{path}{key}.")
-            elif field.approval in ("harmless", "secret"):
+                yield from list_declared(field.section, f"{path}{key}.")
+            elif field.approval in approvals:
                 yield path + key
 
-    return frozenset(list_unprotected(Config, ""))
+    return frozenset(list_declared(Config, ""))
 
 
 def _list_settings(section: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

@@ -1,0 +1,311 @@
+"""What a change could do that no dry run showed: new lines that none of them reached, new texts, amounts and dates that
+none of them met, and what comes of these where they are made to come.
+
+What a person approves is what they were shown. So a change is compared with the approved version as text, too; what is
+new there and did nothing yet is tried on rows made of it (*probe rows*), at each date in it, and a year later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from cleared.base.short_text import shorten_text
+from cleared.base.terminal import count_noun
+from cleared.changes.book_sources import CommittedSource
+from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.record_comparison import Record
+from cleared.gate.check_result import Subject
+from cleared.gate.dry_run import DryRun, Setup
+from cleared.gate.past_runs import DryRunInput
+from cleared.gate.reach_marks import Mark, ReachMarks
+from cleared.gate.script_changes import ScriptChanges
+from cleared.gate.unmet_values import find_unmet_values, fold_constants, fold_text
+from cleared.git import Snapshot
+from cleared.runs.approved_scripts import Script, Scripts
+from cleared.sandbox.script_source import normalise_text, parse_script
+from cleared.sandbox.used_primitives import find_grants
+
+_MOST_SHOWN: Final = 3
+_YEAR: Final = timedelta(days=365)
+
+RunScript = Callable[[Setup, Script, DryRunInput], DryRun]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachedLine:
+    """A new line that no dry run reached, or a new condition that was never true, or never false."""
+
+    file: str
+    line: int
+    text: str
+    how: str
+    """``never reached``, ``never true``, ``never false``, ``gone``."""
+
+
+@dataclass(slots=True)
+class Latent:
+    """All of it, of one agent. Empty where every dry run together shows what is new."""
+
+    lines: list[UnreachedLine] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    """What new text names, and nothing in any dry run went to: ``3200 Member draws``."""
+    values: list[str] = field(default_factory=list)
+    """New texts, amounts and dates that no dry run met."""
+    outcomes: list[str] = field(default_factory=list)
+    """What came of them where they were made to come, one sentence each."""
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.references or self.values or self.outcomes)
+
+    def describe(self) -> list[str]:
+        """The first lines of the card."""
+        gone, new = ([e for e in self.lines if (e.how == "gone") is is_gone] for is_gone in (True, False))
+        number = len({(each.file, each.line) for each in new})
+        posts = f"it could post to {_list_some(self.references)}" if self.references else ""
+        said = []
+        if number:
+            what = posts or "what comes of it is not shown"
+            said.append(f"No dry run reached {count_noun(number, 'line')} of it ({_name_lines(new)}): {what}.")
+        elif posts:
+            said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
+        if gone:
+            said.append(
+                f"Conditions are gone that made no difference in any dry run ({_name_lines(gone)}, as approved)."
+            )
+        said += self.outcomes
+        if self.values:
+            said.append(f"New in its text, and met by no dry run: {_list_some(self.values, 8)}.")
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "lines": [{"file": e.file, "line": e.line, "text": e.text, "how": e.how} for e in self.lines],
+            "references": self.references,
+            "values": self.values,
+            "outcomes": self.outcomes,
+        }
+
+
+def find_latent(subject: Subject, inputs: Sequence[DryRunInput], results: Sequence[DryRun], run: RunScript) -> Latent:
+    """What the new version of an agent could do beyond what its dry runs over ``inputs`` showed. ``results``: of the
+    new version, those there are."""
+    search = _Search(subject, inputs, results, run)
+    if not search.changes:
+        return Latent()
+    latent = Latent(search.find_unreached())
+    latent.references = search.find_references()
+    latent.values = search.values.describe()
+    latent.outcomes = search.probe()
+    return latent
+
+
+class _MarkedScripts(Scripts):
+    """Scripts of which some have marks."""
+
+    marked: Mapping[str, str] = {}
+
+    def load_shared(self, name: str) -> Script:
+        script = super().load_shared(name)
+        return replace(script, source=self.marked.get(script.file, script.source))
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What came of one row. ``key``: equal for outcomes that need not be said twice."""
+
+    sentence: str
+    key: tuple[str, str]
+    is_of_probe: bool
+
+
+class _Search:
+    def __init__(
+        self, subject: Subject, inputs: Sequence[DryRunInput], results: Sequence[DryRun], run: RunScript
+    ) -> None:
+        self.subject, self.inputs, self.results, self._run = subject, inputs, results, run
+        self.new_trees: dict[str, ast.Module] = {}
+        self.old_trees: dict[str, ast.Module] = {}
+        self.changes: dict[str, ScriptChanges] = {}
+        """File → what is new in it, of the agent and of the shared scripts that it runs."""
+        self._read_changes()
+        self.values = find_unmet_values(self.changes.values(), inputs, subject.proposed_setup.host.registry)
+
+    def _read_changes(self) -> None:
+        subject = self.subject
+        before, after = subject.approved_setup.scripts.texts, subject.proposed_setup.scripts.texts
+        host, scripts = subject.proposed_setup.host, subject.proposed_setup.scripts
+        shared = find_grants(subject.source, subject.file, host.registry, scripts.read_shared_source)[1]
+        for file in (subject.file, *(host.layout.script_path(name) for name in sorted(shared))):
+            old, new = before.get(file), after.get(file)
+            if new is None or (old == new and (subject.old is not None or file != subject.file)):
+                continue
+            tree = _parse(new, file)
+            if tree is None:
+                continue
+            known = _parse(old, file) if old is not None and subject.old is not None else None
+            changes = ScriptChanges(known, tree)
+            if changes.added or changes.removed:
+                self.new_trees[file], self.changes[file] = tree, changes
+                if known is not None:
+                    self.old_trees[file] = known
+
+    def find_unreached(self) -> list[UnreachedLine]:
+        subject = self.subject
+        assert subject.script is not None
+        found: list[UnreachedLine] = []
+        for mark in self._find_missed(self.new_trees, subject.proposed_setup, subject.script, self._is_new):
+            found += _lines_of(mark, self.changes[mark.file])
+        if subject.old is not None:
+            trees = {f: t for f, t in self.old_trees.items() if self.changes[f].removed_conditions}
+            for mark in self._find_missed(trees, subject.approved_setup, subject.old, self._is_gone):
+                found.append(UnreachedLine(mark.file, mark.line, mark.text, "gone"))
+        return list(dict.fromkeys(found))
+
+    def _is_new(self, mark: Mark) -> bool:
+        """Whether something of it is new, or it decides by a value that is."""
+        changes = self.changes[mark.file]
+        if not changes.added_nodes.isdisjoint(mark.nodes):
+            return True
+        return mark.outcome is not None and not changes.data_names.isdisjoint(mark.names)
+
+    def _is_gone(self, mark: Mark) -> bool:
+        return mark.outcome is not None and not self.changes[mark.file].removed_conditions.isdisjoint(mark.nodes)
+
+    def _find_missed(
+        self, trees: Mapping[str, ast.Module], setup: Setup, script: Script, is_wanted: Callable[[Mark], bool]
+    ) -> list[Mark]:
+        """Of the branches and outcomes that are wanted, those that no dry run took; of such within each other the
+        outermost."""
+        marks = ReachMarks()
+        marked = {file: marks.mark_script(tree, file) for file, tree in trees.items()}
+        missed = {number: mark for number, mark in enumerate(marks.marks) if is_wanted(mark)}
+        scripts = _MarkedScripts(setup.host, setup.scripts.snapshot, texts=setup.scripts.texts)
+        scripts.marked = marked
+        for each in self.inputs:
+            if not missed:  # most changes show in the first dry runs
+                break
+            source = marked.get(script.file, script.source)
+            result = self._run(Setup(setup.host, scripts), replace(script, source=source), each)
+            for number in marks.read_reached(result.printed):
+                missed.pop(number, None)
+        closed = [mark for mark in missed.values() if mark.outcome is None]
+        return [m for m in missed.values() if not any(m is not outer and m.nodes < outer.nodes for outer in closed)]
+
+    def find_references(self) -> list[str]:
+        """What new pieces name that no record of any dry run went to."""
+        named: dict[str, str] = {}
+        used: set[str] = set()
+        setup = self.subject.proposed_setup
+        for noun, comparison in load_comparisons().items():
+            named |= comparison.name_references(setup.host.layout, CommittedSource(setup.scripts.snapshot))
+            for result in self.results:
+                used |= {ref for record in result.records.get(noun, ()) for ref in comparison.list_references(record)}
+        constants = {str(value) for value in self._new_constants()}
+        return [named[each] for each in named if each in constants and each not in used]
+
+    def _new_constants(self) -> list[object]:
+        pieces = [piece for changes in self.changes.values() for piece in changes.added]
+        values: list[object] = [n.value for p in pieces for n in p.nodes if isinstance(n, ast.Constant)]
+        return values + [sum_ for p in pieces for n in p.nodes if (sum_ := fold_constants(n)) is not None]
+
+    def probe(self) -> list[str]:
+        """What both versions do with rows made of the new values: now, at each date, and in a year."""
+        if not self.inputs:
+            return []
+        sample = self.inputs[0]
+        start = sample.now or self.subject.proposed_setup.host.clock.now()
+        times = [start, *(self._start_of(day, start) for day in self.values.dates), start + _YEAR]
+        known: dict[tuple[str, str], str] = {}
+        for at in (time for time in times if time >= start):
+            for outcome in self._probe_at(at, sample):
+                if outcome.key in known:
+                    continue
+                # What happens to sample data today stands in the impact.
+                sentence = outcome.sentence if outcome.is_of_probe or at > start else ""
+                known[outcome.key] = sentence if at == start else f"From {at:%Y-%m-%d} on: {sentence}"
+        # What nobody would see comes first.
+        said = sorted(filter(None, known.values()), key=lambda sentence: "without asking" not in sentence)
+        more = len(said) - _MOST_SHOWN
+        return said[:_MOST_SHOWN] + ([f"… and {more} more like these."] if more > 0 else [])
+
+    @staticmethod
+    def _start_of(day: date, start: datetime) -> datetime:
+        return start.replace(year=day.year, month=day.month, day=day.day) + timedelta(days=2)
+
+    def _probe_at(self, at: datetime, sample: DryRunInput) -> Iterator[_Outcome]:
+        subject = self.subject
+        config, today = subject.proposed_setup.host.config, at.date()
+        values = self.values
+        files: dict[str, bytes] = {}
+        for domain in load_domains():
+            files |= domain.make_probe_files(config, today, values.combine_texts(), values.amounts)
+            files |= domain.make_sample_files(config, today)
+        inputs = DryRunInput("probe rows", sample.snapshot, files, at, sample.event)
+        assert subject.script is not None
+        new = self._run(subject.proposed_setup, subject.script, inputs)
+        old = self._run(subject.approved_setup, subject.old, inputs) if subject.old is not None else None
+        if new.error is not None and (old is None or old.error is None):
+            yield _Outcome(f"it fails: {new.error.message}.", ("fails", new.error.message), True)
+        yield from self._compare(old, new, sample.snapshot)
+
+    def _compare(self, old: DryRun | None, new: DryRun, snapshot: Snapshot) -> Iterator[_Outcome]:
+        probed = {fold_text(text) for text in self.values.texts}
+        for noun, comparison in load_comparisons().items():
+            names = comparison.name_references(self.subject.proposed_setup.host.layout, CommittedSource(snapshot))
+            before = {comparison.summarise(r).key: r for r in (old.records.get(noun, ()) if old else ())}
+            for record in new.records.get(noun, ()):
+                was, summary = before.get(comparison.summarise(record).key), comparison.summarise(record)
+                is_probe = (
+                    any(text in fold_text(summary.description) for text in probed) or summary.description == "PROBE"
+                )
+                if was == record or (old is None and not is_probe):
+                    continue
+                then = set(comparison.list_references(was)) if was is not None else set()
+                refs = comparison.list_references(record)
+                to = [names.get(r, r) for r in dict.fromkeys(refs) if r not in then] or [names.get(r, r) for r in refs]
+                away = [names.get(r, r) for r in dict.fromkeys(then) if r not in refs]
+                key = (summary.description, f"{to} {away} {summary.status}")
+                sentence = _describe_probe(summary.description, summary.amount, to, away, record, was, comparison)
+                yield _Outcome(sentence, key, is_probe)
+
+
+def _describe_probe(
+    text: str, amount: str, to: Sequence[str], away: Sequence[str], record: Record, was: Record | None, comparison: Any
+) -> str:
+    now, then = (comparison.summarise(r).status if r is not None else "" for r in (record, was))
+    how = {"pending-review": "and asks you", "auto-confirmed": "without asking"}.get(now, now)
+    before = {"pending-review": "asks you", "auto-confirmed": "does not ask"}.get(then, then)
+    instead = f" instead of {', '.join(away)}" if away else ""
+    differs = f"; the approved version {before}" if then not in ("", now) else ""
+    return f"“{shorten_text(text, 60)}” over {amount} goes to {', '.join(to)}{instead}, {how}{differs}."
+
+
+def _lines_of(mark: Mark, changes: ScriptChanges) -> list[UnreachedLine]:
+    if mark.outcome is not None:
+        return [UnreachedLine(mark.file, mark.line, mark.text, f"never {str(mark.outcome).lower()}")]
+    pieces = [p for p in changes.added if any(id(node) in mark.nodes for node in p.nodes)]
+    return [UnreachedLine(mark.file, p.line, p.text, "never reached") for p in pieces]
+
+
+def _parse(data: bytes, file: str) -> ast.Module | None:
+    tree = parse_script(normalise_text(data.decode("utf-8", "replace")), file)
+    return tree if isinstance(tree, ast.Module) else None
+
+
+def _name_lines(lines: Sequence[UnreachedLine]) -> str:
+    by_file: dict[str, list[int]] = {}
+    for each in lines:
+        by_file.setdefault(each.file, []).append(each.line)
+    return "; ".join(
+        f"{file}: {_list_some([str(n) for n in sorted(set(numbers))], 6)}" for file, numbers in by_file.items()
+    )
+
+
+def _list_some(texts: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more

@@ -1,0 +1,104 @@
+"""CARD 1: what a change could do that no dry run showed is named first on its card, and takes more than one key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness import Workspace
+from proposing import edit, history, propose
+from terminals import run_on_terminal
+
+AFTER = "            if other == IN_TRANSIT and one_account:\n"
+TAKE = "                other = 3200\n                confidence = 1.0\n"
+OWNER = "3200 Member draws"
+
+
+def branch(condition: str) -> tuple[str, str]:
+    return AFTER, f"            if {condition}:\n{TAKE}{AFTER}"
+
+
+def line(text: str) -> tuple[str, str]:
+    return AFTER, f"            {text}\n{AFTER}"
+
+
+HIDDEN: dict[str, tuple[tuple[str, str], str]] = {
+    "a text": (branch('"ZZTOP" in text'), OWNER),
+    "a row of the table": (("VENDORS = [\n", 'VENDORS = [\n    ("ZZTOP", "Z", 3200, 0.99),\n'), OWNER),
+    "a day of the bank's": (branch('txn["date"] >= "2027-01-01"'), OWNER),
+    "a day of the clock": (branch('ctx_today() > "2027-06-30"'), OWNER),
+    "an amount": (branch("abs(amount) == 7777"), OWNER),
+    "parts of a text": (line('if "ZZ" + "TOP" in text: other = 3000 + 200'), OWNER),
+    "a letter at a time": (branch('text[:1] == "Z" and text[1:2] == "Z"'), OWNER),
+    "an expression": (("other = account_id\n", 'other = 3200 if text.endswith("ZZ") else account_id\n'), OWNER),
+    "an index": (line('other = [other, 3200][text == "ZZTOP"]'), OWNER),
+    "a product": (line('other = other + (3200 - other) * text.count("ZZTOP")'), OWNER),
+    "a dictionary": (line('other = {"ZZTOP": 3200}.get(text, other)'), OWNER),
+    "one more condition": (("if says(text, words):", 'if says(text, words) and not text.endswith("ZZ"):'), " ZZ”"),
+    "another condition": (
+        ("if says(text, words):", 'if says(text, words) or text.startswith("ZZ"):'),
+        "without asking",
+    ),
+    "a value": (("UNKNOWN_EXPENSE = 5030", "UNKNOWN_EXPENSE = 5030\nOWNER = 3200"), OWNER),
+    "a length": (branch("len(text) > 97"), OWNER),
+    "a comprehension": (line('other = ([3200 for w in [text] if w == "ZZTOP"] + [other])[0]'), OWNER),
+    "a lambda": (line('other = (lambda t: 3200 if t == "ZZTOP" else other)(text)'), OWNER),
+    "a loop that ends": (line('while text == "ZZTOP" and other != 3200: other = 3200'), OWNER),
+    "a check that is gone": ((AFTER, "            if other == IN_TRANSIT:\n"), "agents/ingest.py: 72, as approved"),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_no_dry_run_showed_is_named_in_the_first_three_lines(ws: Workspace, name: str) -> None:
+    """Also where the words of who proposed it say nothing of it."""
+    history(ws)
+    (old, new), named = HIDDEN[name]
+    edit(ws, "agents/ingest.py", old, new)
+    card = propose(ws, "ingest", "--message", "a harmless tidy-up")["card"]
+    assert named in "\n".join(card[:3]), card
+
+
+def test_a_branch_of_a_shared_script_is_named(ws: Workspace) -> None:
+    ws.put("scripts/account.py", '"""\nname: Account\nargs: [text]\n"""\n5030\n')
+    body = 'account = script_run("account", text="A")\nctx_log(str(account))\n'
+    ws.put("agents/probe.py", f'"""\nname: Probe\ntrigger: on_demand\ndescription: a probe\n"""\n{body}')
+    approve(ws, propose(ws, "probe", "scripts/account.py"))
+    ws.put(
+        "scripts/account.py",
+        '"""\nname: Account\nargs: [text]\n"""\nif text == "ZZTOP":\n    3200\nelse:\n    5030\n',
+    )
+    card = propose(ws, "scripts/account.py")["card"]
+    assert "scripts/account.py" in card[0] and OWNER in card[0], card
+
+
+def approve(ws: Workspace, proposal: dict[str, Any]) -> None:
+    ws.ok("agent", "approve", proposal["id"])
+
+
+def test_what_past_files_show_is_not_named(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", "VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5020, 0.99),\n')
+    found = propose(ws, "ingest")
+    assert "No dry run" not in "\n".join(found["card"]), found["card"]
+    assert "met by no dry run" not in "\n".join(found["card"]), found["card"]
+
+
+def test_a_change_that_is_met_in_a_year_is_said_with_the_day(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *branch('ctx_today() > "2027-06-30"'))
+    card = "\n".join(propose(ws, "ingest")["card"])
+    assert "From 20" in card and "goes to 3200 Member draws" in card, card
+
+
+def test_one_key_does_not_approve_it(ws: Workspace) -> None:
+    """In a script who proposed it as a program has to be named by the digest of what was shown."""
+    history(ws)
+    edit(ws, "agents/ingest.py", *branch('"ZZTOP" in text'))
+    found = propose(ws, "ingest", "--author", "some-model")
+    question = f"Type {found['id']}"
+    code, shown = run_on_terminal(ws.root, ["agent", "approve", found["id"]], [("live?", "y"), (question, "y")])
+    assert code == 3 and "one key does not approve it" in shown, shown
+    code, shown = run_on_terminal(
+        ws.root, ["agent", "approve", found["id"]], [("live?", "y"), (question, found["id"].lower())]
+    )
+    assert code == 0 and "is live" in shown, shown
