@@ -52,7 +52,7 @@ def teach_vendor(
     outcome = None
     if approves:
         with expecting({lesson.proposal.folder: lesson.proposal.digest_shown()}):
-            outcome = approve_proposal(host, lesson.proposal.folder)
+            outcome = approve_proposal(host, lesson.proposal.folder, lesson.proposal.id)
     commit = outcome.commit if outcome is not None else None
     for path in outcome.edited if outcome is not None else ():
         note_edited(path)

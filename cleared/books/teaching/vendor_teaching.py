@@ -199,10 +199,17 @@ def _find_doubts(host: Host, row: VendorRow, proposal: Proposal, history: Mappin
             f"{count_noun(len(other), 'entry', 'entries')} would be others than it says, such as "
             f"{first['date']} {first['amount']} {str(first['description'])[:60]}"
         )
-    if proposal.has_unreached:
-        doubts.append("it may do what no dry run showed")
+    if not all(_is_expected_latent(row, latent) for latent in proposal.data["latent"].values()):
+        doubts.append("it may do more than it says, which no dry run showed")
     doubts += [f"it fails over {failure}" for failure in history["failed"]]
     return doubts
+
+
+def _is_expected_latent(row: VendorRow, latent: Mapping[str, Any]) -> bool:
+    """Whether all that no dry run showed is the row: its words, which no past line has, and its account."""
+    values = {f"“{row.words}”", f"“{row.vendor}”"}
+    goes = all(reference.startswith(f"{row.account} ") for reference in latent["references"])
+    return not latent["lines"] and goes and values.issuperset(latent["values"])
 
 
 def _is_expected(row: VendorRow, entry: Mapping[str, Any]) -> bool:

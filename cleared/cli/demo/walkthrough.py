@@ -147,7 +147,7 @@ def _approve_agent(host: Host) -> dict[str, Any]:
     write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
     proposal, _ = propose_changes(host, ["ingest"], message="Knows the vendors of these bank files")
     with expecting({proposal.folder: proposal.digest_shown()}):  # the walk-through shows it
-        outcome = approve_proposal(host, proposal.folder)
+        outcome = approve_proposal(host, proposal.folder, proposal.id)
     return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
 
 
