@@ -17,7 +17,7 @@ from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal as store
-from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open
+from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.submission import (
     Author,
     describe_proposal,
@@ -142,7 +142,7 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
             return None
         must_be_open(proposal)
         require_shown(proposal.folder, proposal.title, proposal.digest_shown(), f"cleared agent approve {proposal.id}")
-        _require_typed(proposal, unreached)
+        require_number(proposal, unreached)
         _must_be_intact(proposal)
         with Gate(host, decision_context.repo) as gate:
             changes = _current_changes(gate, proposal)
@@ -211,16 +211,6 @@ def _must_be_as_committed(host: Host, text: str) -> None:
                     place=Place(path),
                     remedy=f"Restore it: git checkout -- {path}",
                 )
-
-
-def _require_typed(proposal: Proposal, typed: str) -> None:
-    """Raises ``PolicyError`` where no dry run shows all that it may do, and the person has not typed its number."""
-    if proposal.has_unreached and typed.strip().upper() != proposal.id:
-        raise PolicyError(
-            f"{proposal.id} may do what no dry run showed, so one key does not approve it; nothing was approved",
-            remedy=f"Read the first lines of its card and its code; then type {proposal.id} where it asks. In a "
-            f"script: cleared agent approve {proposal.id}-{proposal.digest.removeprefix('sha256:')[:8]}",
-        )
 
 
 def _must_be_intact(proposal: Proposal) -> None:

@@ -271,6 +271,16 @@ def split_name(text: str) -> tuple[str, str]:
     return (match[1].upper(), match[2] or "") if match is not None else ("", "")
 
 
+def require_number(proposal: Proposal, typed: str) -> None:
+    """Raises ``PolicyError`` where no dry run shows all that it may do, and the person has not typed its number."""
+    if proposal.has_unreached and typed.strip().upper() != proposal.id:
+        raise PolicyError(
+            f"{proposal.id} may do what no dry run showed, so one key does not approve it; nothing was approved",
+            remedy=f"Read the first lines of its card and its code; then type {proposal.id} where it asks. In a "
+            f"script: cleared agent approve {proposal.id}-{proposal.digest.removeprefix('sha256:')[:8]}",
+        )
+
+
 def must_be_open(proposal: Proposal) -> None:
     """Raises ``PolicyError`` where it was decided."""
     decided = proposal.decision
