@@ -165,23 +165,38 @@ def seconds_for(text: str) -> float:
     return min(tries)
 
 
-@pytest.mark.parametrize(
-    "part",
-    [
-        "api_key",
-        "-eyJ",
-        "password   ",
-        "secret_=",
-        "token\n:\n",
-        "-----BEGIN ",
-        "-----BEGIN A PRIVATE KEY-----\nabc\n",
-        "a://b:c",
-    ],
+BEGINNINGS = (
+    "api_key",
+    "-eyJ",
+    "-eyJa.",
+    "password   ",
+    "secret_=",
+    "token\n:\n",
+    "-----BEGIN ",
+    "-----BEGIN A PRIVATE KEY-----\nabc\n",
+    "a://b:c",
 )
+
+
+@pytest.mark.parametrize("part", BEGINNINGS)
 def test_no_output_takes_longer_than_its_length(part: str) -> None:
     """A program that prints what looks like the beginning of a secret again and again."""
     short, long = (seconds_for(part * (size // len(part))) for size in (20_000, 200_000))
     assert long <= 15 * short, (short, long)
+
+
+@pytest.mark.parametrize("part", BEGINNINGS)
+def test_no_output_takes_much_longer_than_words(part: str) -> None:
+    """What is bounded for each place where a secret may begin is a lot where each fourth letter is such a place."""
+    mark = "eyJ -----BEGIN PRIVATE KEY "  # all shapes are looked for
+    words, hostile = (seconds_for(mark + text * (200_000 // len(text))) for text in ("-abc", part))
+    assert hostile <= 5 * words, (words, hostile)
+
+
+@pytest.mark.parametrize("before", ["", "Bearer=", "--token-", "a_", "aeyJb-", "-eyJ-"])
+def test_a_signed_token_is_found_wherever_in_a_word_it_begins(before: str) -> None:
+    redacted = Redactor().redact_text(f"({before}{SHAPES['jwt']})")
+    assert SHAPES["jwt"][:8] not in redacted and "c2lnbmF0" not in redacted and redacted.endswith(f"{REDACTED})")
 
 
 def test_the_name_of_a_secret_may_be_long() -> None:

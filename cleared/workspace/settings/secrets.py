@@ -29,14 +29,18 @@ _KEY: Final = (
     r"(?:(?:[^\"-]|-(?!----)){0,16000}+-----END [A-Z ]{0,40}PRIVATE KEY-----"
     rf"|(?:[ \t]{{0,80}}+{_KEY_LINE}|[ \t]+[A-Za-z0-9+/=]{{16,}}+){{0,256}}+)"
 )
+# A signed token, with what its word begins with. Each word is looked through once, and the first place decides:
+# a word can hold a hundred thousand places where one might begin.
+_WORD: Final = "[A-Za-z0-9_-]"
+_SIGNED: Final = rf"(?<!{_WORD})(?>{_WORD}*?(?<![A-Za-z0-9])eyJ){_WORD}{{10,}}+\.{_WORD}{{10,}}+\.{_WORD}{{5,}}+"
 # Each repeats a bounded number of times where it can begin at many places of one word: programs print what they like.
 # No shape matches a quote, and none but a key a backslash: JSON that holds a secret is JSON afterwards.
 _SHAPES: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{16,}|[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"
     r"|(?:gh[pousr]|github_pat)_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}|hf_[A-Za-z0-9]{30,}"
     r"|xox[abprs]-[A-Za-z0-9-]{10,}|SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"
-    r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,}"
-    r"|eyJ[A-Za-z0-9_-]{10,2000}+\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,})"
+    r"|A(?:KIA|SIA)[0-9A-Z]{16}|AIza[0-9A-Za-z_-]{30,})"
+    rf"|{_SIGNED}"
     r"|(?<=[Bb]earer )[A-Za-z0-9._~+/=-]{12,}"
     r"|(?<=://)[^\s/@:\"\\]{1,100}:[^\s/@\"\\]{3,200}(?=@)"
     rf"|{_KEY}"
