@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Final, Literal
 
 from cleared.base.errors import ClearedError
@@ -38,7 +39,19 @@ def sort_change(host: Host, path: str) -> Fate:
             return "refused"
     except ClearedError:
         return "refused"
-    return "refused" if is_task_file(path) or _is_of_host(host, path, folded) else "plain"
+    if is_task_file(path) or _is_of_host(host, path, folded) or _takes_place_of_file(path):
+        return "refused"
+    return "plain"
+
+
+def _takes_place_of_file(path: str) -> bool:
+    """Whether a folder on the way has the name of a file that a program proposes, or of a task: then no such file can
+    be there."""
+    parents = [parent.as_posix() for parent in PurePosixPath(path).parents]
+    try:
+        return any(file_kind(name) or is_task_file(name) for parent in parents for name in (parent, fold_path(parent)))
+    except ClearedError:
+        return True
 
 
 def is_task_file(path: str) -> bool:

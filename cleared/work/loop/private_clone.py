@@ -62,7 +62,7 @@ class PrivateClone:
             committed = {path for path, (mode, _) in snapshot.list_entries().items() if mode.startswith("100")}
             present = dict(_list_files(self.folder))
             changes, room = [], MAX_ALL_BYTES
-            repositories = find_repositories(present) - find_repositories(committed)
+            repositories = find_repositories(committed | present.keys())
             for path in sorted(committed | present.keys()):
                 if path in ignore:
                     continue

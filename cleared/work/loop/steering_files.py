@@ -5,6 +5,7 @@ programs do something: so none that a worker or an engine has changed comes in b
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import Final
 
 from cleared.base.safe_names import fold_path
@@ -28,21 +29,38 @@ _ENGINE_NAMES: Final = frozenset(
 starts: they name its provider, to which its credential goes, or a program to run before it."""
 _ENGINE_FOLDERS: Final = frozenset({".agents", ".claude", ".codex", ".opencode", ".qwen"})
 """Folders of whose files they do."""
-_NAMES: Final = (
-    *("makefile*", "gnumakefile", "justfile", "taskfile.y*ml", "rakefile", "gemfile*", "procfile", "jenkinsfile*"),
-    *("dockerfile*", "containerfile*", "docker-compose*", "compose.y*ml", "vagrantfile", "brewfile", "cmakelists.txt"),
-    *("package.json", "package-lock.json", "pnpm-*.yaml", "yarn.lock", "deno.json*", "*.config.js", "*.config.[cm]js"),
-    *("*.config.ts", "pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "conftest.py", "noxfile.py"),
-    *("sitecustomize.py", "usercustomize.py", "fabfile.py", "dodo.py", "sconstruct", "meson.build", "build.xml"),
-    *("requirements*.txt", "pipfile*", "uv.toml", "uv.lock", "mise.toml", "cargo.toml", "build.rs", "pom.xml"),
-    *("build.gradle*", "settings.gradle*", "gradle.properties", "gradlew*", "mvnw*", "lefthook.y*ml", "flake.nix"),
-    *("default.nix", "shell.nix", "desktop.ini", "autorun.inf", "prompt.md", "consensus.md*"),
-    *("*.sh", "*.bash", "*.zsh", "*.fish", "*.csh", "*.ksh", "*.mk", "*.mak", "*.ps1", "*.psm1", "*.bat", "*.cmd"),
-    *("*.com", "*.exe", "*.msi", "*.scr", "*.vbs", "*.wsf", "*.lnk", "*.url", "*.command", "*.terminal", "*.scpt"),
-    *("*.applescript", "*.workflow", "*.desktop", "*.service", "*.timer", "*.plist", "*.pth", "*.so", "*.dll"),
-    *("*.dylib", "*.pyc", "*.jar", "*.code-workspace", "*.sublime-project", "*.iml"),
+_HARMLESS_TYPES: Final = frozenset(
+    {
+        *(".md", ".markdown", ".rst", ".adoc", ".txt", ".csv", ".tsv", ".jsonl", ".ndjson"),
+        *(".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp"),
+    }
 )
-"""Names that tools run or are steered by, in lower case; so is whatever begins with a dot, or lies in such a folder."""
+"""Documents, tables and pictures. All others steer: of names of settings and sources there is no end, new tools bring
+new ones, and a module beside a program is imported in place of one of the system's."""
+_STEERING_FOLDERS: Final = frozenset(
+    {"skills", "commands", "prompts", "hooks", "memories", "memory-bank", "steering", "node_modules", "__pycache__"}
+)
+"""Folders of which tools read documents, too."""
+_STEERING_NAMES: Final = (
+    *(
+        "agent.md",
+        "gemini.md",
+        "iflow.md",
+        "warp.md",
+        "crush.md",
+        "codex.md",
+        "conventions.md",
+        "skill.md",
+        "memory.md",
+    ),
+    *("copilot-instructions.md", "*.instructions.md", "*.prompt.md", "*.chatmode.md", "*.agent.md", "prompt.md"),
+    *("consensus.md*", "replit.md", "soul.md", "tools.md", "identity.md", "heartbeat.md", "llms*.txt"),
+    *("requirements*.txt", "*requirements.txt", "constraints*.txt", "cmakelists.txt", "meson_options.txt"),
+    *("conanfile.txt", "runtime.txt", "packages.txt", "apt.txt", "entry_points.txt", "top_level.txt"),
+    *("test*.txt", "*.egg-info", "*.dist-info"),
+)
+"""Names of documents, and of folders of them, that tools take instructions or settings from, in lower case. pytest runs
+examples in ``test*.txt``."""
 
 
 def is_read_by_engines(path: str) -> bool:
@@ -53,7 +71,13 @@ def is_read_by_engines(path: str) -> bool:
 
 
 def steers_programs(path: str) -> bool:
-    """Whether some program runs what lies at this path, or is steered by it, though nobody names it to that program."""
+    """Whether some program may run what lies at this path, or be steered by it, though nobody names it to that program:
+    all but documents, tables and pictures under names that say nothing to any.
+
+    A name that begins with a hyphen is an option where somebody says ``*`` in a shell.
+    """
     parts = fold_path(path).split("/")
-    is_hidden = any(part.startswith(".") for part in parts)
-    return is_hidden or is_read_by_engines(path) or any(fnmatchcase(parts[-1], name) for name in _NAMES)
+    is_hidden = any(part.startswith((".", "-")) for part in parts)
+    is_named = any(fnmatchcase(part, name) for part in parts for name in _STEERING_NAMES)
+    is_harmless = PurePosixPath(parts[-1]).suffix in _HARMLESS_TYPES and _STEERING_FOLDERS.isdisjoint(parts)
+    return is_hidden or is_named or not is_harmless or is_read_by_engines(path)

@@ -114,9 +114,8 @@ def compute_delta(
     refused: list[tuple[str, str]] = []
     room = MAX_ALL_BYTES
     differences = _list_differences(repo, snapshot, root)
-    before = frozenset(snapshot.list_entries())
-    present = before.union(path for path, kind in differences if kind != "deleted")
-    repositories = find_repositories(present) - find_repositories(before)
+    present = {*snapshot.list_entries(), *(path for path, _ in differences)}
+    repositories = find_repositories(present)
     for path, kind in differences:
         if is_clone and kind == "deleted" and snapshot.find_blob_id(path) is None:
             continue  # a link: no clone has it

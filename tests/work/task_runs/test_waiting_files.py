@@ -55,6 +55,37 @@ def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks
     assert tasks.ws.read("tool.sh") == "x\n" and tasks.ws("journal", "check").code == 0
 
 
+HARMLESS = ("docs/a.md", "data/b.csv", "Notes.TXT", "docs/picture.png")
+UNHEARD_OF = (
+    *("BSDmakefile", "wscript", "Snakefile", "SConscript", "tasks.py", "build.zig", "gulpfile.js", "NewTool.toml"),
+    *(
+        "json.py",
+        "docs/settings.json",
+        "docs/GEMINI.md",
+        "test_all.txt",
+        "-x.txt",
+        "skills/a.md",
+        "Requirements-dev.txt",
+    ),
+    *("x.egg-info/a.txt", ".husky/a.md", "Docs/.Cursor/a.txt"),
+)
+
+
+def test_only_documents_tables_and_pictures_come_in_without_a_look(tasks: Tasks) -> None:
+    """Tools are steered by more names than anybody can list; so a list says what steers none."""
+    names = (*HARMLESS, *UNHEARD_OF)
+    tasks.planned(task(1, files=["docs/T-001.txt", *names[:18]]), task(2, files=["docs/T-002.txt", *names[18:]]))
+    before = tasks.ws.head()
+    worker = (
+        f'for f in {" ".join(names)}; do mkdir -p "$(dirname -- "$f")"; echo x > "./$f"; done; echo x > docs/T-00N.txt'
+    )
+    for number in (1, 2):
+        done = tasks("run", "--command", worker.replace("00N", f"00{number}"), "--max", "1", "--json")
+        assert done.json["tasks"][0]["status"] == "completed", done
+    changed = set(tasks.ws.git("-c", "core.quotePath=off", "diff", "--name-only", before, "HEAD").split("\n"))
+    assert changed >= set(HARMLESS) and changed.isdisjoint(UNHEARD_OF), changed
+
+
 def test_all_of_many_files_are_named(tasks: Tasks) -> None:
     tasks.planned(task(1))
     worker = "cd docs; for n in $(seq 250); do echo x > f$n; done; echo x > T-001.txt"
@@ -104,6 +135,23 @@ def test_nor_one_that_two_branches_bring_by_halves(tasks: Tasks, committed: bool
             tasks.ws.put(f"docs/4x/{name}", "x\n")
     refused(tasks.ws("queue", "answer", second["id"], "merge"), 3, "no branch of a program may change it")
     assert not (tasks.ws.root / "docs/4x/objects").exists()
+
+
+def test_nor_one_of_which_a_part_was_committed_before(tasks: Tasks, tmp_path: Path) -> None:
+    """What names it a repository is there, and harmless; its settings are what a worker adds."""
+    proof = tmp_path / "proof"
+    for name, text in {"HEAD": "ref: refs/heads/main", "objects/info/keep": "", "refs/heads/.keep": ""}.items():
+        tasks.ws.put(f"docs/4x/{name}", f"{text}\n")
+    tasks.ws.git("add", "docs")
+    tasks.ws.git("commit", "-qm", "there before")
+    tasks.planned(task(1, files=["docs/T-001.txt"]))
+    done = tasks("run", "--command", REPOSITORY.replace("PROOF", str(proof)), "--max", "1", "--json")
+    (outcome,) = done.json["tasks"]
+    assert outcome["status"] == "failed" and "docs/4x/config git takes its folder" in outcome["summary"], done
+    kept = tasks.ws.root / ".cleared/task-kept/T-001"
+    assert kept.exists() and not (kept / "docs/4x/config").exists()
+    run_git_in(kept)
+    assert not proof.exists()
 
 
 def test_what_is_kept_of_a_failed_task_runs_nothing_of_the_workers(tasks: Tasks, tmp_path: Path) -> None:
