@@ -21,6 +21,8 @@ BOOKS: Final = Domain(
         "cleared.books.primitives.suggest",
         "cleared.books.primitives.queue_entries",
     ),
+    list_header_keys=import_when_called("cleared.books.budget:list_header_keys"),
+    list_grants=import_when_called("cleared.books.book_grants:list_grants"),
     lint_modules=("cleared.books.script_rules",),
     read_lint_facts=import_when_called("cleared.books.script_rules:read_chart"),
     operation_modules=("cleared.books.book_operations",),

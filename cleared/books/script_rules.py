@@ -79,7 +79,7 @@ def find_wrong_accounts(script: LintedScript) -> Iterator[Finding]:
 @RULES.check
 def find_unknown_header_accounts(script: LintedScript) -> Iterator[Finding]:
     chart = _chart_of(script)
-    for account_id in (script.header.accounts if script.header is not None else None) or ():
+    for account_id in (script.header.value_of("accounts") if script.header is not None else None) or ():
         if chart.find_account(account_id) is None:
             _, remedy = chart.why_not_postable(account_id, _LAST_DAY) or ("", "")
             message = f"account {account_id} does not exist"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import cast
 
 from cleared.books.importing.drop_folder import ImportSession
@@ -24,6 +25,15 @@ class LastEntry:
 
 
 @dataclass(slots=True)
+class Spent:
+    """What the run has used of its budget."""
+
+    entries: int = 0
+    total: Decimal = Decimal(0)
+    """Sum of the amounts of all entries that it posted."""
+
+
+@dataclass(slots=True)
 class StagedBooks:
     """Journal, bank lines and drop folder of one draft. ``books_draft`` says what comes of them."""
 
@@ -34,6 +44,7 @@ class StagedBooks:
     ledger_accounts: Mapping[str, int]
     """Bank account id → its account in the ledger."""
     last_entry: LastEntry = field(default_factory=LastEntry)
+    spent: Spent = field(default_factory=Spent)
     categoriser: Categoriser | None = None
     """What was learned from persons' decisions; None until it is asked."""
 

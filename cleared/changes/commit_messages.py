@@ -23,6 +23,7 @@ KINDS: Final = (
     "config",
     "confirm",
     "correct",
+    "define",
     "event",
     "init",
     "log",
@@ -222,6 +223,10 @@ def setting_removed(key: str) -> CommitSubject:
 
 def settings_restored(commit: str) -> CommitSubject:
     return compose_subject("config", f"as it was in {commit[:10]}")
+
+
+def definition_approved(path: str) -> CommitSubject:
+    return compose_subject("define", path)
 
 
 def settings_approved() -> CommitSubject:

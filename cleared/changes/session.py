@@ -18,6 +18,7 @@ from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.cards.queue_files import CardDraft
 from cleared.changes.book_sources import CommittedSource
+from cleared.changes.definitions import find_definition_doubt
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.domains.domain import Opening
@@ -27,6 +28,7 @@ from cleared.domains.violations import BooksViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
+from cleared.primitives.watched_files import WatchedFiles
 from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, record_folder
 from cleared.trust.device_signing import make_token
 
@@ -88,7 +90,10 @@ def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None
     differences = find_differences(snapshot, host.root, prefixes)
     _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
     return [
-        d for d in differences if not is_temporary(d.path) and (d.kind != "untracked" or managed.has_row_file(d.path))
+        d
+        for d in differences
+        if not (is_temporary(d.path) or managed.is_definition(d.path))
+        and (d.kind != "untracked" or managed.has_row_file(d.path))
     ]
 
 
@@ -137,10 +142,20 @@ def make_context(
         dry_run=dry_run,
         event=event,
         loop=WorkspaceLoop(host.root, host.config),
+        files=WatchedFiles(host.root, host.config.import_.max_bytes, ManagedFiles(host.layout).has_path),
         host=HostCalls(on_log, lambda limit: recent_commits(host, limit), run_script, lambda: None),
     )
     context.host.check_draft = _check_once(context)
-    opening = Opening(host.layout, source, snapshot.has_file, today, context.stage_card, drop_folder, only)
+    opening = Opening(
+        host.layout,
+        source,
+        snapshot.has_file,
+        today,
+        context.stage_card,
+        partial(find_definition_doubt, host, source, was=dry_run),
+        drop_folder,
+        only,
+    )
     context.parts.update((domain.name, domain.open(opening)) for domain in load_domains())
     return context
 

@@ -90,6 +90,7 @@ SECTIONS: Final = {
         Entry("start-from", "migration", "start_books", "Take over opening balances or books of another program"),
         Entry("demo", "setup", "run_demo", "Make a sample workspace and walk through it"),
         Entry("config", "config", "app", "Read, change and approve settings"),
+        Entry("definition", "definition", "app", "See and approve what says what records are (tables)"),
         Entry("llm", "llm", "app", "See which language model is asked, its key, and what it has cost"),
         Entry("trust", "trust", "trust_clone", "After cloning: say whose approvals count here"),
         Entry("key", "key", "app", "Give the approval key a passphrase"),

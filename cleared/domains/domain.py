@@ -26,6 +26,7 @@ from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.git import Snapshot
+    from cleared.sandbox.header import HeaderKey
 
 RunContext: TypeAlias = Any
 """The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""
@@ -37,6 +38,10 @@ CardKind: TypeAlias = Any
 """A ``CardKind`` (``cards.kinds``, which stands above this room)."""
 ShownCard: TypeAlias = Any
 """A ``Card`` (``cards.card``, which stands above this room)."""
+
+
+Grant: TypeAlias = Any
+"""A ``Grant`` (``primitives.registry.grants``, which stands above this room)."""
 
 
 class Duty(Protocol):
@@ -110,10 +115,12 @@ class Staged(Protocol):
     def adopt_later(self, source: FileSource) -> None:
         """Take in what a later commit has that scripts may name, such as accounts, beside what is there: a dry run over
         the past may be of a script that is newer."""
+        return None
 
     def stage_findings(self, context: RunContext) -> None:
         """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
         is kept. It stops no run."""
+        return None
 
     def list_effects(self) -> list[Effect]:
         """What the draft does that may take a reviewer's right, or two reviewers."""
@@ -127,6 +134,7 @@ class Staged(Protocol):
     def complete_draft(self, context: RunContext, snapshot: Snapshot, *, stays_open: bool) -> None:
         """Stage what follows from a draft that is in order, just before its commit. ``snapshot``: the commit that it
         builds on. ``stays_open``: whether the program goes on after it, so that what is opened is worth keeping."""
+        return None
 
     def find_violations(self) -> list[Violation]:
         """What is wrong with the records together with the draft."""
@@ -140,6 +148,7 @@ class Staged(Protocol):
 
     def verify_files(self) -> None:
         """Raises ``PrimitiveError`` where a file that the draft was made from is another by now."""
+        return None
 
     def count_waiting_bytes(self) -> int:
         """How large the files together are that a run has to read."""
@@ -160,6 +169,9 @@ class Opening:
     """Whether the commit has a file, a symbolic link or a submodule at a path."""
     today: date
     stage_card: Callable[..., object]
+    find_doubt: Callable[[str], str]
+    """Why the definition at a path of the commit does not count here (``RecordAudit.is_definition``); empty where it
+    does: its text is one that a person has approved."""
     drop_folder: Path | None = None
     """Stands in for ``import/``."""
     only: frozenset[str] | None = None
@@ -189,6 +201,11 @@ class Domain:
 
     primitive_modules: Sequence[str] = ()
     """Where its primitives are declared."""
+    list_grants: Callable[[], Sequence[Grant]] = tuple
+    """The grants that they name, beside those of the runtime."""
+    list_header_keys: Callable[[], Sequence[HeaderKey]] = tuple
+    """What a script's header may say about its records, such as a budget; primitives find the values in
+    ``ctx.permissions.header_values``."""
     lint_modules: Sequence[str] = ()
     """Where rules about its scripts are declared, as ``RULES``."""
     operation_modules: Sequence[str] = ()

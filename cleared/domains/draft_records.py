@@ -37,6 +37,7 @@ def count_records(records: Mapping[str, Sized | int]) -> str:
     counts = []
     for one, many in (domain.record_noun for domain in load_domains()):
         found = records.get(many, 0)
-        counts.append((found if isinstance(found, int) else len(found), one, many))
-    counts = [each for each in counts if each[0]] or counts[:1]
-    return ", ".join(count_noun(number, one, many) for number, one, many in counts)
+        number = found if isinstance(found, int) else len(found)
+        words = load_comparisons()[many].describe_number(found.values()) if isinstance(found, Mapping) else ""
+        counts.append((number, words or count_noun(number, one, many)))
+    return ", ".join([words for number, words in counts if number] or [counts[0][1]])

@@ -11,7 +11,11 @@ from cleared.domains.domain import Domain, ImportedFile
 from cleared.domains.violations import CHECKS
 from cleared.workspace.location import Layout
 
-BUILT_IN: Final = ("cleared.books.books_domain:BOOKS",)
+BUILT_IN: Final = (
+    "cleared.books.books_domain:BOOKS",
+    "cleared.records.records_domain:RECORDS",
+    "cleared.state.state_domain:STATE",
+)
 """``module:name`` of each, in the order in which references list them."""
 
 

@@ -28,9 +28,13 @@ class ManagedFiles:
 
     def has_path(self, path: str) -> bool:
         """Whether only runs and decisions may change what is at a relative path."""
-        if is_temporary(path):  # nothing reads one that somebody has committed
+        if is_temporary(path) or self.is_definition(path):  # nothing reads a temporary file that somebody has committed
             return False
         return path.startswith(self._prefixes) or any(audit.is_record_file(path) for audit in self.audits)
+
+    def is_definition(self, path: str) -> bool:
+        """Whether a file counts as far as a person has approved its text: anybody may edit it."""
+        return any(audit.is_definition(path) for audit in self.audits)
 
     def has_row_file(self, path: str) -> bool:
         """Whether the host itself might write this very path: a stray file there must not be overwritten."""

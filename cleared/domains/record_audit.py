@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
@@ -46,6 +46,16 @@ class SharedFile:
     """How it is altered: a sentence with the command."""
     describe_changes: Callable[[Snapshot, Snapshot], Sequence[str]]
     """What is altered or gone between two commits, in words each; nothing where there is only more of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefinitionChange:
+    """What it does to approve another text of a definition."""
+
+    lines: Sequence[str]
+    """In words, for the person who is asked."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """What is committed with it: path → content (None: removed)."""
 
 
 class RecordAudit:
@@ -97,6 +107,19 @@ class RecordAudit:
     def is_record_file(self, path: str) -> bool:
         """Whether a file holds records of the domain, wherever it lies. Only runs and decisions change such."""
         return False
+
+    def is_definition(self, path: str) -> bool:
+        """Whether a file says what the records are, such as the columns of a table. People edit it; a text of it counts
+        once a person has approved that, and no run changes it."""
+        return False
+
+    def describe_definition(
+        self, path: str, before: bytes | None, after: bytes | None, source: FileSource
+    ) -> DefinitionChange:
+        """What another text of a definition does. ``before``: the approved text (None: there is none); ``after``: None
+        where the file goes; ``source``: the records as they are. Raises ``UsageError`` or ``WorkspaceError`` for a text
+        that cannot be."""
+        return DefinitionChange(())
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
         """The rows of a file without what may change in them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -64,6 +64,10 @@ class RecordComparison:
         """Whatever a script may name that decides where something goes, such as an account: as scripts write it → as
         people read it. Raises ``WorkspaceError`` where it cannot be read."""
         return {}
+
+    def describe_number(self, records: Iterable[Record]) -> str:
+        """How many there are, in words of the domain: ``3 rows of prices change``; empty: their number and noun."""
+        return ""
 
     def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         """``RecordSummary.key`` → the id of the record in a commit, as far as that is known."""

@@ -14,6 +14,7 @@ CHECKS: Final = {
     "notes that a decision amends.",
     "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "
     "every settled card was settled by one.",
+    "definition": "What says what records are, such as the columns of a table, is as a person approved it.",
     "lost": "Nothing that was committed here has been taken out of the branch since.",
     "authority": "Since there are reviewers, every decision is one of theirs, and of two of them where it takes two.",
 }

@@ -76,7 +76,10 @@ class Report:
         """Digest of the effects of all dry runs; ids and times are not in them."""
         return canonical_digest(
             {
-                file: [[_LABELS_IN_DIGESTS.get(r.label, r.label), to_plain_json(r.effects)] for r in s.dry_runs]
+                file: [
+                    [_LABELS_IN_DIGESTS.get(r.label, r.label), to_plain_json(_keep_present(r.effects))]
+                    for r in s.dry_runs
+                ]
                 for file, s in self.subjects.items()
             }
         )
@@ -105,6 +108,11 @@ class Report:
             "passed": self.passed,
             "stages": {file: [result_to_dict(r) for r in results] for file, results in self.results.items()},
         }
+
+
+def _keep_present(effects: Mapping[str, Any]) -> dict[str, Any]:
+    """Effects without what there is none of: a further domain, of which a script does nothing, makes no difference."""
+    return {name: value for name, value in effects.items() if value}
 
 
 class Gate:

@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from cleared.base.errors import Place
+from cleared.domains.script_headers import parse_header
 from cleared.gate.possible_values import PossibleValues
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
-from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.header import Header
 from cleared.sandbox.script_source import walk_in_order
 from cleared.sandbox.used_primitives import granted_job_types, granted_model_budgets
 

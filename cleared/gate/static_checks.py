@@ -9,6 +9,7 @@ from typing import Final, Literal
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
+from cleared.domains.script_headers import parse_header
 from cleared.gate import semantic_lint
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
@@ -22,7 +23,6 @@ from cleared.sandbox import construct_lint, effective_limits, header, type_check
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding, Rule
-from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
 from cleared.sandbox.used_primitives import find_grants, granted_job_types, is_granted
 

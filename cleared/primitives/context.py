@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
@@ -23,48 +21,17 @@ from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.primitives.loop_jobs import WorkspaceLoop
+    from cleared.primitives.watched_files import WatchedFiles
 
 MAX_EVENTS: Final = 1_000
 
 
 @dataclass(slots=True)
-class Budget:
-    """What the script's header allows it at most in one run; None: no bound of its own."""
-
-    max_entries: int | None = None
-    max_total: Decimal | None = None
-    """Sum of the amounts of all entries it posts."""
-    accounts: tuple[int, ...] | None = None
-    """The only accounts it may post to."""
-    entries: int = 0
-    total: Decimal = Decimal(0)
-
-    def charge_entry(self, amount: Decimal, accounts: Iterable[int]) -> None:
-        """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
-        self.entries += 1
-        self.total = money.total([self.total, amount])
-        allowed = self.accounts
-        outside = [] if allowed is None else [account for account in accounts if account not in allowed]
-        if self.max_entries is not None and self.entries > self.max_entries:
-            raise self._budget_error("max_entries", f"{self.entries} entries", str(self.max_entries))
-        if self.max_total is not None and self.total > self.max_total:
-            raise self._budget_error("max_total", f"a total of {self.total}", str(self.max_total))
-        if outside:
-            raise self._budget_error("accounts", f"account {outside[0]}", ", ".join(map(str, allowed or ())))
-
-    def _budget_error(self, key: str, what: str, allowed: str) -> PrimitiveError:
-        return PrimitiveError(
-            f"{what} is beyond the script's budget ({key}: {allowed})",
-            place=Place(field=key),
-            remedy=f"If it is meant, raise {key}: in the script's header.",
-        )
-
-
-@dataclass(slots=True)
 class Permissions:
-    """What one script may do: bounds from its header, job types from its approval."""
+    """What one script may do: what its header says, job types from its approval."""
 
-    budget: Budget = field(default_factory=Budget)
+    header_values: Mapping[str, Any] = field(default_factory=dict)
+    """What the header says under keys that domains declare, such as budgets; none of it where it does not say so."""
     enqueue_grants: frozenset[str] = frozenset()
     """The job types that it may ask for, each as the grant ``loop_enqueue:KIND``."""
 
@@ -112,6 +79,7 @@ class Context:
     env: DecodingContext
     host: HostCalls
     loop: WorkspaceLoop
+    files: WatchedFiles
 
     source: FileSource
     """The files of the commit that the run builds on."""
@@ -154,6 +122,15 @@ class Context:
             Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details)
         )
         return identity
+
+
+def budget_error(key: str, what: str, allowed: object) -> PrimitiveError:
+    """What a script gets that does more than ``key`` of its header allows."""
+    return PrimitiveError(
+        f"{what} is beyond the script's budget ({key}: {allowed})",
+        place=Place(field=key),
+        remedy=f"If it is meant, raise {key}: in the script's header.",
+    )
 
 
 def taken_files(context: Context) -> dict[str, TakenFile]:

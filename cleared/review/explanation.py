@@ -63,7 +63,7 @@ def explain_record(host: Host, name: str) -> Explanation:
         found = ((review, review.trace_record(host, head, name)) for review in load_reviews().values())
         review, origin = next(((each, traced) for each, traced in found if traced is not None), (None, None))
         if review is None or origin is None:
-            nouns = " or ".join(domain.record_noun[0] for domain in load_domains())
+            nouns = " or ".join(domain.record_noun[0] for domain in load_domains() if domain.review is not None)
             raise UsageError(f"there is no {nouns} {name!r}", remedy="cleared journal list shows the ids.")
         commit = find_making_commit(host, repo, origin.place)
         if commit is None:

@@ -154,7 +154,7 @@ class Scripts:
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue, and what it may spend on language models."""
-        from cleared.sandbox.header import parse_header
+        from cleared.domains.script_headers import parse_header
         from cleared.sandbox.used_primitives import (
             ENQUEUE,
             MODEL_PRIMITIVES,
@@ -244,6 +244,7 @@ def _read_working_copy(host: Host, file: str) -> bytes | None:
 
 def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
     """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
+    from cleared.domains.script_headers import parse_header
     from cleared.sandbox import construct_lint, effective_limits
     from cleared.sandbox import header as headers
     from cleared.sandbox.finding import blocking_findings, split_findings
@@ -256,7 +257,7 @@ def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tup
             place=Place(file, data.count(b"\n", 0, e.start) + 1),
             remedy="Save it as UTF-8.",
         ) from None
-    header, findings = headers.parse_header(source, file, kind="agent" if kind == "agent" else "script")
+    header, findings = parse_header(source, file, kind="agent" if kind == "agent" else "script")
     switched = host.config.gate.rules
     findings += [
         *construct_lint.lint_script(source, file),

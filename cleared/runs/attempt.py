@@ -22,7 +22,7 @@ from cleared.changes.session import make_context, new_run_id
 from cleared.changes.traced_calls import TracedCalls
 from cleared.domains.violations import BooksViolated
 from cleared.git import Repository, Snapshot
-from cleared.primitives.context import Budget, Context, QuestionState
+from cleared.primitives.context import Context, QuestionState
 from cleared.primitives.dispatch import Call, Dispatcher
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
@@ -136,8 +136,8 @@ class Attempt:
         self.context = self.fresh_context()
         self.context.questions = QuestionState(answers or {}, stops_to_ask)
         if script.header is not None:
-            header = script.header
-            self.context.permissions.budget = Budget(header.max_entries, header.max_total, header.accounts)
+            self.context.permissions.header_values = script.header.own_values
+            self.context.files.watch = script.header.watch
         allowed = _allowed_primitives(host, script)
         if not allowed.isdisjoint(_READING):
             waiting = sum(part.count_waiting_bytes() for part in self.context.parts.values())

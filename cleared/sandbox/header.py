@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any, Literal
@@ -107,6 +106,16 @@ class HeaderLine:
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderKey:
+    """A key that a domain declares, such as a bound of what a run may do to its records."""
+
+    name: str
+    read: header_values.Reader
+    describe: Callable[[Any], str]
+    """What a value means, as a proposal's card says it: ``at most 5 entries a run``."""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What a script declares. ``None`` means that the workspace's own setting applies."""
 
@@ -128,16 +137,14 @@ class Header:
     """Seconds."""
     memory_mb: int | None = None
     max_calls: int | None = None
-    max_entries: int | None = None
-    max_total: Decimal | None = None
-    accounts: tuple[int, ...] | None = None
-    """The only accounts the script may post to."""
     catch_up: Literal["none", "latest", "all"] | None = None
     overlap: Literal["skip", "queue"] | None = None
     retries: int | None = None
     jitter: float | None = None
     """Seconds."""
     raw: tuple[HeaderLine, ...] = ()
+    own_values: Mapping[str, Any] = field(default_factory=dict)
+    """What it says under keys of domains."""
 
     def line_of(self, key: str) -> int | None:
         """The 1-based line on which ``key`` stands."""
@@ -147,6 +154,8 @@ class Header:
         """The value under ``key``, also of a key that has no attribute here; ``None`` where the header has none."""
         if key in Header.__slots__:
             return getattr(self, key)
+        if key in self.own_values:
+            return self.own_values[key]
         return next((_READERS[line.key](line.value) for line in self.raw if line.key == key), None)
 
 
@@ -160,9 +169,6 @@ _READERS: Mapping[str, header_values.Reader] = {
     "timeout": header_values.seconds_reader(0.001, 86400),
     "memory_mb": header_values.integer_reader(16, 1 << 16),
     "max_calls": header_values.integer_reader(1, 10**9),
-    "max_entries": header_values.integer_reader(0, 10**9),
-    "max_total": header_values.read_money,
-    "accounts": header_values.read_integers,
     "catch_up": header_values.choice_reader("none", "latest", "all"),
     "overlap": header_values.choice_reader("skip", "queue"),
     "retries": header_values.integer_reader(0, 100),
@@ -173,12 +179,13 @@ _FIELDS = {"trigger": "triggers"}  # where key and field differ
 
 
 def parse_header(
-    source: str, file: str, *, kind: Literal["agent", "script"] = "agent"
+    source: str, file: str, *, kind: Literal["agent", "script"] = "agent", own_keys: Sequence[HeaderKey] = ()
 ) -> tuple[Header | None, list[Finding]]:
     """The header of a script, and the findings about it; where there are any, the header is ``None``.
 
     An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none, or any prose; its header
-    has only ``name``, ``description`` and ``args``, and its name is its file's by default.
+    has only ``name``, ``description`` and ``args``, and its name is its file's by default. ``own_keys``: what domains
+    declare; ``domains.script_headers`` knows them.
     """
     source = normalise_text(source)
     tree = parse_script(source, file)
@@ -191,7 +198,7 @@ def parse_header(
         rule = RULES["header-missing"]
         return None, [Finding(rule.id, "the agent has no header", Place(file, 1, 1), rule.remedy)]
     first, lines = docstring
-    reading = _HeaderReader(file, kind)
+    reading = _HeaderReader(file, kind, own_keys)
     for number, line in enumerate(lines, first):
         reading.take_line(number, line)
     return reading.build_header(first)
@@ -200,10 +207,12 @@ def parse_header(
 class _HeaderReader:
     """Reads a header line by line."""
 
-    def __init__(self, file: str, kind: str) -> None:
+    def __init__(self, file: str, kind: str, own_keys: Sequence[HeaderKey]) -> None:
         self._file = file
         self._kind = kind
-        self._keys = _SCRIPT_KEYS if kind == "script" else tuple(_READERS)
+        self._own = {key.name: key.read for key in own_keys}
+        self._readers = {**_READERS, **self._own}
+        self._keys = _SCRIPT_KEYS if kind == "script" else tuple(self._readers)
         self._lines: dict[str, HeaderLine] = {}
         self._last = ""
         self.findings: list[Finding] = []
@@ -248,7 +257,7 @@ class _HeaderReader:
         values: dict[str, object] = {}
         for key, line in self._lines.items():
             try:
-                values[_FIELDS.get(key, key)] = _READERS[key](line.value)
+                values[_FIELDS.get(key, key)] = self._readers[key](line.value)
             except header_values.BadValue as bad:
                 self._add_finding(f"header-{bad.rule}", key, line.line, bad.message, bad.remedy)
         if "name" not in self._lines:
@@ -261,7 +270,8 @@ class _HeaderReader:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
         fields = {key: value for key, value in values.items() if key in Header.__slots__}
-        return Header(raw=tuple(self._lines.values()), **fields), []  # type: ignore[arg-type]  # by _READERS
+        own = {key: value for key, value in values.items() if key in self._own}
+        return Header(raw=tuple(self._lines.values()), own_values=own, **fields), []  # type: ignore[arg-type]
 
     def _check_triggers(self, values: dict[str, object], first: int) -> None:
         """A trigger needs its key, and the key its trigger: without it the agent would never run."""

@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from cleared.changes.host import Host
+from cleared.domains.script_headers import parse_header
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
-from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.triggers.schedule import Schedule
 

@@ -7,6 +7,7 @@
     agents/approvals/config.json                                  the protected settings
     agents/approvals/tests/cases/ingest-3fa94c.json               a test, or that one was removed
     agents/approvals/passkeys/1f3a9c0d12aa.json                   a passkey of a person
+    agents/approvals/definitions/records/prices.yaml.json         what the columns of a table are
 
 The signature covers all fields but itself, as JSON with sorted keys and no spaces.
 """
@@ -34,7 +35,7 @@ _VERSION: Final = 1
 _MAX_BYTES: Final = 8 << 20
 _MAX_TEXT: Final = 4_000
 
-Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", "passkey"]
+Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", "passkey", "definition"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,6 +93,8 @@ class ApprovalRecord:
             return switch_path(self.path)
         if self.kind == "case":
             return case_record_path(self.path)
+        if self.kind == "definition":
+            return definition_record_path(self.path)
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
 
 
@@ -192,6 +195,11 @@ def switch_path(path: str) -> str:
 def case_record_path(path: str) -> str:
     """The approval of a test."""
     return f"{FOLDER}/{path}"
+
+
+def definition_record_path(path: str) -> str:
+    """The approval of what says what records of a domain are."""
+    return f"{FOLDER}/definitions/{path}.json"
 
 
 def short_digest(digest: str) -> str:

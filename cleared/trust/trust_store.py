@@ -140,6 +140,16 @@ def remember_settings(record: ApprovalRecord) -> None:
     trust.save()
 
 
+def remember_newest(record: ApprovalRecord) -> None:
+    """This record counts here: those that lie in the same file and are older count no more."""
+    trust = load_trust(record.workspace)
+    at, _, last = trust.newest.get(record.file, "").partition(" ")
+    if last and last != record.id and at <= record.at:
+        trust.withdrawn.add(last)
+    trust.newest[record.file] = f"{record.at} {record.id}"
+    trust.save()
+
+
 def trust_reviewers(workspace: str, people: Mapping[str, str]) -> None:
     """Trust those (key → name) whom somebody here has named as reviewers: that says it."""
     trust = load_trust(workspace)

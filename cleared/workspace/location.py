@@ -13,7 +13,20 @@ from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
 from cleared.workspace.workspace_root import find_workspace as find_workspace
 
 USED_FOLDERS: Final = frozenset(
-    (".git", ".cleared", "import", "agents", "scripts", "logs", "queue", "accounts", "tests", "receipts")
+    (
+        ".git",
+        ".cleared",
+        "import",
+        "agents",
+        "scripts",
+        "logs",
+        "queue",
+        "accounts",
+        "tests",
+        "receipts",
+        "records",
+        "state",
+    )
 )
 """Folders at the top of a workspace, beside that of the books, that no setting may name for something else."""
 _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")

@@ -6,10 +6,11 @@ import pytest
 from harness import Workspace
 from modelled import open_host
 
-from cleared.domains import draft_records, installed_domains
+from cleared.domains import draft_records, installed_domains, script_headers
 from cleared.gate import semantic_lint
 from cleared.jobs import job_types
 from cleared.primitives import primitive_registry
+from cleared.primitives.registry.grants import load_grants
 from cleared.runs.execution import run_agent
 from cleared.service.operations import table
 
@@ -20,7 +21,13 @@ note_ask(note_put("buy bread"))
 
 
 def forget_domains() -> None:
-    for remembered in (installed_domains.load_domains, draft_records.load_comparisons, primitive_registry):
+    for remembered in (
+        installed_domains.load_domains,
+        draft_records.load_comparisons,
+        primitive_registry,
+        load_grants,
+        script_headers.load_header_keys,
+    ):
         remembered.cache_clear()
 
 

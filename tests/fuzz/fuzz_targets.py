@@ -23,12 +23,12 @@ from hypothesis.strategies import SearchStrategy
 from cleared.base.errors import ClearedError
 from cleared.books.ledger.chart import parse_chart
 from cleared.changes.host import Host
+from cleared.domains.script_headers import parse_header
 from cleared.gate.examination import check_agents
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.primitives import primitive_registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding
-from cleared.sandbox.header import parse_header
 from cleared.sandbox.script_source import normalise_text
 from cleared.sandbox.used_primitives import find_used
 

@@ -12,6 +12,7 @@ from harness import Workspace, no_traceback
 
 from cleared.base.errors import WorkspaceError
 from cleared.books.ledger.chart import parse_chart
+from cleared.domains.script_headers import parse_header
 from cleared.gate.lint_rules import rule_of
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.primitives import primitive_registry
@@ -20,7 +21,6 @@ from cleared.primitives.registry.primitive import Registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.effective_limits import check_caps
 from cleared.sandbox.finding import Finding
-from cleared.sandbox.header import parse_header
 from cleared.sandbox.type_check import TypeChecker
 from cleared.workspace.settings.model import Sandbox
 from scripts import BODIES, HEADER, HOSTILE, WHOLE, Expected, unmarked

@@ -28,6 +28,7 @@ from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.dispatch import Dispatcher
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.registry.vocabulary import DecodingContext
+from cleared.primitives.watched_files import WatchedFiles
 from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.loading import load_config as load_config
@@ -146,6 +147,7 @@ class World:
             event={},
             host=HostCalls(lambda _: None, lambda _: [], lambda *_: None, lambda: None),
             loop=WorkspaceLoop(self.root, config()),
+            files=WatchedFiles(self.root, 1 << 20, lambda _: False),
             parts={"books": BooksDraft(self.layout, books, bank, imports, {"checking": 1010, "other": 1020})},
         )
         imports.card = context.stage_card

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandbox_samples import INGEST
 
-from cleared.sandbox.header import parse_header
+from cleared.domains.script_headers import parse_header
 
 
 def findings(*lines: str, kind: str = "agent") -> list[tuple[str, str | None, int | None]]:
@@ -65,7 +65,7 @@ jitter: 30
     assert header.description == "first second: with a colon third"
     assert header.grants == () and header.args == ("month", "year")
     assert (header.timeout, header.memory_mb, header.max_calls, header.jitter) == (300.0, 256, 1000, 30.0)
-    assert header.max_total == Decimal("1500.50") and header.accounts == (5010, 5020)
+    assert header.own_values == {"max_entries": 10, "max_total": Decimal("1500.50"), "accounts": (5010, 5020)}
     assert (header.catch_up, header.overlap, header.retries) == ("latest", "skip", 3)
     assert len(header.raw) == 19
 

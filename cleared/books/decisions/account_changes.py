@@ -20,7 +20,7 @@ from cleared.books.staged_books import books_of
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
-from cleared.sandbox.header import parse_header
+from cleared.domains.script_headers import parse_header
 
 MAX_TEXT: Final = 200
 """Characters of a name, a tax line or a description."""
@@ -254,7 +254,7 @@ def _find_uses(decision_context: DecisionContext, account_id: int) -> list[str]:
         if path.endswith(".py") and path.count("/") == 1:
             source = (decision_context.snapshot.read_file(path) or b"").decode("utf-8", errors="replace")
             header, _ = parse_header(source, path)
-            if header is not None and account_id in (header.accounts or ()):
+            if header is not None and account_id in (header.value_of("accounts") or ()):
                 uses.append(f"agent {header.name} (accounts: in {path})")
             elif (line := _find_number(source, account_id)) is not None:
                 uses.append(f"agent {path.rpartition('/')[2].removesuffix('.py')} ({path}:{line})")

@@ -10,6 +10,7 @@ from typing import Final
 
 from cleared.base.deadline import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
+from cleared.books.budget import charge_entry
 from cleared.books.decision_effects import entry_weight
 from cleared.books.ledger.entry import HUMAN_STATUSES, ZERO, Leg
 from cleared.books.ledger.posting import post_entry
@@ -194,7 +195,7 @@ def _post_entry(
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
     if not duplicate:
-        ctx.permissions.budget.charge_entry(entry.amount, [leg.account_id for leg in entry.legs])
+        charge_entry(ctx, entry.amount, [leg.account_id for leg in entry.legs])
     if both and not duplicate:
         two_person_rule.stage_confirmation_card(ctx, entry)
     books_of(ctx).last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
+from cleared.books.budget import charge_entry
 from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.primitives.book_shapes import EntryRef
@@ -25,7 +26,7 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     reason = ctx.env.redactor.redact_text(reason)  # a person's, too
     voided = corrections.void_with_corrections(books_of(ctx).books, books_of(ctx).books.get_entry(entry_id), reason)
     for _, taken_back in voided:
-        ctx.permissions.budget.charge_entry(taken_back.amount, [leg.account_id for leg in taken_back.legs])
+        charge_entry(ctx, taken_back.amount, [leg.account_id for leg in taken_back.legs])
     original, reversal = voided[-1]
     freed = books_of(ctx).bank.unmatch_entry(original, reversal, reason)
     ctx.log_action(

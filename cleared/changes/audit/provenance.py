@@ -15,8 +15,10 @@ from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.audit.double_decisions import find_double_decisions
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
 from cleared.changes.audit.settled_cards import check_settled_cards
+from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
+from cleared.changes.definitions import find_unapproved_definitions
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import Origin
@@ -43,6 +45,7 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> li
         *violations,
         *check_settled_cards(host, repo, snapshot),
         *find_double_decisions(host, snapshot),
+        *find_unapproved_definitions(host, CommittedSource(snapshot)),
         *(violation for domain in load_domains() for violation in domain.audit(host.layout).check_history(snapshot)),
     ]
 

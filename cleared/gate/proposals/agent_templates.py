@@ -8,7 +8,7 @@ from pathlib import Path
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
-from cleared.sandbox.header import parse_header
+from cleared.domains.script_headers import parse_header
 from cleared.workspace import starters
 
 _SHIPPED = Path(__file__).parent.parent.parent / "workspace" / "agent_templates"

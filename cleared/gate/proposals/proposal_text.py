@@ -13,15 +13,16 @@ from cleared.base.short_text import shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.draft_records import count_records
+from cleared.domains.script_headers import describe_own_values, parse_header
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.examination import Report
 from cleared.gate.impact import describe_not_comparable, describe_values
 from cleared.gate.lint_rules import TITLES
-from cleared.primitives.registry.grants import GRANTS
+from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox import trigger_kinds
-from cleared.sandbox.header import Header, parse_header
+from cleared.sandbox.header import Header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
@@ -121,7 +122,8 @@ def describe_grants(names: Iterable[str], registry: Mapping[str, Primitive]) -> 
 
 
 def _grant_text(grant: str, dollars: Decimal | None) -> str:
-    allows = GRANTS[grant].allows if grant in GRANTS else grant
+    known = load_grants().get(grant)
+    allows = known.allows if known is not None else grant
     return allows if dollars is None else f"{allows}, for at most ${dollars} a run,"
 
 
@@ -224,12 +226,7 @@ def _header_terms(header: Header | None, host: Host) -> str:
     if header is None:
         return ""
     terms = _limit_terms(header, host.config.sandbox)
-    if header.max_entries is not None:
-        terms.append(f"at most {header.max_entries} entries a run")
-    if header.max_total is not None:
-        terms.append(f"at most {header.max_total} in all a run")
-    if header.accounts is not None:
-        terms.append(f"only the accounts {_join_words([str(a) for a in header.accounts])}")
+    terms += describe_own_values(header)
     usual = host.config.triggers
     if header.catch_up is not None and header.catch_up != usual.catch_up:
         terms.append(_CATCH_UP[header.catch_up])

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
 from cleared.base.bounds import LIMIT_TEXTS
-from cleared.primitives.registry.grants import GRANTS
+from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import (
     MISSING,
     Primitive,
@@ -113,7 +113,7 @@ def render_markdown(registry: Registry) -> str:
 
 
 def _describe_grant(name: str) -> str:
-    grant = GRANTS.get(name)
+    grant = load_grants().get(name)
     return f": {grant.allows} ({grant.risk} risk)" if grant is not None else ""
 
 

@@ -1,0 +1,4 @@
+"""The second domain: typed tables in git, ``records/NAME.csv``, each with what its columns are, ``records/NAME.yaml``.
+
+It imports what the runtime offers domains, and no other domain. Begin with ``records_domain``, then ``staged_tables``.
+"""

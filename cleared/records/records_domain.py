@@ -1,0 +1,23 @@
+"""Tables as a domain: what the runtime is told of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.domains.domain import Domain, import_when_called
+
+RECORDS: Final = Domain(
+    name="records",
+    about="Typed tables in git; agents put and remove rows.",
+    record_noun=("row", "rows"),
+    record_schema=import_when_called("cleared.records.row_changes:describe_record_schema"),
+    primitive_modules=("cleared.records.table_primitives",),
+    list_grants=import_when_called("cleared.records.table_grants:list_grants"),
+    list_header_keys=import_when_called("cleared.records.table_grants:list_header_keys"),
+    open=import_when_called("cleared.records.staged_tables:open_tables"),
+    comparison=import_when_called("cleared.records.row_changes:RowComparison"),
+    audit=import_when_called("cleared.records.table_audit:TableAudit"),
+    review=import_when_called("cleared.records.row_review:RowReview"),
+    list_card_kinds=import_when_called("cleared.records.row_cards:list_card_kinds"),
+    list_checks=import_when_called("cleared.records.table_audit:list_checks"),
+)

@@ -1,0 +1,36 @@
+"""Cards that ask about a row: what they look like in the queue, and how a run stages one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cleared.cards.kinds import CardKind
+from cleared.primitives.context import Context
+from cleared.records.row_changes import RowChange, describe_change
+from cleared.records.table_rows import Key, Row, Table
+
+ROW_CARD = CardKind(
+    "row",
+    "Row to confirm",
+    "row",
+    "A row of a table that an agent put, to confirm or to put back.",
+    "",
+    actions={"confirm": "Confirm", "reject": "Put back what was there"},
+    person_only=True,
+)
+
+
+def list_card_kinds() -> Sequence[CardKind]:
+    """The kinds of cards about rows."""
+    return (ROW_CARD,)
+
+
+def stage_row_card(context: Context, table: Table, key: Key, row: Row, question: str) -> str:
+    """A card that asks about a row as it is now; its id."""
+    change = RowChange(table.schema, table.name, key, table.rows.get(key), row)
+    before: Any = describe_change(change)["before"]
+    title = f"{change.id} {change.describe()}"[:200]
+    return context.stage_card(
+        ROW_CARD.name, (change.id, *row), title, entry_id=change.id, question=question, before=before
+    )

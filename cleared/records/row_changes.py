@@ -1,0 +1,154 @@
+"""A row that a draft or a commit changes, in the forms in which it is compared, shown and weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from cleared.base.errors import WorkspaceError
+from cleared.base.file_source import FileSource
+from cleared.domains.effects import Effect
+from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
+from cleared.records.table_rows import Key, Row, Table, load_table, parse_row_id, row_id
+from cleared.records.table_schema import Schema, table_of
+from cleared.workspace.location import Layout
+
+
+@dataclass(frozen=True, slots=True)
+class RowChange:
+    """``before`` and ``after``: None where there is no such row."""
+
+    schema: Schema
+    table: str
+    key: Key
+    before: Row | None
+    after: Row | None
+
+    @property
+    def id(self) -> str:
+        return row_id(self.table, self.key)
+
+    @property
+    def word(self) -> str:
+        return "added" if self.before is None else "removed" if self.after is None else "changed"
+
+    def list_differences(self) -> list[tuple[str, str, str]]:
+        """``(column, old text, new text)``."""
+        none = ("",) * len(self.schema.columns)
+        texts = zip(self.schema.columns, self.before or none, self.after or none, strict=True)
+        return [(name, old, new) for name, old, new in texts if old != new]
+
+    def describe(self) -> str:
+        """``changed: price 4.20 → 4.50``."""
+        if self.after is None:
+            return "removed"
+        shown = [
+            f"{name} {old} → {new}" if self.before is not None else f"{name} {new}"
+            for name, old, new in self.list_differences()
+            if name not in self.schema.key
+        ]
+        return f"{self.word}: {', '.join(shown)}" if shown else self.word
+
+
+def describe_change(change: RowChange) -> dict[str, Any]:
+    """It in values that JSON takes."""
+    return {
+        "row_id": change.id,
+        "table": change.table,
+        "change": change.word,
+        "before": _name_texts(change.schema, change.before),
+        "after": _name_texts(change.schema, change.after),
+        "text": change.describe(),
+    }
+
+
+def describe_record_schema() -> Mapping[str, Any]:
+    """JSON Schema of ``describe_change``."""
+    text = {"type": "string"}
+    row = {"anyOf": [{"type": "object", "additionalProperties": text}, {"type": "null"}]}
+    properties = {"row_id": text, "table": text, "change": text, "before": row, "after": row, "text": text}
+    return {"type": "object", "properties": properties, "required": sorted(properties), "additionalProperties": False}
+
+
+def change_effect(change: RowChange) -> Effect:
+    """It as it is weighed where two have to decide: what a row is worth nobody knows, so it is more than any amount."""
+    return Effect(
+        f"row {change.id}: {change.after!r}", None, record=change.id, outcome=("row", change.id, change.after)
+    )
+
+
+def list_changes_between(before: FileSource, after: FileSource, files: Collection[str]) -> Iterator[RowChange]:
+    """What differs of the rows from one commit to another. Raises ``WorkspaceError`` where they cannot be read."""
+    for name in sorted(filter(None, (table_of(path, "csv") for path in files))):
+        old, new = _load(before, name), _load(after, name)
+        known = new or old
+        if known is None:
+            continue
+        then, now = old.rows if old is not None else {}, new.rows if new is not None else {}
+        if old is not None and new is not None and list(old.schema.columns) != list(new.schema.columns):
+            continue  # a schema was changed, which is a decision of its own
+        for key in sorted({*then, *now}):
+            if then.get(key) != now.get(key):
+                yield RowChange(known.schema, name, key, then.get(key), now.get(key))
+
+
+def count_changes(records: Iterable[Record]) -> str:
+    """How many rows change, by table: ``3 rows of prices change``."""
+    counts: dict[str, int] = {}
+    for record in records:
+        counts[str(record["table"])] = counts.get(str(record["table"]), 0) + 1
+    return ", ".join(f"{n} row{'s' * (n != 1)} of {name} change{'s' * (n == 1)}" for name, n in sorted(counts.items()))
+
+
+class RowComparison(RecordComparison):
+    """Rows are paired by table and key."""
+
+    shown_fields: ClassVar = frozenset(("change", "values"))
+
+    def summarise(self, record: Record) -> RecordSummary:
+        return RecordSummary(str(record["row_id"]), f"{record['row_id']} {record['text']}")
+
+    def flatten(self, record: Record) -> Mapping[str, Any]:
+        values = record["after"] or {}
+        return {
+            "change": record["change"],
+            "values": ", ".join(f"{name} {text}" for name, text in values.items() if text),
+        }
+
+    def describe_number(self, records: Iterable[Record]) -> str:
+        return count_changes(records)
+
+    def read_added(
+        self, layout: Layout, before: FileSource, after: FileSource, files: Collection[str]
+    ) -> Mapping[str, Record]:
+        return {change.id: describe_change(change) for change in list_changes_between(before, after, files)}
+
+    def read_standing(self, layout: Layout, source: FileSource, ids: Collection[str]) -> Mapping[str, Record]:
+        standing: dict[str, Record] = {}
+        for name in ids:
+            found = find_row(source, name)
+            if found is not None:
+                table, key, row = found
+                standing[name] = describe_change(RowChange(table.schema, table.name, key, None, row))
+        return standing
+
+
+def find_row(source: FileSource, name: str) -> tuple[Table, Key, Row] | None:
+    """The row of this id in a commit. Raises ``WorkspaceError`` where its table cannot be read."""
+    parsed = parse_row_id(name)
+    table = _load(source, parsed[0]) if parsed is not None and table_of(f"records/{parsed[0]}.csv", "csv") else None
+    if table is None or parsed is None or parsed[1] not in table.rows:
+        return None
+    return table, parsed[1], table.rows[parsed[1]]
+
+
+def _load(source: FileSource, name: str) -> Table | None:
+    try:
+        return load_table(source, name)
+    except ValueError as error:
+        raise WorkspaceError(f"the table {name} is damaged: {error}", remedy="See cleared journal check.") from None
+
+
+def _name_texts(schema: Schema, row: Row | None) -> dict[str, str] | None:
+    return dict(zip(schema.columns, row, strict=True)) if row is not None else None
