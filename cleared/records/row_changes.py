@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.effects import Effect
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.records.table_rows import Key, Row, Table, load_table, parse_row_id, row_id
 from cleared.records.table_schema import Schema, table_of

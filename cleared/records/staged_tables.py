@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from cleared.base.effects import Effect
 from cleared.base.errors import Place, PolicyError, PrimitiveError, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import DraftDescription, Opening, Staged
-from cleared.domains.effects import Effect
 from cleared.domains.violations import Violation
 from cleared.primitives.context import Context
 from cleared.records.row_changes import RowChange, change_effect, describe_change

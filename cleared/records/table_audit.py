@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from cleared.base.effects import Effect
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.effects import Effect
 from cleared.domains.record_audit import DefinitionChange, RecordAudit
 from cleared.domains.violations import Violation
 from cleared.git import Snapshot
