@@ -46,10 +46,26 @@ def test_h1_a_request_ends_as_a_card_and_nothing_is_live_before_approval(
     (card,) = ws.cards()
     assert card["kind"] == "proposal"
     proposal = json.loads(next((ws.root / "queue/proposals").glob("P1-*/proposal.json")).read_text())
-    assert proposal["author"] == {"name": "meta", "human": False}
+    assert proposal["author"] == {"name": "meta", "human": False, "asked": True}
     take_ok(ws, "agent", "approve", "P1")
     assert ws.run("digest")["status"] == "succeeded"
     assert KEY not in ws.git("log", "-p", "--all") and KEY not in done.out + done.err
+
+
+def test_a_person_asks_as_often_as_they_like(ws: Workspace, provider: FakeProvider) -> None:
+    """CARD 2: no day of rest and no daily count for what its owner asks for; they hold for programs by themselves."""
+    ws.config("self_improvement.max_changes_per_agent=1", "self_improvement.max_changes_per_night=1")
+    use_provider(ws, provider)
+    said = "No new files to import"
+    for number in (1, 2):
+        text = ws.read("agents/ingest.py").replace(said, f"Nothing {number}")
+        said = f"Nothing {number}"
+        script_change(provider, write_file("agents/ingest.py", text), message="Say less.")
+        ws.ok("meta", "Say less when there is nothing to import")
+        take_ok(ws, "agent", "approve", f"P{number}")
+    ws.put("agents/ingest.py", ws.read("agents/ingest.py").replace("Done: ", "Finished: "))
+    refused = ws("agent", "propose", "ingest", "--author", "some-program")
+    assert refused.code == 3 and "cooldown_hours" in refused.err, refused
 
 
 def test_a_question_gets_an_answer_and_no_card(posted: Workspace, provider: FakeProvider) -> None:

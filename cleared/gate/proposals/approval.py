@@ -278,7 +278,7 @@ def _must_describe_the_same(
 
 
 def _author_of(proposal: Proposal) -> Author:
-    return Author(str(proposal.data["author"]["name"]), proposal.by_human)
+    return Author(str(proposal.data["author"]["name"]), proposal.by_human, proposal.is_asked)
 
 
 def _replace_stale(

@@ -107,6 +107,11 @@ class Proposal:
         return bool(self.data["author"]["human"])
 
     @property
+    def is_asked(self) -> bool:
+        """Whether a person asked a model for it in a session."""
+        return self.data["author"].get("asked") is True
+
+    @property
     def has_unreached(self) -> bool:
         """Whether it may do what no dry run showed: then one key does not approve it."""
         return bool(self.data.get("latent"))

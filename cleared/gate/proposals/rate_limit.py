@@ -1,4 +1,4 @@
-"""How often what is not a person may propose changes."""
+"""How often programs may propose changes by themselves: what a person asks for in a session has no such limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_rate_limit(
     today = [
         p
         for p in proposals
-        if not p.by_human
+        if not (p.by_human or p.is_asked)
         and datetime.fromisoformat(str(p.data["created_at"])).astimezone(zone).date() == now.astimezone(zone).date()
     ]
     if len(today) >= limits.max_changes_per_night:

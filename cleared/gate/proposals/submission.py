@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,10 +36,12 @@ _MAX_MESSAGE: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who wrote the change; ``human`` is false for programs and models, to which budgets apply."""
+    """Who wrote the change; ``is_human`` is false for programs and models."""
 
     name: str
     is_human: bool = True
+    is_asked: bool = False
+    """Of a model: whether a person asked for this in a session. Budgets are for what programs do by themselves."""
 
 
 class GateFailed(CheckFailed):
@@ -76,7 +78,7 @@ def propose_changes(
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:
         raise UsageError("the author has no name", remedy="Pass --author NAME, or leave it out if it is you.")
-    author = Author(to_utf8_text(name), author.is_human)
+    author = replace(author, name=to_utf8_text(name), is_asked=author.is_asked and not inside)
     message = host.redactor.redact_text(to_utf8_text(message))[:_MAX_MESSAGE]
     made: list[tuple[Proposal, bool]] = []
 
@@ -96,7 +98,7 @@ def propose_changes(
                 made.append((same[-1], False))
                 return None
             paths = [c.path for c in candidate.changes]
-            if not author.is_human:
+            if not author.is_human and not author.is_asked:
                 rate_limit.check_rate_limit(
                     host, proposals, gate.scripts.approvals, paths, decision_context.context.now
                 )
@@ -217,7 +219,7 @@ def describe_proposal(
     history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
         "title": proposal_text.write_title(report, host),
-        "author": {"name": author.name, "human": author.is_human},
+        "author": {"name": author.name, "human": author.is_human} | ({"asked": True} if author.is_asked else {}),
         "message": message,
         "created_at": at,
         "base": report.base,

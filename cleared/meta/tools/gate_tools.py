@@ -132,7 +132,7 @@ class GateTools:
                 [],
                 texts=changes,
                 message=arguments["message"],
-                author=Author(self._author, is_human=False),
+                author=Author(self._author, is_human=False, is_asked=True),
                 instead_of=older,
             )
         except GateFailed as error:
