@@ -21,7 +21,7 @@ from cleared.jobs import inbox, loop_state, status_tree
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.loop_reader import find_running_loop
 from cleared.jobs.runtime_directory import own_runtime
-from cleared.processes.fenced_start import start_confined
+from cleared.processes.fenced_start import start_fenced
 from cleared.work.loop.job_confinement import job_fence
 
 JOBS = 50
@@ -99,7 +99,7 @@ def floor(quick: bool) -> Result:
             with open(f"{path}.tmp", "wb") as file:
                 file.write(data)
             os.rename(f"{path}.tmp", path)
-        start_confined(fence, "best", ["/bin/true"]).wait()
+        start_fenced(fence, ["/bin/true"]).wait()
 
     took, base = interleave(lambda: cycle, lambda: lambda: subprocess.run(["true"], check=True), 15 if quick else 501)
     return Result(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from cleared.base.errors import WorkspaceError
 from cleared.processes import landlock, seccomp
 
 _PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
@@ -54,8 +55,8 @@ class ConfinementLevel:
         return "+".join(part for part in parts if part) or "none"
 
 
-class ConfinementUnavailable(Exception):
-    """The kernel refused a restriction."""
+class ConfinementUnavailable(WorkspaceError):
+    """The kernel refused a restriction, or has none."""
 
 
 @dataclass(frozen=True, slots=True)

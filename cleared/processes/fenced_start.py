@@ -19,9 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from stat import S_ISCHR
 from types import FrameType
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-from cleared.base.errors import WorkspaceError
 from cleared.processes import leftovers
 from cleared.processes.attribute_requests import answer_requests
 from cleared.processes.confinement import (
@@ -31,7 +30,7 @@ from cleared.processes.confinement import (
     install_filter,
     restrict_thread,
 )
-from cleared.processes.fences import Fence, find_missing_walls
+from cleared.processes.fences import Fence
 from cleared.processes.namespaces import (
     NEW_NETWORK,
     NEW_PIDS,
@@ -44,37 +43,14 @@ from cleared.processes.namespaces import (
 )
 from cleared.processes.seccomp import Attributes
 
-_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_ORPHANED: Final = signal.SIGUSR1
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_ORPHANED: Final = signal.SIGIO
 """What the guard gets when its parent ends, where there is no process namespace that the kernel ends."""
 _UNCONFINED: Final = 125
 _KEPT: Final = 3
 """The descriptor that guard and first process keep."""
 _ending: Final = threading.Event()
 """In a guard: whether what is left of its program is being ended."""
-
-
-def start_confined(
-    fence: Fence | None, confine: Literal["best", "require", "off"], argv: Sequence[str], **options: Any
-) -> subprocess.Popen[bytes]:
-    """Start a process in this fence, as ``start_fenced`` does.
-
-    Raises ``WorkspaceError`` where a wall is missing though ``sandbox.confine`` requires all, or where a key could be
-    read all the same; ``OSError`` where the program cannot be started.
-    """
-    missing = find_missing_walls() if confine == "require" else []
-    if missing:
-        raise WorkspaceError(
-            f"this machine cannot confine programs ({'; '.join(missing)}), and sandbox.confine is require",
-            remedy="See cleared doctor: what the machine lacks, and what gives it; or set sandbox.confine: best.",
-        )
-    try:
-        return start_fenced(fence if confine != "off" else None, argv, **options)
-    except ConfinementUnavailable as error:
-        raise WorkspaceError(
-            f"the program cannot be confined: {error}",
-            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
-        ) from None
 
 
 def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -99,7 +75,10 @@ def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> su
         problem = said.read().decode("utf-8", "replace")
     if problem:
         process.wait()
-        raise ConfinementUnavailable(problem)
+        raise ConfinementUnavailable(
+            f"the program cannot be confined: {problem}",
+            remedy="See that the folder of your key (CLEARED_HOME) lies in none that programs are in.",
+        )
     return process
 
 

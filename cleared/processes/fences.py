@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cleared.processes import landlock, seccomp
-from cleared.processes.confinement import Restrictions, landlock_abi
+from cleared.processes.confinement import ConfinementUnavailable, Restrictions, landlock_abi
 from cleared.processes.namespaces import SHARED_MEMORY, OfferedNamespaces, offered_namespaces
 from cleared.processes.system_files import own_device_rules, rule_around, system_rules
 
@@ -30,7 +30,7 @@ class Fence:
     ``writable``: all else is mounted read-only, with ``mounts``; real paths. ``memory``: whether it gets shared memory
     of its own then, ``own_processes``: a process namespace. ``make_filter``: without one, the filter for the processes
     that are to get no signal (``guarded``), and for what is asked about. ``is_own``: it is for a job of this package.
-    ``has_network``: that of the machine; else, with ``mounts``, it sees one with nothing in it.
+    ``has_network``: that of whoever starts it; else, with ``mounts``, it sees one with nothing in it.
     """
 
     restrictions: Restrictions
@@ -89,8 +89,7 @@ def make_fence(
     )
     attributes = landlock.ruleset_attributes(abi, tcp=_TCP[network])
     restrictions = Restrictions(abi, (attributes, granted), program, str(outside))
-    connected = network == "machine"
-    return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own, connected)
+    return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own, network != "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +126,15 @@ def list_walls() -> list[Wall]:
 def find_missing_walls() -> list[str]:
     """What this machine lacks to confine programs as they should be, in words."""
     return [f"{wall.name.removeprefix('fence: ')}: {wall.gives}" for wall in list_walls() if not wall.is_there]
+
+
+def require_walls(fence: Fence | None, confine: Literal["best", "require", "off"]) -> Fence | None:
+    """The fence as ``sandbox.confine`` has it: with ``off`` none. Raises ``ConfinementUnavailable`` where a wall is
+    missing though all are required."""
+    missing = find_missing_walls() if confine == "require" else []
+    if missing:
+        raise ConfinementUnavailable(
+            f"this machine cannot confine programs ({'; '.join(missing)}), and sandbox.confine is require",
+            remedy="See cleared doctor: what the machine lacks, and what gives it; or set sandbox.confine: best.",
+        )
+    return fence if confine != "off" else None

@@ -33,25 +33,6 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def detach_process(*keep: int) -> tuple[int, ...]:
-    """Leave the session, terminal and open files of the process that forked this one, and adopt orphans; the new
-    numbers of the descriptors ``keep``."""
-    os.setsid()
-    for number in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    signal.set_wakeup_fd(-1)
-    top = max(keep) + 1
-    copies = [os.dup2(descriptor, top + n, inheritable=False) for n, descriptor in enumerate(keep)]
-    null = os.open(os.devnull, os.O_RDWR)
-    for standard in (0, 1, 2):
-        os.dup2(null, standard)
-    # The locks of the other process are among the open files: they must be free when it is gone.
-    os.closerange(3, top)
-    os.closerange(top + len(copies), 1 << 16)
-    adopt_orphans()
-    return tuple(copies)
-
-
 def list_job_processes(scratch: Path, session: int) -> list[Process]:
     """The live processes of a job: those in its session, and those that have its folder in their environment.
 
@@ -87,9 +68,7 @@ def end_children() -> None:
 def end_job_processes(scratch: Path, session: int) -> None:
     """End every process of a job but the one that leads its session, and those that they start meanwhile."""
     for _ in range(20):
-        processes = set(list_job_processes(scratch, session))
-        if session == os.getpid():
-            processes.update(list_orphans())
+        processes = list_job_processes(scratch, session)
         if not processes:
             return
         for process in processes:

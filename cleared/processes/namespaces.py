@@ -22,6 +22,7 @@ NEW_PIDS: Final = 0x20000000
 NEW_NETWORK: Final = 0x40000000
 _NEW_USER, _NEW_IPC, _NEW_MOUNTS = 0x10000000, 0x08000000, 0x00020000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 0x1
 _MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 2, 4, 8, 4_096, 16_384, 1 << 18
 _MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _HIDDEN: Final = ("keys", "key-users", "kallsyms")
@@ -64,11 +65,7 @@ def enter_namespaces(writable: Iterable[str | Path], more: int = 0, *, memory: b
     """Be alone in a user, IPC and mount namespace (``more``: and in those), in which only what lies at or below
     ``writable`` can be changed, with terminals of its own (``memory``: and shared memory). Processes that are started
     from now on are in a new process namespace, with ``NEW_PIDS``. Raises ``OSError``."""
-    user, group = os.getuid(), os.getgid()
-    unshare(_NEW_USER | _NEW_IPC | _NEW_MOUNTS | more)
-    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
+    _enter_as_oneself(_NEW_IPC | _NEW_MOUNTS | more)
     _mount(None, "/", _MS_REC | _MS_PRIVATE)
     places = _outermost(writable)
     for place in places:
@@ -79,6 +76,27 @@ def enter_namespaces(writable: Iterable[str | Path], more: int = 0, *, memory: b
     _mount_own_devices(memory=memory)
     with suppress(OSError):  # of a folder that is gone, or of another user
         os.chdir(Path.cwd())  # the same, through the new mounts
+
+
+def enter_own_network() -> None:
+    """Be alone in a user and network namespace, with nothing in it but loopback. Raises ``OSError``."""
+    import fcntl
+    import socket
+
+    _enter_as_oneself(NEW_NETWORK)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as plain:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(plain, _SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(plain, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+
+
+def _enter_as_oneself(kinds: int) -> None:
+    """Enter namespaces of these kinds in a new user namespace, which knows this user and nobody else."""
+    user, group = os.getuid(), os.getgid()
+    unshare(_NEW_USER | kinds)
+    Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1", encoding="ascii")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1", encoding="ascii")
 
 
 def mount_own_processes() -> None:

@@ -7,9 +7,6 @@ workspace: what is approved are the words of the command, and such a file change
 from __future__ import annotations
 
 import os
-import selectors
-import signal
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,11 +16,11 @@ from typing import Final
 
 from cleared.base.clock import Clock
 from cleared.base.programs import find_program, search_path
+from cleared.processes.program import Program, end_at, run_program
 
 _PASSED_VARIABLES: Final = ("PATH", "HOME", "LANG", "TZ")
 _STDERR_BYTES: Final = 8_192
 """Bytes of its standard error that are kept: the end of it."""
-_POLL_PAUSE: Final = 0.02
 
 
 class CommandFailed(Exception):
@@ -38,11 +35,11 @@ class _Output:
     stdout: bytes = b""
     stderr: bytes = b""
 
-    def take(self, name: str, part: bytes) -> None:
-        if name == "stdout":
-            self.stdout = (self.stdout + part)[: self.most]
-        else:
-            self.stderr = (self.stderr + part)[-_STDERR_BYTES:]
+    def take_text(self, part: bytes) -> None:
+        self.stdout = (self.stdout + part)[: self.most]
+
+    def take_errors(self, part: bytes) -> None:
+        self.stderr = (self.stderr + part)[-_STDERR_BYTES:]
 
 
 def run_outside_command(
@@ -55,35 +52,24 @@ def run_outside_command(
     environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     environment["PATH"] = search_path(outside=root)
     program = _find_outside_program(argv, root, environment["PATH"])
+    output = _Output(most_output)
     try:
         # An empty folder: interpreters take modules, and tools their settings, from the one they are started in.
-        with tempfile.TemporaryDirectory(prefix="cleared-") as empty, tempfile.TemporaryFile() as source:
-            source.write(stdin)
-            source.seek(0)
-            process = subprocess.Popen(
-                list(argv),
-                executable=program,
-                stdin=source,
-                stderr=subprocess.PIPE,
-                stdout=subprocess.PIPE if most_output else subprocess.DEVNULL,
-                cwd=empty,
-                env=environment,
-                close_fds=True,
-                start_new_session=True,
-            )
-            with process:
-                output = _wait_for_end(process, clock, seconds, most_output)
+        with tempfile.TemporaryDirectory(prefix="cleared-") as empty:
+            started = Program(argv, Path(empty), environment, input=stdin, executable=program, may_leave=True)
+            find_reason = end_at(seconds, clock.monotonic)
+            ending = run_program(started, output.take_text, find_reason, output.take_errors)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error) or type(error).__name__
         raise CommandFailed(f"{argv[0]}: {reason}") from None
     name = Path(argv[0]).name
-    if output is None:
+    if ending.reason:
         raise CommandFailed(f"{name} was ended after {seconds:g} seconds")
-    if process.returncode:
+    if ending.code:
         lines = output.stderr.decode("utf-8", "replace").splitlines()
         last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
-        ending = f"exit code {process.returncode}" if process.returncode > 0 else f"signal {-process.returncode}"
-        raise CommandFailed(f"{name}: {ending}: {last.strip()}")
+        how = f"exit code {ending.code}" if ending.code > 0 else f"signal {-ending.code}"
+        raise CommandFailed(f"{name}: {how}: {last.strip()}")
     return output.stdout
 
 
@@ -104,34 +90,3 @@ def _find_outside_program(argv: Sequence[str], root: Path, path: str) -> str:
     if program is None or Path(program).resolve().is_relative_to(inside):
         raise CommandFailed(f"{argv[0]}: there is no such program on the PATH")
     return program
-
-
-def _wait_for_end(process: subprocess.Popen[bytes], clock: Clock, seconds: float, most: int) -> _Output | None:
-    """Wait for the command to end; None where it took too long and was killed, with all that it had started."""
-    output = _Output(most)
-    end = clock.monotonic() + seconds
-    with selectors.DefaultSelector() as ready:
-        for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr)):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                ready.register(pipe, selectors.EVENT_READ, name)
-        while True:
-            over = process.poll() is not None
-            for _ in range(32):  # bounded, so that a command that writes without end is ended, too
-                events = ready.select(0.0 if over else _POLL_PAUSE) if ready.get_map() else []
-                if not events:
-                    break
-                for key, _mask in events:
-                    part = os.read(key.fd, 65_536)
-                    output.take(key.data, part)
-                    if not part:
-                        ready.unregister(key.fileobj)
-            if over:  # do not wait for a child of it that holds a pipe open
-                return output
-            if clock.monotonic() > end:
-                with suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                return None
-            if not ready.get_map():
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(_POLL_PAUSE)

@@ -231,14 +231,8 @@ def test_git_is_started_in_one_place() -> None:
         "work/loop/tmux_session.py",
         "processes/fenced_start.py",
         "workspace/process_lock.py",
-        "processes/outside_command.py",
+        "processes/kept_programs.py",
         "sandbox/bridge/client.py",
-        "work/cycles/keep_awake.py",
-        "meta/tools/bounded_search.py",
-        "meta/tools/confined_processes.py",
-        "meta/tools/process_keeper.py",
-        "work/task_runs/fenced_command.py",
-        "books/importing/pdf_text.py",
     }
     assert not [kind.name for kind in load_built_in().values() if kind.command], "a job's command is no second one"
 

@@ -15,7 +15,11 @@ from harness import Workspace, unchanged
 from tool_session import Session
 
 from cleared.meta.tools import confined_processes
+from cleared.processes import fences
 from cleared.processes.confinement import landlock_abi
+from cleared.processes.kept_programs import ProgramKeeper
+from cleared.processes.namespaces import OfferedNamespaces
+from cleared.processes.program import Ending
 from cleared.trust.keys import KEY, cleared_home
 
 confined = pytest.mark.skipif(not landlock_abi(), reason="commands need Landlock")
@@ -36,12 +40,7 @@ def session(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]
 def fenced(request: pytest.FixtureRequest, session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
     """Commands with namespaces of their own, and as on a kernel that gives none."""
     if request.param == "none":
-        original = confined_processes.ConfinedProcesses._try_keeper
-        monkeypatch.setattr(
-            confined_processes.ConfinedProcesses,
-            "_try_keeper",
-            lambda self, own, confine: "not here" if own else original(self, False, confine),
-        )
+        monkeypatch.setattr(confined_processes, "offered_namespaces", OfferedNamespaces)
     return session
 
 
@@ -81,7 +80,9 @@ def test_a_command_reaches_no_key_and_no_workspace(fenced: Session) -> None:
         fenced.folder / "run/outside",
         fenced.folder / "overlay/index.json",
     ]
-    others = ["/proc/1/environ", "/proc/self/environ", "/proc/self/fd", f"/proc/{os.getpid()}/cmdline", "/root"]
+    others = ["/proc/1/environ", f"/proc/{os.getpid()}/cmdline", f"/proc/{os.getppid()}/fd", "/root"]
+    if not confined_processes.offered_namespaces().processes:  # else it has a /proc that shows its own processes only
+        others += ["/proc/self/environ", "/proc/self/fd"]
     fenced.ok("write_file", file_path="scratch/x", content="x")
     before = keys()
     with unchanged(fenced.ws):
@@ -151,15 +152,12 @@ def test_what_hides_ends_with_its_command_or_with_the_session(fenced: Session) -
 def test_ctrl_c_in_a_command_ends_it_and_the_session_goes_on(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = f"31542.{os.getpid()}"
     session.ok("shell_command", command="echo 1 > scratch/before")
-    original = confined_processes.ConfinedProcesses._read_answer
 
-    def interrupt(self: confined_processes.ConfinedProcesses, seconds: float) -> dict[str, object]:
-        if seconds > 100:  # the wait for the command
-            raise KeyboardInterrupt
-        return original(self, seconds)
+    def interrupt(self: ProgramKeeper, pid: int, seconds: float) -> Ending | None:
+        raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(confined_processes.ConfinedProcesses, "_read_answer", interrupt)
+        patch.setattr(ProgramKeeper, "wait", interrupt)
         with pytest.raises(KeyboardInterrupt):
             session.tools.call("shell_command", {"command": f"sleep {marker}; true"})
     assert not any(marker.encode() in line for line in command_lines())
@@ -211,6 +209,21 @@ def test_where_the_fence_fails_nothing_is_started(session: Session, monkeypatch:
     marker = session.folder / "tree/scratch/started"
     text = run(session, "touch scratch/started")
     assert "[failed]" in text and "confined" in text and not marker.exists()
+
+
+@confined
+def test_where_all_walls_are_required_none_is_started_without_one(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lacking = OfferedNamespaces(problem="this kernel gives none")
+    monkeypatch.setattr(confined_processes, "offered_namespaces", lambda: lacking)
+    monkeypatch.setattr(fences, "offered_namespaces", lambda: lacking)
+    assert "| 1" in session.ok("shell_command", command="echo 1")
+    session.tools.close()
+    session.ws.config("sandbox.confine=require")
+    opened = Session(session.ws)
+    opened.failed("shell_command", "this kernel gives none", "sandbox.confine is require", command="echo 1")
+    opened.tools.close()
 
 
 def test_without_confinement_commands_are_off(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

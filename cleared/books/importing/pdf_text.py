@@ -8,14 +8,14 @@ has no text.
 from __future__ import annotations
 
 import platform
-import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Final, Literal
+
+from cleared.processes.program import Program, end_at, run_program
 
 PDF_SECONDS: Final = 20
 _CPU_SECONDS: Final = 10
@@ -38,22 +38,11 @@ def read_pdf(data: bytes, confine: Literal["best", "require", "off"] = "best") -
     ``sandbox.confine``; with ``require`` nothing is read where the kernel lacks a wall."""
     if not can_read_pdf():
         return ""
-    with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as text:
-        source.write(data)
-        source.seek(0)
-        with suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(
-                [*COMMAND, confine],
-                stdin=source,
-                stdout=text,
-                stderr=subprocess.DEVNULL,
-                timeout=PDF_SECONDS,
-                check=False,
-                cwd="/",
-                env={},
-            )
-        text.seek(0)
-        return text.read(_MAX_BYTES).decode("utf-8", "replace")
+    text, is_over = bytearray(), end_at(PDF_SECONDS)
+    program = Program([*COMMAND, confine], Path("/"), {}, input=data)
+    with suppress(OSError):
+        run_program(program, text.extend, lambda: is_over() or ("enough" if len(text) > _MAX_BYTES else ""), bool)
+    return bytes(text[:_MAX_BYTES]).decode("utf-8", "replace")
 
 
 def print_text(confine: str) -> None:

@@ -4,14 +4,15 @@ processor time."""
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from cleared.meta.tools.tool import ToolFailed
+from cleared.processes.program import Program, end_at, run_program
 
 CPU_SECONDS: Final = 2
 _WALL_SECONDS: Final = 60.0
@@ -64,8 +65,8 @@ def search_files(pattern: str, files: Iterable[tuple[str, bytes]], limit: int) -
     it takes longer than ``CPU_SECONDS`` seconds of processor time."""
     head = {"pattern": pattern, "limit": limit, "seconds": CPU_SECONDS, "clip": _MAX_TEXT}
     left, note = _MAX_SEARCHED, ""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as stdin:
-        stdin.write(json.dumps(head) + "\n")
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(json.dumps(head).encode() + b"\n")
         for path, data in files:
             if b"\0" in data[:8192]:
                 continue
@@ -73,26 +74,19 @@ def search_files(pattern: str, files: Iterable[tuple[str, bytes]], limit: int) -
                 note = f" Only the first {_MAX_SEARCHED >> 20} MB were searched; give a path."
                 break
             left -= len(data)
-            stdin.write(json.dumps([path, data.decode("utf-8", "replace")]) + "\n")
+            stdin.write(json.dumps([path, data.decode("utf-8", "replace")]).encode() + b"\n")
         stdin.seek(0)
-        try:
-            ended = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _PROGRAM],
-                stdin=stdin,
-                capture_output=True,
-                timeout=_WALL_SECONDS,
-                env={"PYTHONUTF8": "1"},
-                cwd="/",
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise _slow_error(pattern) from error
-    rows = [json.loads(row) for row in ended.stdout.decode("utf-8", "replace").splitlines()]
+        program = Program([sys.executable, "-I", "-S", "-c", _PROGRAM], Path("/"), {"PYTHONUTF8": "1"}, input=stdin)
+        output = bytearray()
+        ended = run_program(program, output.extend, end_at(_WALL_SECONDS), bool)
+    if ended.reason:
+        raise _slow_error(pattern)
+    rows = [json.loads(row) for row in output.decode("utf-8", "replace").splitlines()]
     if rows and isinstance(rows[0], dict) and "error" in rows[0]:
         raise ToolFailed(f"the pattern is no regular expression: {rows[0]['error']}", r"Escape ( ) [ ] . * + ? with \.")
-    if ended.returncode < 0:
+    if ended.code < 0:
         raise _slow_error(pattern)
-    if ended.returncode:
+    if ended.code:
         raise ToolFailed("the search ran out of memory", "Give a path, and a simpler pattern.")
     matches = tuple(Match(*row) for row in rows if isinstance(row, list))
     return SearchResult(

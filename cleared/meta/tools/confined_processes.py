@@ -1,37 +1,37 @@
-"""The commands of a session, from the side of whoever asks for them: starts the keeper, and speaks with it."""
+"""The commands of a session: each confined to a copy of the workspace, all in one network of their own."""
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
-import select
 import shutil
-import subprocess
-import sys
-import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
-from cleared.jobs.job_process import module_search_path
 from cleared.jobs.signing import KEY_NAME
-from cleared.meta.tools.process_keeper import BOOTSTRAP, KILL_GRACE
 from cleared.meta.tools.tool import ToolFailed
-from cleared.processes.confinement import landlock_abi
+from cleared.processes.confinement import ConfinementUnavailable, landlock_abi
+from cleared.processes.fences import Fence, make_fence, require_walls
+from cleared.processes.keeper import Surroundings
+from cleared.processes.kept_programs import ProgramKeeper
+from cleared.processes.namespaces import OfferedNamespaces, offered_namespaces
+from cleared.processes.program import Program
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home
+from cleared.work.loop.job_confinement import list_closed
 from cleared.work.loop.supervisor import job_environment
-from cleared.workspace.user_folder import user_home
 
 MAX_PROCESSES: Final = 16
 """Processes of one session at a time."""
-_START_SECONDS: Final = 60.0
-_ANSWER_SECONDS: Final = 60.0
+_END_SECONDS: Final = 60.0
 _MAX_KEPT: Final = 256 << 10
 """Bytes of a command's output that are read: so many from its beginning, and from its end."""
+_SHARED: Final = Surroundings(largest_file=64 << 20, most_files=1_024, most_processes=256)
 _SHELL: Final = "/bin/sh"
 
 
@@ -40,8 +40,8 @@ class ConfinedProcesses:
 
     def __init__(self, host: Host, tree: Path, run: Path, session_id: str) -> None:
         self._host, self._tree, self._run, self._session_id = host, tree, run, session_id
-        self._keeper: subprocess.Popen[bytes] | None = None
-        self._pending = b""
+        self._keeper: ProgramKeeper | None = None
+        self._fence: Fence | None = None
         self._count = 0
         self._scratch: dict[int, Path] = {}
         self.has_network = False
@@ -63,13 +63,13 @@ class ConfinedProcesses:
             remove_tree(self._run)
         for folder in ("home", "tmp", "logs"):
             (self._run / folder).mkdir(mode=0o700, parents=True, exist_ok=True)
-        problem = ""
-        for own in (True, False):
-            problem = self._try_keeper(own, "best" if landlock_abi() else "off")
-            if not problem:
-                self.has_network = own
-                return
-        raise ToolFailed(f"commands cannot be confined here, so they are off: {problem}", "Use the other tools.")
+        offered = offered_namespaces()
+        try:
+            self._keeper = ProgramKeeper(replace(_SHARED, own_network=offered.mounts))
+            self.has_network = offered.mounts
+        except ConfinementUnavailable:  # the kernel gives no network
+            self._keeper, self.has_network = ProgramKeeper(_SHARED), False
+        self._fence = self._make_fence(offered) if landlock_abi() else None
 
     def start_command(self, command: str, workdir: str, *, output: str = "") -> tuple[int, Path]:
         """Start a command in a shell; its number, and where its output goes: to a file of the run folder, or of the
@@ -88,49 +88,59 @@ class ConfinedProcesses:
         if output:
             environment["CLEARED_OUTPUT"] = str(self._tree / output)
             command = f'exec >"$CLEARED_OUTPUT" 2>&1\n{command}'
-        answer = self._ask(
-            {
-                "do": "start",
-                "argv": [_SHELL, "-c", command],
-                "cwd": workdir or ".",
-                "env": environment,
-                "scratch": str(scratch),
-                "log": str(log),
-            }
-        )
-        self._scratch[int(answer["pid"])] = scratch
-        return int(answer["pid"]), log
+        folder = self._tree / (workdir or ".")
+        program = Program([_SHELL, "-c", command], folder, environment, self._fence, log=log)
+        try:
+            pid = self._get_keeper().start(program)
+        except ConfinementUnavailable as error:
+            raise ToolFailed(f"the command was not started: {error.message}", "Use the other tools.") from None
+        except OSError as error:
+            raise ToolFailed(f"{workdir}: {error.strerror}", "Name a folder that is there.") from None
+        except WorkspaceError as error:
+            raise ToolFailed(f"the commands of this session cannot go on: {error}", "Use the other tools.") from None
+        except BaseException:  # Ctrl-C: the answer would be taken for the next one's
+            self.close()
+            raise
+        self._scratch[pid] = scratch
+        return pid, log
 
     def wait_for(self, pid: int, seconds: float) -> int | None:
         """The exit code of a process, or None where it still runs after so many seconds."""
-        code = self._ask({"do": "wait", "pid": pid, "seconds": seconds}, seconds)["code"]
+        try:
+            ending = self._get_keeper().wait(pid, seconds)
+        except BaseException:  # Ctrl-C
+            self.close()
+            raise
+        code = None if ending is None else ending.code
         if code is not None and pid in self._scratch:
             shutil.rmtree(self._scratch.pop(pid), ignore_errors=True)
-        return None if code is None else int(code)
+        return code
 
     def end_process(self, pid: int) -> int:
         """End a process and all that it has started; its exit code."""
-        from signal import SIGKILL, SIGTERM
-
-        self.send_signal(pid, SIGTERM)
-        code = self.wait_for(pid, KILL_GRACE)
-        if code is None:
-            self.send_signal(pid, SIGKILL)
-            code = self.wait_for(pid, _ANSWER_SECONDS)
+        self._get_keeper().end(pid, "ended")
+        code = self.wait_for(pid, _END_SECONDS)
         return -9 if code is None else code
 
     def send_signal(self, pid: int, number: int) -> str:
         """``sent``; ``ended`` where the process has ended; ``unknown`` where the session never started it."""
-        return str(self._ask({"do": "signal", "pid": pid, "signal": int(number)})["state"])
+        processes = self.list_processes()
+        if pid not in processes:
+            return "unknown"
+        if processes[pid] is not None:
+            return "ended"
+        self._get_keeper().send_signal(pid, number)
+        return "sent"
 
     def is_port_open(self, host: str, port: int) -> bool:
-        return bool(self._ask({"do": "port", "host": host, "port": port})["open"])
+        return self._get_keeper().is_port_open(host, port)
 
     def list_processes(self) -> dict[int, int | None]:
         """Number → exit code, None while it runs."""
         if self._keeper is None:
             return {}
-        return {int(pid): code for pid, code in self._ask({"do": "list"})["processes"].items()}
+        self._keeper.listen()
+        return {pid: None if ending is None else ending.code for pid, ending in self._keeper.endings.items()}
 
     def read_output(self, log: Path) -> str:
         """What a process has written, without secrets; of much, the beginning and the end."""
@@ -148,79 +158,36 @@ class ConfinedProcesses:
         keeper, self._keeper = self._keeper, None
         if keeper is None:
             return
-        assert keeper.stdin is not None and keeper.stdout is not None
-        with suppress(OSError):
-            keeper.stdin.close()
-        try:
-            keeper.wait(_ANSWER_SECONDS)
-        except subprocess.TimeoutExpired:
-            keeper.kill()
-            keeper.wait()
-        keeper.stdout.close()
+        keeper.close()
         for folder in (self._run, self._tree):
             with suppress(OSError):
                 remove_tree(folder)
 
-    def _try_keeper(self, own: bool, confine: str) -> str:
-        """Why the keeper did not start; empty where it did."""
+    def _get_keeper(self) -> ProgramKeeper:
+        if self._keeper is None:
+            raise ToolFailed("no process of this session runs", "Start one first.")
+        return self._keeper
+
+    def _make_fence(self, offered: OfferedNamespaces) -> Fence | None:
+        """Raises ``ToolFailed`` where the kernel lacks a wall that every fence has, or one of all that are required."""
         outside = self._run / "outside"
         write_atomic(outside, b"No command of a session can read this.\n", mode=0o600)
         keys = [cleared_home() / name for name in (KEY, RUN_KEY, KEY_NAME)]
-        spec = {
-            "root": str(self._host.root),
-            "tree": str(self._tree),
-            "run": str(self._run),
-            "own": own,
-            "confine": confine,
-            "outside": str(next((key for key in keys if key.exists()), outside)),
-            "path": module_search_path(self._host.root),
-        }
-        self._pending = b""
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-I", "-c", BOOTSTRAP, json.dumps(spec)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self._tree,
-            start_new_session=True,
-            env={"CLEARED_HOME": str(cleared_home()), "HOME": str(user_home()), "PATH": os.defpath},
+        fence = make_fence(
+            list_closed(self._host.root),
+            [],
+            [self._tree, self._run / "home", self._run / "tmp"],
+            outside=next((key for key in keys if key.exists()), outside),
+            network="own" if self.has_network else "none",
+            namespaces=offered,
         )
-        answer = self._read_answer(_START_SECONDS)
-        if answer.get("ready"):
-            return ""
-        keeper, self._keeper = self._keeper, None
-        keeper.kill()
-        keeper.wait()
-        return str(answer.get("problem") or answer.get("error"))
-
-    def _ask(self, request: dict[str, Any], seconds: float = 0.0) -> dict[str, Any]:
-        """Raises ``ToolFailed`` where the keeper refuses, or is gone."""
-        if self._keeper is None or self._keeper.stdin is None:
-            raise ToolFailed("no process of this session runs", "Start one first.")
-        try:
-            self._keeper.stdin.write((json.dumps(request) + "\n").encode())
-            self._keeper.stdin.flush()
-            answer = self._read_answer(seconds + _ANSWER_SECONDS)
-        except OSError as error:
-            answer = {"error": error.strerror}
-        except BaseException:  # Ctrl-C: the answer would be taken for the next one's
+        problem = "" if fence is not None else "no filter of system calls is written for this machine"
+        if self._host.config.sandbox.confine == "require":
+            try:
+                require_walls(fence, "require")
+            except ConfinementUnavailable as error:
+                problem = error.message
+        if problem:
             self.close()
-            raise
-        if "error" in answer:
-            raise ToolFailed(f"the commands of this session cannot go on: {answer['error']}", "Use the other tools.")
-        return answer
-
-    def _read_answer(self, seconds: float) -> dict[str, Any]:
-        assert self._keeper is not None and self._keeper.stdout is not None
-        descriptor, end = self._keeper.stdout.fileno(), time.monotonic() + seconds
-        while b"\n" not in self._pending:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                return {"error": "no answer in time"}
-            data = os.read(descriptor, 65_536)
-            if not data:
-                return {"error": "the process that starts them has ended"}
-            self._pending += data
-        line, _, self._pending = self._pending.partition(b"\n")
-        found = json.loads(line)
-        return found if isinstance(found, dict) else {"error": "no answer"}
+            raise ToolFailed(f"commands cannot be confined here, so they are off: {problem}", "Use the other tools.")
+        return fence

@@ -12,7 +12,6 @@ from cleared.changes.host import Host
 from cleared.meta.tools.confined_processes import ConfinedProcesses
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.overlay import SCRATCH
-from cleared.meta.tools.process_keeper import UNCONFINED
 from cleared.meta.tools.scratch_tree import ScratchTree
 from cleared.meta.tools.session_files import SessionFiles, clean_path
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
@@ -238,8 +237,6 @@ class ProcessTools:
 
     def _describe_end(self, code: int, log: Path, note: str) -> str:
         output = self._processes.read_output(log)
-        if code == UNCONFINED and "cannot be confined" in output:
-            raise ToolFailed(output.strip(), "Use the other tools.")
         head = note or f"It ended with {_describe_code(code)}"
         written = quote_data(output.rstrip("\n"), "the command's output") if output.strip() else "It wrote nothing."
         return f"{head}.{self._describe_changes()}\n{written}"

@@ -94,7 +94,6 @@ def run_cycle(
             [str(binary), *engine.arguments(settings.launch)],
             prompt=prompt,
             folder=clone.folder,
-            scratch=scratch,
             environment=engine_environment(engine, os.environ, host.root, scratch),
             fence=engine_fence(
                 settings, binary, host.root, clone.folder, scratch, os.environ, host.config.sandbox.confine

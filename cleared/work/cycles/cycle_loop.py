@@ -16,7 +16,6 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.changes.host import Host
-from cleared.processes.confinement import ConfinementUnavailable
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.circuit_breaker import CircuitBreaker
 from cleared.work.cycles.consensus import ConsensusFile, read_next_action
@@ -201,7 +200,7 @@ class CycleLoop:
         request = CycleRequest(number, began, self._state["stalled"])
         try:
             result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine)
-        except (ClearedError, ConfinementUnavailable, OSError) as error:
+        except (ClearedError, OSError) as error:
             log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))
             result = CycleResult("failed", f"it could not run: {error}"[:400], log)
         remove_old_logs(self.host.root, self.settings.max_logs)

@@ -17,8 +17,8 @@ from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.programs import search_path
 from cleared.base.safe_files import write_atomic
 from cleared.processes import landlock
-from cleared.processes.confinement import ConfinementUnavailable, landlock_abi
-from cleared.processes.fences import Fence, find_missing_walls, make_fence
+from cleared.processes.confinement import landlock_abi
+from cleared.processes.fences import Fence, find_missing_walls, make_fence, require_walls
 from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engines.engine import Engine
@@ -125,9 +125,7 @@ def engine_fence(
     Raises ``ConfinementUnavailable`` where a wall is missing though all are required, ``PolicyError`` where a link that
     the engine may have set is in the place of its program.
     """
-    missing = find_missing_walls() if confine == "require" else []
-    if missing:
-        raise ConfinementUnavailable(f"{'; '.join(missing)}, and sandbox.confine is require")
+    require_walls(None, confine)
     home, closed = user_home(), list_closed(root)
     never = [folder for folder in closed if folder != home.resolve()]
     credentials = _list_writable(settings.engine.list_credentials(environment, home), closed, never)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Final
+from contextlib import contextmanager
+from pathlib import Path
 
 from cleared.base.errors import UsageError
 from cleared.base.programs import find_program
-
-_GRACE_SECONDS: Final = 2.0
-"""Between SIGTERM and SIGKILL."""
+from cleared.processes.program import Program, RunningProgram
 
 
 @contextmanager
@@ -23,27 +19,15 @@ def keep_awake(wanted: bool) -> Iterator[None]:
     if not wanted:
         yield
         return
-    process = subprocess.Popen(
-        _inhibitor_command(os.getpid()),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    command = _inhibitor_command(os.getpid())
+    running = RunningProgram(Program(command, Path("/"), os.environ), bool)
     try:
         yield
     finally:
-        _end_inhibitor(process)
-
-
-def _end_inhibitor(process: subprocess.Popen[bytes]) -> None:
-    """End the program and what it started, also where it ignores SIGTERM (as this process may have been told to)."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, number)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_SECONDS)
-            return
+        running.end("it is over")
+        while running.step():
+            pass
+        running.settle()
 
 
 def _inhibitor_command(pid: int) -> list[str]:

@@ -7,17 +7,14 @@ It runs in the watcher process (``watcher_process``), never in the loop's.
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
@@ -29,8 +26,8 @@ from cleared.jobs.job_types import JobType
 from cleared.jobs.records import JobRequest, JobResult
 from cleared.jobs.signing import JobSigner
 from cleared.processes import leftovers
-from cleared.processes.fenced_start import start_confined
-from cleared.processes.fences import Fence
+from cleared.processes.fences import Fence, require_walls
+from cleared.processes.program import Ending, Program, RunningProgram
 from cleared.trust.clone_marks import UNATTENDED
 from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
@@ -47,13 +44,9 @@ from cleared.work.loop.loop_settings import LoopSettings
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor
 
-KILL_GRACE: Final = 3.0
-"""Seconds between SIGTERM and SIGKILL."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 _PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
 _OWN_VARIABLES: Final = frozenset({JOB, leftovers.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
-_POLL_SECONDS: Final = 0.25
-"""Seconds between two looks whether the job is to be ended."""
 _MAX_SUMMARY: Final = 500
 _WRITE_ATTEMPTS: Final = 20
 
@@ -172,13 +165,13 @@ class _JobRun:
             modules = job_process.module_search_path(forbidden.root) if job_type.function else []
             command = self._build_argv(forbidden, modules)
             if job_type.confinement == "engine":  # it confines the engine that it starts
-                return self._watch_process(command, None, "off", output)
+                return self._watch_program(command, None, output)
             fence = job_fence(
                 forbidden, reads, [*writes, self._scratch], modules, trust=is_own(job_type), asks=runs_agents(job_type)
             )
-            return self._watch_process(command, fence, assignment.config.sandbox.confine, output)
+            return self._watch_program(command, require_walls(fence, assignment.config.sandbox.confine), output)
         finally:
-            self._end_leftovers()  # no result is written while anything of the job runs
+            leftovers.end_children()  # no result is written while anything of the job runs
             with suppress(OSError):
                 remove_tree(self._scratch)
 
@@ -201,36 +194,22 @@ class _JobRun:
         target = assignment.request["target"]
         return [program, *(target if part == "{target}" else part for part in job_type.command[1:])]
 
-    def _watch_process(
-        self,
-        argv: list[str],
-        fence: Fence | None,
-        confine: Literal["best", "require", "off"],
-        output: JobOutput,
-    ) -> _Outcome:
-        read_end, write_end = os.pipe()
+    def _watch_program(self, argv: list[str], fence: Fence | None, output: JobOutput) -> _Outcome:
+        clock, limit = self._assignment.clock, self._job_type.timeout
+        end = clock.monotonic() + limit
+        program = Program(argv, self._runtime.root, self._build_environment(), fence)
+        running = RunningProgram(program, output.feed_bytes)
         try:
-            process = start_confined(
-                fence,
-                confine,
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=write_end,
-                stderr=subprocess.STDOUT,
-                cwd=self._runtime.root,
-                process_group=0,
-                env=self._build_environment(),
-            )
-        except BaseException:
-            os.close(read_end)
-            raise
+            while running.step():
+                if self._supervisor.end_requested:
+                    running.end("stopped by a person")
+                elif clock.monotonic() >= end:
+                    running.end(f"stopped at its limit of {limit:g} s")
+                elif self._job_type.confinement == "engine" and self._supervisor.is_loop_gone():
+                    running.end("its loop was killed", grace=0.0)
         finally:
-            os.close(write_end)
-        try:
-            code, reason = self._pump_output(process, read_end, output)
-        finally:
-            os.close(read_end)
-        return self._judge_exit(code, reason, output)
+            ending = running.settle(leftovers.end_children)
+        return self._judge_exit(ending, output)
 
     def _build_environment(self) -> dict[str, str]:
         """The whole environment of the job's process."""
@@ -239,58 +218,9 @@ class _JobRun:
             environment |= {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
         return environment
 
-    def _pump_output(self, process: subprocess.Popen[bytes], read_end: int, output: JobOutput) -> tuple[int, str]:
-        """Take the output until the job has ended; its exit code, and why it was ended, empty where it was not."""
-        limit = self._job_type.timeout
-        end = self._assignment.clock.monotonic() + limit
-        kill_at, reason = None, ""
-        watched = [read_end]
-        exited = _open_pidfd(process.pid)
-        if exited is not None:
-            watched.append(exited)
-        try:
-            while (code := _exit_code(process)) is None:
-                now = self._assignment.clock.monotonic()
-                if not reason and (self._supervisor.end_requested or now >= end):
-                    is_person = self._supervisor.end_requested
-                    reason = "stopped by a person" if is_person else f"stopped at its limit of {limit:g} s"
-                    kill_at = now + KILL_GRACE
-                    _signal_group(process.pid, signal.SIGTERM)
-                elif not reason and self._job_type.confinement == "engine" and self._supervisor.is_loop_gone():
-                    reason, kill_at = "its loop was killed", now
-                if kill_at is not None and now >= kill_at:
-                    _signal_group(process.pid, signal.SIGKILL)
-                wait = min(_POLL_SECONDS, max(0.0, (kill_at or end) - now))
-                ready, _, _ = select.select(watched, [], [], wait)
-                if read_end in ready and not _drain_pipe(read_end, output):
-                    watched.remove(read_end)
-                    if exited is None:
-                        time.sleep(0.01)
-        finally:
-            if exited is not None:
-                os.close(exited)
-        _signal_group(process.pid, signal.SIGKILL)  # the number is still the job's, which is not reaped yet
-        process.wait()
-        self._end_leftovers()
-        os.set_blocking(read_end, False)
-        with suppress(BlockingIOError):
-            while _drain_pipe(read_end, output):
-                pass
-        return code, reason
-
-    def _end_leftovers(self) -> None:
-        """End what the job has left behind. Whatever started it, it has become a child of this process."""
-        for _ in range(200):
-            try:
-                pid, _status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                leftovers.end_job_processes(self._scratch, os.getpid())
-                time.sleep(0.005)
-
-    def _judge_exit(self, code: int, reason: str, output: JobOutput) -> _Outcome:
-        """The outcome: ``reason`` is why the job was ended, the last line of the output its own summary."""
+    def _judge_exit(self, ending: Ending, output: JobOutput) -> _Outcome:
+        """The outcome; the last line of the output is the job's own summary."""
+        code, reason = ending.code, ending.reason
         line = last_line(output.tail + output.pending)
         if code < 0 and not reason:
             reason = f"killed by {_name_signal(-code)}"
@@ -327,45 +257,9 @@ def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
     return environment | {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
 
 
-def _drain_pipe(read_end: int, output: JobOutput) -> bool:
-    """Take the output that is there; False at the end of the pipe."""
-    data = os.read(read_end, 65_536)
-    if data:
-        output.feed_bytes(data)
-    return bool(data)
-
-
-def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
-    """The exit code of a child that has ended, negative for a signal; None while it runs.
-
-    On Linux the child is not reaped, so that its number stays its own. Raises ``ChildProcessError`` where it is none
-    any more: ``Popen.poll`` would take that for a success.
-    """
-    if sys.platform != "linux":
-        return process.poll()
-    ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    if ended is None:
-        return None
-    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-
-
 def _name_signal(number: int) -> str:
     """Most of those for real time have no name."""
     try:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _signal_group(group: int, number: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def _open_pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when the process ends; None where there is no such thing."""
-    if sys.platform != "linux":
-        return None
-    with suppress(OSError):
-        return os.pidfd_open(pid)
-    return None

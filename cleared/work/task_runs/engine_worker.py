@@ -64,7 +64,6 @@ class EngineWorker:
             [str(binary), *settings.engine.arguments(settings.launch)],
             prompt=assignment.briefing.text,
             folder=assignment.clone,
-            scratch=scratch,
             environment=engine_environment(settings.engine, self.environment, host.root, scratch),
             fence=engine_fence(
                 settings,

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
-from cleared.jobs.job_process import module_search_path
+from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.signing import KEY_NAME, JobSigner
+from cleared.processes.confinement import ConfinementUnavailable
+from cleared.processes.fences import require_walls
+from cleared.processes.kept_programs import run_kept
 from cleared.processes.leftovers import FOLDER_VARIABLE
+from cleared.processes.program import Program, end_at
 from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
-from cleared.work.task_runs.fenced_process import BOOTSTRAP
+from cleared.work.loop.job_confinement import job_fence
 
 MAX_OUTPUT: Final = 256 << 10
 """Bytes of output that are kept: the first quarter, and the last."""
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
+
+
+class BoundedOutput:
+    """The first and the last bytes of an output, ``most`` together."""
+
+    def __init__(self, most: int) -> None:
+        self._head_size, self._tail_size = most // 4, most - most // 4
+        self._head, self._tail, self.total = b"", b"", 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = self._head_size - len(self._head)
+        self._head += data[:room]
+        self._tail = (self._tail + data[room:])[-self._tail_size :] if data[room:] else self._tail
+
+    def text(self) -> str:
+        """As text; what is left out is named."""
+        cut = self.total - len(self._head) - len(self._tail)
+        middle = f"\n[{cut} bytes are not kept]\n".encode() if cut else b""
+        return (self._head + middle + self._tail).decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,60 +94,23 @@ def run_fenced(
     if not (cleared_home() / KEY_NAME).exists():
         JobSigner(host.layout.state_dir)  # on this key it is tested that the fence is in force
     scratch = Path(tempfile.mkdtemp(prefix="cleared-task-"))
-    spec: dict[str, Any] = {
-        "argv": list(argv),
-        "root": str(host.root),
-        "cwd": str(folder),
-        "scratch": str(scratch),
-        "reads": [str(path) for path in reads],
-        "environment": _make_environment(name, scratch, environment or {}),
-        "input": input_text,
-        "seconds": seconds,
-        "keep": MAX_OUTPUT,
-        "confine": host.config.sandbox.confine,
-        "path": module_search_path(host.root),
-        "parent": os.getpid(),
-    }
+    fence = job_fence(ForbiddenFiles(folder.resolve()), reads, [folder, scratch], [], trust=False, root=host.root)
+    output = BoundedOutput(MAX_OUTPUT)
     try:
-        found = _run_helper(spec)
+        fence = require_walls(fence, host.config.sandbox.confine)
+        program = Program(
+            argv, folder, _make_environment(name, scratch, environment or {}), fence, input_text.encode("utf-8")
+        )
+        ending = run_kept(program, output.add, end_at(seconds))
+    except (ConfinementUnavailable, OSError) as error:
+        raise WorkspaceError(f"the command cannot be started: {error}") from None
     finally:
         with suppress(OSError):
             remove_tree(scratch)
-    if not found["started"]:
-        raise WorkspaceError(f"the command cannot be started: {found['reason']}")
-    if not found["confined"]:
+    if fence is None:
         host.show_message("this machine cannot confine commands: it ran with all your rights")
-    return CommandResult(
-        found["exit_code"],
-        found["reason"],
-        host.redactor.redact_output(found["output"]),
-        found["total"],
-        found["confined"],
-    )
-
-
-def _run_helper(spec: Mapping[str, Any]) -> dict[str, Any]:
-    helper = subprocess.Popen(
-        [sys.executable, "-I", "-c", BOOTSTRAP],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-        encoding="utf-8",
-    )
-    try:
-        out, _ = helper.communicate(json.dumps(spec))
-    except BaseException:  # Ctrl-C: it ends the command, and all that the command has started
-        helper.terminate()
-        helper.wait()
-        raise
-    try:
-        found: dict[str, Any] = json.loads(out)
-    except ValueError:
-        raise WorkspaceError(
-            f"the process that runs the command ended by itself ({helper.returncode})", remedy="See: cleared doctor."
-        ) from None
-    return found
+    text = host.redactor.redact_output(output.text())
+    return CommandResult(ending.code, ending.reason, text, output.total, fence is not None)
 
 
 def _make_environment(name: str, scratch: Path, extra: Mapping[str, str]) -> dict[str, str]:
