@@ -1,4 +1,7 @@
-"""The command line. Results on stdout, everything else on stderr; start-up imports nothing heavy."""
+"""The command line. Results on stdout, everything else on stderr; start-up imports nothing heavy.
+
+It may import every room. Begin with ``commands`` and ``command_runner``.
+"""
 
 from __future__ import annotations
 

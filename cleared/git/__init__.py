@@ -1,5 +1,7 @@
 """Git: reading commits, and the one place that makes them.
 
+It imports ``workspace`` and below. Begin with ``repository`` and ``commit``.
+
 ``Repository`` opens, ``Snapshot`` reads a commit's files, ``commit_changes`` commits, ``recover_interrupted_commit``
 repairs after a kill, ``find_differences`` compares the working tree with a commit, ``history`` reads the past.
 """

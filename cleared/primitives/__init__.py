@@ -1,4 +1,7 @@
-"""Every primitive that scripts may call: ``primitive_registry`` is the only list of them there is."""
+"""Every primitive that scripts may call: ``primitive_registry`` is the only list of them there is.
+
+It imports ``cards``, ``jobs``, ``llm`` and below. Begin with ``registry.primitive`` and ``dispatch``.
+"""
 
 from __future__ import annotations
 

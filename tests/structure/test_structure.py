@@ -126,3 +126,12 @@ def test_most_functions_name_their_object() -> None:
             one_word[path.relative_to(PACKAGE).parts[0]] += "_" not in node.name.strip("_")
     share = 100 * one_word.total() / total
     assert share <= MOST_ONE_WORD, f"{share:.0f} % have a one-word name; most of them: {one_word.most_common(5)}"
+
+
+@pytest.mark.parametrize("room", sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py")))
+def test_a_room_says_what_it_may_import_and_where_to_begin(room: str) -> None:
+    text = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    before, _, begin = " ".join(text.split()).partition("Begin with ``")
+    first = begin.partition("``")[0].replace(".", "/")
+    assert " import" in before
+    assert first and ((PACKAGE / room / f"{first}.py").is_file() or (PACKAGE / room / first).is_dir()), text

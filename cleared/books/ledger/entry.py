@@ -41,7 +41,8 @@ STATUSES: Final = (
     "voided",
     "bootstrap-confirmed",
 )
-# After the commit the status may change, and only forwards; by a decision also what is AMENDABLE.
+# After the commit the status may change, towards a person's word; what a script confirmed may be asked about again. By
+# a decision also what is AMENDABLE.
 TRANSITIONS: Final = {
     "pending-review": frozenset({"auto-confirmed", "user-confirmed", "user-corrected", "voided"}),
     "auto-confirmed": frozenset({"user-confirmed", "user-corrected", "voided", "pending-review"}),
