@@ -254,6 +254,20 @@ def test_what_a_person_writes_at_the_last_moment_is_not_written_over(work: Work)
     assert (work.status().split(), work.left_over()) == (["M", path], [])
 
 
+def test_a_merge_that_begins_at_the_last_moment_is_not_committed_into(work: Work) -> None:
+    """It would end with the files that it found, and take the commit's back."""
+
+    def at(step: str) -> None:
+        if step == "prepared":
+            (work.root / ".git/MERGE_HEAD").write_text(f"{work.base}\n")
+
+    with pytest.raises(HeadMoved, match="in the middle of a merge"):
+        work.seal(on_step=at)
+    (work.root / ".git/MERGE_HEAD").unlink()
+    assert work.git("rev-parse", "HEAD").strip() == work.base
+    assert (work.status(), work.left_over()) == ("", [])
+
+
 def test_another_branch_checked_out_meanwhile(work: Work) -> None:
     def at(step: str) -> None:
         if step == "staged":

@@ -104,27 +104,35 @@ def find_noticing_test(copy: Path, mutant: Mutant, seconds: float) -> str:
     text = path.read_text(encoding="utf-8")
     assert text.count(mutant.old) == 1, (mutant.file, mutant.old)
     path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    passed_over: list[str] = []
     try:
         for selection in mutant.selections:
-            noticed = _run_tests(copy, selection, seconds)
-            if noticed:
-                return noticed
+            while noticed := _run_tests(copy, ["--room", selection], passed_over, seconds):
+                path.write_text(text, encoding="utf-8")
+                if not _run_tests(copy, [noticed], [], seconds):
+                    return noticed
+                passed_over.append(noticed)  # it fails without the change, too
+                path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         return ""
     finally:
         path.write_text(text, encoding="utf-8")
 
 
-def _run_tests(copy: Path, selection: str, seconds: float) -> str:
+def _run_tests(copy: Path, chosen: list[str], passed_over: list[str], seconds: float) -> str:
+    """The first test that fails; empty where none does."""
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONPYCACHEPREFIX": str(copy.parent / "compiled")}
-    words = [sys.executable, "-m", "pytest", "-x", "-n", "2", "--room", selection]
+    words = [sys.executable, "-m", "pytest", "-x", "-n", "2", *chosen]
+    words += [word for test in passed_over for word in ("--deselect", test)]
     try:
         done = subprocess.run(words, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return f"--room {selection}: not done after {seconds:g} seconds"
+        raise SystemExit(f"{' '.join(chosen)} took more than {seconds:g} seconds; say --seconds") from None
     if done.returncode in (0, NOTHING_COLLECTED):
         return ""
-    failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
-    return failed[1].decode() if failed else f"--room {selection}: exit code {done.returncode}"
+    failed = re.search(rb"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    if failed is None:
+        raise SystemExit(f"{' '.join(chosen)} ended with {done.returncode}: {done.stdout[-2000:].decode()}")
+    return failed[1].decode()
 
 
 def main() -> int:

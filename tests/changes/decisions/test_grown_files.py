@@ -5,6 +5,7 @@ A writer that still has the file open writes on, wherever the file's name has go
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -231,3 +232,17 @@ def test_without_holding_on_to_it_the_rows_are_lost(ws: Workspace, monkeypatch: 
         ws.run("ingest")
     assert not ws.entries("--text", "LATE") and not grown(ws)
     refused(ws("queue", "show", "nosuch"), 2)
+
+
+def test_of_very_many_held_files_the_oldest_are_released(posted: Workspace) -> None:
+    taken = posted.root / ".cleared/taken"
+    [record] = taken.glob("*.json")
+    found = json.loads(record.read_text())
+    for number in range(1_200):
+        name = f"{found['id']}-{number:04}"
+        held = {**found, "id": name, "held": f".cleared/taken/{name}"}
+        (taken / f"{name}.json").write_text(json.dumps(held))
+    posted.drop("later.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00", "2442.40")))
+    posted.run("ingest")
+    left = sorted(path.stem for path in taken.glob("*.json"))
+    assert len(left) == 1_001 and f"{found['id']}-1199" in left and f"{found['id']}-0100" not in left

@@ -166,15 +166,15 @@ def test_e24_how_many_cycles(loop: Loop) -> None:
 
 def test_e24_how_long_it_sleeps(loop: Loop) -> None:
     """E24"""
-    loop.ws.config("loop.sleep_seconds=60")
+    loop.ws.config("loop.sleep_seconds=600")  # a command is waited for a minute
 
     def seconds(*flags: str, **environment: str | None) -> float:
         began = time.monotonic()
         assert loop("run", "--max-cycles", "2", *flags, **environment).code == 0
         return time.monotonic() - began
 
-    assert seconds(SINGLE_AGENT_SLEEP_SECONDS="0") < 20
-    assert seconds("--sleep", "0", SINGLE_AGENT_SLEEP_SECONDS="60") < 20
+    seconds(SINGLE_AGENT_SLEEP_SECONDS="0")
+    seconds("--sleep", "0", SINGLE_AGENT_SLEEP_SECONDS="600")
     assert seconds("--sleep", "1.5", SINGLE_AGENT_SLEEP_SECONDS="0") >= 1.5
     process = loop.start("--max-cycles", "2", "--sleep", "60", SINGLE_AGENT_SLEEP_SECONDS="0")
     eventually(loop.asleep)
