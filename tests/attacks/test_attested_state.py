@@ -176,3 +176,26 @@ def test_a_squash_and_a_rebase_of_what_was_not_pushed_are_in_order(
     assert len(check(posted)) == 1  # a squash is a commit by hand
     posted.ok("journal", "accept", posted.head(), "--reason", "squashed")
     posted.in_order()
+
+
+@pytest.mark.parametrize("turned", [True, False])
+@pytest.mark.parametrize("wall", [True, False])
+def test_a_merge_that_takes_all_of_one_side_drops_no_decision(
+    posted: Workspace, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wall: bool, turned: bool
+) -> None:
+    """It calls itself the revert of the decision, whose line a commit of the logs has brought."""
+    drawn = draw(posted)
+    take_back(posted)
+    answer = posted.head()
+    posted.git("push", "-q")
+    attacker = attack(remote, tmp_path)
+    kept = keep_lines(attacker, drawn)
+    message = f"Merge\n\nThis reverts commit {answer}.\n\n{FORGED}"
+    one, other = (drawn, kept) if turned else (kept, drawn)
+    made = attacker.git("commit-tree", f"{drawn}^{{tree}}", "-p", one, "-p", other, "-m", message).strip()
+    attacker.git("push", "-q", "--force", "origin", f"{made}:main")
+    posted.git("pull", "-q", "--rebase")
+    assert posted.head() == made and has_draw(posted)
+    if not wall:
+        monkeypatch.setattr("cleared.changes.audit.provenance.find_merge_changes", lambda *_, **__: [])
+    assert any(made[:10] in each for each in check(posted)) is wall

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import IDENTITY, Workspace, chase, no_traceback, take_ok
-from pushing import JOURNAL, MARKS, check, clone_afresh, put_draws
+from pushing import JOURNAL, MARKS, check, clone_afresh, ignore_states, put_draws
 
 from cleared.changes.audit import commit_origins
 from cleared.git import object_reader
@@ -81,6 +81,7 @@ def test_a_folder_that_stands_twice_in_a_commit_is_refused(
                 assert done.code != 0 and "is not as git writes it: 'books' stands there twice" in done.out + done.err
         else:
             monkeypatch.setattr(object_reader, "_parse_tree", as_any_tree)
+            ignore_states(monkeypatch)
             take_ok(fresh, "trust", "--yes")
             assert check(fresh) == [] and "7777.00" in fresh.ok("journal", "list").out
 
@@ -100,6 +101,7 @@ def test_a_parent_that_git_does_not_see_brings_nothing(
             lines = mallory.git("cat-file", "commit", commit).split("\n")
             return [line[7:] for line in lines if line.startswith("parent ")]
 
+        ignore_states(monkeypatch)
         for module in ("audit.provenance", "audit.commit_origins"):
             monkeypatch.setattr(f"cleared.changes.{module}.read_parents", read_all)
     with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
@@ -164,6 +166,7 @@ def test_what_a_shallow_clone_does_not_have_is_not_vouched_for(
         monkeypatch.setattr(commit_origins.CommitOrigins, "find_origin", lambda *_: "ours")
         monkeypatch.setattr(commit_origins, "list_cut_commits", lambda _: frozenset())
         monkeypatch.setattr(commit_origins, "read_parents", lambda *_: [])
+        ignore_states(monkeypatch)
     with clone_afresh(remote, tmp_path, monkeypatch, "--depth", "1") as fresh:
         take_ok(fresh, "trust", "--yes")
         found = check(fresh)
