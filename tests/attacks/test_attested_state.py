@@ -83,8 +83,10 @@ def test_it_would_be_if_the_state_were_not_judged(
     posted.git("push", "-q")
     keep_lines(attacker := attack(remote, tmp_path), drawn)
     attacker.git("push", "-q", "--force")
-    monkeypatch.setattr(STATE, lambda *_: [])
+    monkeypatch.setattr("cleared.changes.audit.provenance._name_foreign_lines", lambda *_: [])
     posted.git("pull", "-q", "--rebase")
+    assert check(posted) != []
+    monkeypatch.setattr(STATE, lambda *_: [])
     assert check(posted) == [] and has_draw(posted)
 
 
@@ -196,6 +198,8 @@ def test_a_merge_that_takes_all_of_one_side_drops_no_decision(
     attacker.git("push", "-q", "--force", "origin", f"{made}:main")
     posted.git("pull", "-q", "--rebase")
     assert posted.head() == made and has_draw(posted)
+    assert any(kept[:10] in each for each in check(posted))
+    monkeypatch.setattr("cleared.changes.audit.provenance._name_foreign_lines", lambda *_: [])
     if not wall:
         monkeypatch.setattr("cleared.changes.audit.provenance.find_merge_changes", lambda *_, **__: [])
     assert any(made[:10] in each for each in check(posted)) is wall

@@ -14,7 +14,7 @@ from cleared.changes.attestation_lines import Attestation, new_lines
 from cleared.changes.change_digests import digest_blobs, digest_lines
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_signing_reviewer, read_parents
 from cleared.changes.host import Host
-from cleared.changes.line_worth import LineWorth, Origin
+from cleared.changes.line_worth import COUNTING, LineWorth, Origin
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
@@ -108,6 +108,10 @@ class CommitOrigins:
     def list_attested(self, commit: CommitInfo) -> set[str]:
         """The ids of the runs and decisions whose attestations a commit adds, whoever signed them."""
         return {said.made_by for _, said, _ in self._attestations.get(commit.id, ())}
+
+    def list_counting(self, commit: CommitInfo) -> set[str]:
+        """The same, of those attestations that count here."""
+        return {said.made_by for _, said, origin in self._attestations.get(commit.id, ()) if origin in COUNTING}
 
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same

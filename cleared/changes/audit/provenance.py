@@ -76,6 +76,7 @@ def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -
             enough = "genuine" in answered or (claims and not origins.touches_records(commit))
             violations = list(_explain_commit(host, repo, commit, origins, origin, answered=enough))
             violations = violations or list(_name_opened_cards(host, repo, snapshot, commit))
+            violations = violations or list(_name_foreign_lines(origins, commit))
             unexplained += [(commit.id, violation) for violation in violations]
     wrong = find_wrong_passkey_signatures(host, repo, snapshot)
     unexplained += unsigned + [each for each in wrong if "ours" not in accepted.get(each[0], set())]
@@ -98,6 +99,20 @@ def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit:
             f"{commit.id}); take it back with git, or say that it is right: cleared journal accept {commit.id[:10]} "
             "--reason …",
             Place(folder),
+        )
+
+
+def _name_foreign_lines(origins: CommitOrigins, commit: CommitInfo) -> Iterator[Violation]:
+    """What speaks against a commit that only adds attestations: those of runs and decisions that it is not."""
+    own = {commit.trailers.get(mark) for mark in ORIGIN_TRAILERS}
+    foreign = sorted(each for each in origins.list_counting(commit) if each not in own)
+    if foreign:
+        yield Violation(
+            "provenance",
+            f"{describe_commit(commit)} adds attestations of other runs or decisions: "
+            + list_first(foreign, _MAX_SHOWN),
+            f"Look at it (git show {commit.id}), and for what they did; where that is in the history: cleared journal "
+            f"accept {commit.id[:10]} --reason …",
         )
 
 
