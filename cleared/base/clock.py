@@ -20,24 +20,22 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
+    monotonic = staticmethod(time.monotonic)
+
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 class FixedClock:
     """A clock that stands still at one instant; for rehearsals and tests. Durations are still real."""
+
+    monotonic = staticmethod(time.monotonic)
 
     def __init__(self, instant: datetime) -> None:
         self._instant = instant.astimezone(UTC)
 
     def now(self) -> datetime:
         return self._instant
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 def clock_from(instant: str | None) -> Clock:

@@ -35,22 +35,6 @@ def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Boo
         yield (repo, snapshot, *open_books(host.layout, CommittedSource(snapshot)))
 
 
-def iter_journal(
-    host: Host,
-    *,
-    month: str | None = None,
-    status: str | None = None,
-    account: int | None = None,
-    text: str | None = None,
-    limit: int | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Entries in the order of their ids, read as they are taken. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
-    from cleared.books.index.entry_selection import select_entries
-
-    with open_journal_index(host) as (index, _):
-        yield from select_entries(index, month, status, account, text, limit)
-
-
 def read_journal(
     host: Host,
     *,
@@ -60,8 +44,15 @@ def read_journal(
     text: str | None = None,
     limit: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Entries in the order of their ids. ``month`` is ``YYYY-MM``. Raises ``UsageError``."""
-    return list(iter_journal(host, month=month, status=status, account=account, text=text, limit=limit))
+    """Entries in the order of their ids. ``month`` is ``YYYY-MM``; ``limit``: the newest so many. Raises
+    ``UsageError``."""
+    from cleared.books.index.entry_selection import make_filter
+
+    if limit is not None and limit < 0:
+        raise UsageError("the limit is negative", remedy="Leave it out for all entries.")
+    wanted = make_filter(month, status, account, text)
+    with open_journal_index(host) as (index, _):
+        return list(index.iter_dicts(wanted, limit=limit))
 
 
 def read_balances(

@@ -59,7 +59,7 @@ def change_setting(
     is not valid it mends this key, and says what else is wrong; nothing is approved before nothing is.
     """
     from cleared.gate.proposals.setting_changes import set_setting
-    from cleared.workspace.settings.loading import is_secret
+    from cleared.workspace.settings.secrets import is_secret
     from cleared.workspace.settings.setting_keys import reserved_settings
 
     change = set_setting(open_host(workspace, tells_waiting=False, despite_fault=True), key, value)
@@ -116,8 +116,8 @@ def restore_file(json: JsonOption = False, workspace: WorkspaceOption = None) ->
 
 def _print_change(change: SettingsOutcome, key: str, shown: str, workspace: Path | None, *, json: bool) -> None:
     """What was changed, and what is wrong in the file yet, or waits for approval."""
-    from cleared.workspace.settings.loading import is_secret
     from cleared.workspace.settings.protected_settings import is_within
+    from cleared.workspace.settings.secrets import is_secret
 
     host = open_host(workspace, tells_waiting=False, despite_fault=True)
     force = host.policy

@@ -137,6 +137,23 @@ class ObjectReader:
             entries = self._trees[oid] = _parse_tree(oid, *self.read_object(oid))
         return entries
 
+    def find_entry(self, tree: str, path: str) -> TreeEntry | None:
+        """What lies at ``path`` below a tree, or ``None``; at ``""`` the tree itself."""
+        entry: TreeEntry | None = TreeEntry("40000", tree)
+        for name in path.split("/") if path else ():
+            if entry is None or entry.mode not in _FOLDER_MODES:
+                return None
+            entry = self.read_tree(entry.oid).get(name)
+        return entry
+
+    def list_below(self, path: str, entry: TreeEntry) -> Iterator[tuple[str, TreeEntry]]:
+        """Path and entry of all that is no folder, in the entry that lies at ``path``, or is it."""
+        if entry.mode not in _FOLDER_MODES:
+            yield path, entry
+            return
+        for name, child in self.read_tree(entry.oid).items():
+            yield from self.list_below(f"{path}/{name}" if path else name, child)
+
     def preload_trees(self, oid: str) -> None:
         """Read this tree and all trees beneath it together, so that ``read_tree`` has them at hand."""
         level = [oid]

@@ -31,12 +31,7 @@ class Snapshot:
 
     def find_entry(self, path: str) -> TreeEntry | None:
         """What the commit has at ``path``: a file, a tree, a symlink, a submodule, or ``None``; at ``""`` its tree."""
-        entry = None if self.tree is None else TreeEntry("40000", self.tree)
-        for name in path.split("/") if path else ():
-            if entry is None or not entry.is_tree:
-                return None
-            entry = self._repo.objects.read_tree(entry.oid).get(name)
-        return entry
+        return None if self.tree is None else self._repo.objects.find_entry(self.tree, path)
 
     def read_file(self, path: str) -> bytes | None:
         """The content of the regular file at ``path``; ``None`` where the commit has none there."""
@@ -59,13 +54,12 @@ class Snapshot:
         The mode is git's: ``100644``, ``100755``, ``120000`` (symlink) or ``160000`` (submodule).
         """
         prefix = prefix.strip("/")
-        entries: dict[str, tuple[str, str]] = {}
         entry = self.find_entry(prefix)
-        if entry is not None:
-            if entry.is_tree:
-                self._repo.objects.preload_trees(entry.oid)
-            self._collect_entries(prefix, entry, entries)
-        return entries
+        if entry is None:
+            return {}
+        if entry.is_tree:
+            self._repo.objects.preload_trees(entry.oid)
+        return {path: (found.mode, found.oid) for path, found in self._repo.objects.list_below(prefix, entry)}
 
     def read_files(self, prefix: str) -> dict[str, bytes]:
         """The contents of all regular files under the folder ``prefix``, by path."""
@@ -80,10 +74,3 @@ class Snapshot:
     def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """The contents of many files by their ids, in that order, in a fraction of the time of single reads."""
         return (content for _, content in self._repo.objects.read_objects(oids))
-
-    def _collect_entries(self, path: str, entry: TreeEntry, entries: dict[str, tuple[str, str]]) -> None:
-        if not entry.is_tree:
-            entries[path] = (entry.mode, entry.oid)
-            return
-        for name, child in self._repo.objects.read_tree(entry.oid).items():
-            self._collect_entries(f"{path}/{name}" if path else name, child, entries)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
@@ -68,37 +69,39 @@ def run_agent(
     run that started is a ``RunResult``, failed ones too. Raises ``Interrupted`` on Ctrl-C, with nothing changed, and
     ``WaitsForModel`` where ``asker`` asks elsewhere.
     """
-    event = event or Event()
+    wanted = _WantedRun(name, event or Event(), dry_run, again, texts, asker or ModelAsker(host))
     host.layout.agent_path(name)
     if not dry_run:
         host.refuse_invalid_policy()
     if not dry_run and not host.stays_open:  # a service looks by itself
         return_grown_files(host)
-    asker = asker or ModelAsker(host)
     while True:
         with host.open_for_reading() if dry_run else host.open_for_writing(f"agent run {name}") as repo:
             if not dry_run:
                 host.refuse_invalid_policy()
-            result = _run_on_head(host, repo, name, event, dry_run, again, texts, asker)
+            result = _run_on_head(host, repo, wanted)
         if result is not None:
             return result
-        asker.ask_model()
+        wanted.asker.ask_model()
 
 
-def _run_on_head(
-    host: Host,
-    repo: Repository,
-    name: str,
-    event: Event,
-    dry_run: bool,
-    again: FindResumption | None,
-    texts: Mapping[str, bytes | None] | None,
-    asker: ModelAsker,
-) -> RunResult | None:
-    """One run under the lock; None where ``asker`` has to ask a model first, and nothing was kept of the run."""
+@dataclass(frozen=True, slots=True)
+class _WantedRun:
+    """What ``run_agent`` was asked for."""
+
+    name: str
+    event: Event
+    dry_run: bool
+    again: FindResumption | None
+    texts: Mapping[str, bytes | None] | None
+    asker: ModelAsker
+
+
+def _run_on_head(host: Host, repo: Repository, wanted: _WantedRun) -> RunResult | None:
+    """One run under the lock; None where its asker has to ask a model first, and nothing was kept of the run."""
     for attempt in (1, 2):
         try:
-            return _AgentRun(host, repo, name, event, dry_run, again, texts, asker, last=attempt == 2).execute_run()
+            return _AgentRun(host, repo, wanted, last=attempt == 2).execute_run()
         except AnswersNeeded:
             return None
         except HeadMoved:
@@ -112,30 +115,18 @@ def _run_on_head(
 class _AgentRun:
     """One attempt and its end."""
 
-    def __init__(
-        self,
-        host: Host,
-        repo: Repository,
-        name: str,
-        event: Event,
-        dry_run: bool,
-        again: FindResumption | None,
-        texts: Mapping[str, bytes | None] | None,
-        asker: ModelAsker,
-        *,
-        last: bool,
-    ) -> None:
-        self.asker = asker
-        self.host, self.repo, self.dry_run = host, repo, dry_run
-        self.last = last
+    def __init__(self, host: Host, repo: Repository, wanted: _WantedRun, *, last: bool) -> None:
+        name, event, dry_run, asker = wanted.name, wanted.event, wanted.dry_run, wanted.asker
+        self.host, self.repo, self.dry_run, self.asker, self.last = host, repo, dry_run, asker, last
         self.snapshot = Snapshot(repo, repo.read_head())
         if not dry_run:  # which reads the commit only, and may do so while another command commits
             refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
             notice_withdrawals(host, repo, self.snapshot)
-        scripts = Scripts(host, self.snapshot, working_copy=dry_run and texts is None, texts=texts if dry_run else None)
-        self.again = self._find_resumption(again) if again is not None else Resumption(event)
-        new = again is None and not dry_run and event.key is not None
+        texts = wanted.texts if dry_run else None
+        scripts = Scripts(host, self.snapshot, working_copy=dry_run and texts is None, texts=texts)
+        self.again = self._find_resumption(wanted.again) if wanted.again is not None else Resumption(event)
+        new = wanted.again is None and not dry_run and event.key is not None
         if new and is_consumed(host, repo, self.snapshot, name, str(event.key)):
             raise AlreadyRun(f"{name} has had its run for {event.kind} {event.key}")
         self.script = scripts.load_agent(name)

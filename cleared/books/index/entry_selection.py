@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from cleared.base.days import parse_month
 from cleared.base.errors import UsageError
@@ -58,17 +57,3 @@ def find_months(
                 chosen.append(at)
         if chosen:
             yield entries, chosen
-
-
-def select_entries(
-    index: JournalIndex,
-    month: str | None = None,
-    status: str | None = None,
-    account: int | None = None,
-    text: str | None = None,
-    limit: int | None = None,
-) -> Iterator[dict[str, Any]]:
-    """Entries as plain data, in the order of their ids; ``limit``: the newest so many. Raises ``UsageError``."""
-    if limit is not None and limit < 0:
-        raise UsageError("the limit is negative", remedy="Leave it out for all entries.")
-    return index.iter_dicts(make_filter(month, status, account, text), limit=limit)

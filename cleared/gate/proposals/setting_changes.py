@@ -27,7 +27,7 @@ from cleared.trust.verification import Approvals
 from cleared.workspace.settings.config_file import load_config_file, read_bytes, read_text
 from cleared.workspace.settings.edit_checks import is_mended
 from cleared.workspace.settings.editing import remove_value, set_value
-from cleared.workspace.settings.loading import is_secret, load_config, read_valid_part
+from cleared.workspace.settings.loading import load_config, read_valid_part
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import (
     compare_settings,
@@ -36,6 +36,7 @@ from cleared.workspace.settings.protected_settings import (
     protected_settings_of,
     with_protected_settings,
 )
+from cleared.workspace.settings.secrets import is_secret
 
 
 @dataclass(frozen=True, slots=True)

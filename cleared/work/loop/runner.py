@@ -27,9 +27,8 @@ from cleared.work.loop.machine import LoopMachine
 from cleared.work.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.work.loop.wakeup_pipe import WakeupPipe
 from cleared.workspace.lock import writer_lock
-from cleared.workspace.settings.loading import is_secret
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.secrets import MIN_LENGTH, Redactor, redactor_of_secrets
+from cleared.workspace.settings.secrets import MIN_LENGTH, Redactor, is_secret, redactor_of_secrets
 
 LOOP_COMMAND: Final = "loop run"
 POLL_SECONDS: Final = 0.5

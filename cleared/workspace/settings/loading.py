@@ -27,11 +27,6 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?", re.ASCII)
 _MONEY = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?", re.ASCII)
 _BOOLS = {**dict.fromkeys(("true", "yes", "on"), True), **dict.fromkeys(("false", "no", "off"), False)}
-SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"
-"""What the names of secrets have in them, as a pattern that knows no case."""
-_SECRET = re.compile(SECRET_NAMES, re.IGNORECASE)
-_NO_SECRETS: Final = frozenset({"api_key_env", "max_tokens"})
-"""Names that only look like a secret's."""
 _PROFILE = re.compile(r"[a-z0-9_-]{1,60}")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,119}", re.ASCII)
 
@@ -305,12 +300,6 @@ def suggest_known_name(written: str, known: Iterable[str], message: str) -> str:
     """``message``, with the nearest known word where there is one."""
     near = nearest_names(written.lower(), known)
     return f"{message}; did you mean {near[0]}?" if near else message
-
-
-@lru_cache(maxsize=4096)
-def is_secret(key: str) -> bool:
-    """Whether a key's value is one that nobody but its user may read: a key, token, password."""
-    return any(part not in _NO_SECRETS and _SECRET.search(part) is not None for part in key.split("."))
 
 
 def _list_ancestors(key: str) -> Iterable[str]:

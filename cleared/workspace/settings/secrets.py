@@ -9,13 +9,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
-from cleared.workspace.settings.loading import SECRET_NAMES, is_secret
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.plain_values import to_plain_values
 
 REDACTED: Final = "[redacted]"
+SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"
+"""What the names of secrets have in them, as a pattern that knows no case."""
+_SECRET: Final = re.compile(SECRET_NAMES, re.IGNORECASE)
+_NO_SECRETS: Final = frozenset({"api_key_env", "max_tokens"})
+"""Names that only look like a secret's."""
 MIN_LENGTH: Final = 6
 """A shorter value would be found in words that have nothing to do with it."""
 
@@ -106,6 +111,12 @@ class Redactor:
         if isinstance(value, list | tuple):
             return type(value)(self.redact_data(v) for v in value)
         return value
+
+
+@lru_cache(maxsize=4096)
+def is_secret(key: str) -> bool:
+    """Whether a key's value is one that nobody but its user may read: a key, token, password."""
+    return any(part not in _NO_SECRETS and _SECRET.search(part) is not None for part in key.split("."))
 
 
 def list_config_secrets(config: Config) -> list[str]:

@@ -7,7 +7,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 from cleared.workspace.settings import bank_section, model
@@ -41,27 +41,22 @@ class SettingField:
     """``protected``, ``harmless`` or ``secret``, as it is declared; empty where it says nothing, as sections do."""
     default: Any = None
     """As declared; None where it must be given."""
+    section: type | None = dataclasses.field(init=False, default=None)
+    """The dataclass, where the key holds a section."""
+    entries: type | None = dataclasses.field(init=False, default=None)
+    """The dataclass of each entry, where the key holds a list or a map of sections."""
+    has_named_entries: bool = dataclasses.field(init=False, default=False)
+    """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
 
-    @cached_property
-    def section(self) -> type | None:
-        """The dataclass, where the key holds a section."""
-        return self.type if dataclasses.is_dataclass(self.type) else None
-
-    @cached_property
-    def entries(self) -> type | None:
-        """The dataclass of each entry, where the key holds a list or a map of sections."""
-        origin, args = typing.get_origin(self.type), typing.get_args(self.type)
-        if origin is tuple and dataclasses.is_dataclass(args[0]):
-            return args[0]
-        if origin is Mapping and dataclasses.is_dataclass(args[1]):
-            return args[1]
-        return None
-
-    @cached_property
-    def has_named_entries(self) -> bool:
-        """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
-        entries = self.entries
-        return entries is not None and (typing.get_origin(self.type) is Mapping or "id" in setting_fields(entries))
+    def __post_init__(self) -> None:
+        origin, arguments = typing.get_origin(self.type), typing.get_args(self.type)
+        inner = arguments[0] if origin is tuple else arguments[1] if origin is Mapping else None
+        if dataclasses.is_dataclass(self.type):
+            object.__setattr__(self, "section", self.type)
+        elif dataclasses.is_dataclass(inner):
+            names = {each.name for each in dataclasses.fields(inner)}
+            object.__setattr__(self, "entries", inner)
+            object.__setattr__(self, "has_named_entries", origin is Mapping or "id" in names)
 
 
 @cache
@@ -79,16 +74,22 @@ def setting_fields(section: type) -> dict[str, SettingField]:
         required = each.default is MISSING and each.default_factory is MISSING
         key = each.name.rstrip("_")
         reserved = bool(each.metadata.get("reserved"))
-        default = None if required else each.default if each.default is not MISSING else _call_factory(each)
+        default = None
+        if each.default_factory is not MISSING:
+            default = each.default_factory()
+        elif each.default is not MISSING:
+            default = each.default
         by_key[key] = SettingField(
-            key, each.name, hint, optional, required, reserved, each.metadata.get(CLASS, ""), default
+            key,
+            each.name,
+            hint,
+            optional,
+            required,
+            reserved,
+            each.metadata.get(CLASS, ""),
+            default,
         )
     return by_key
-
-
-def _call_factory(field: dataclasses.Field[Any]) -> Any:
-    assert field.default_factory is not MISSING
-    return field.default_factory()
 
 
 @cache
