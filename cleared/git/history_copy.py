@@ -15,6 +15,8 @@ from cleared.git.repository import Repository
 from cleared.git.snapshot import Snapshot
 from cleared.git.working_files import check_path
 
+_NO_ATTRIBUTES: Final = "* !filter !diff !merge !text !eol !ident !working-tree-encoding\n"
+"""Counts before each ``.gitattributes``, which could name programs of the user's own git settings."""
 _AUTHOR: Final = Author("cleared", "cleared@localhost")
 
 
@@ -62,6 +64,9 @@ def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repo
 
 def _check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:
     git = Git(folder)
+    attributes = folder / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text(_NO_ATTRIBUTES)
     git.run("update-ref", f"refs/heads/{branch}", commit)
     git.run("read-tree", commit)
     _write_files(snapshot, folder)

@@ -16,6 +16,10 @@ from cleared.review.card_details import CardSection
 MAX_SHOWN: Final = 256 << 10
 """Bytes of one file of which the text is shown; of a larger one the size and the digest."""
 
+_MOST_LINES: Final = 400
+_MOST_LETTERS: Final = 400
+"""Of each line, on a page."""
+
 
 def read_branch_sections(host: Host, details: Mapping[str, Any]) -> Iterator[CardSection]:
     """All files on the branch that a card's details name, then what changes in each; nothing where they name none.
@@ -34,6 +38,18 @@ def read_branch_sections(host: Host, details: Mapping[str, Any]) -> Iterator[Car
         yield CardSection(f"All of the branch, {count_noun(len(paths), 'file')}", tuple(map(_shown, paths)))
         lines = tuple(line for path in paths for line in _describe_change(found, path))
         yield CardSection("What changes", lines, is_code=True)
+
+
+def preview_branch(host: Host, details: Mapping[str, Any]) -> tuple[CardSection, ...]:
+    """The same for a card on a page: the beginning of each part, and how to see the rest."""
+    sections = []
+    for section in read_branch_sections(host, details):
+        lines = [line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]} …" for line in section.lines]
+        if (more := len(lines) - _MOST_LINES) > 0 or lines != [*section.lines]:
+            rest = f"{count_noun(more, 'line')} more, " if more > 0 else ""
+            lines = [*lines[:_MOST_LINES], f"… {rest}all of it: cleared queue show CARD"]
+        sections.append(CardSection(section.title, tuple(lines), is_code=section.is_code))
+    return tuple(sections)
 
 
 def _shown(path: str) -> str:

@@ -116,6 +116,7 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
         yield from _question_sections(queue, card)
     else:
         yield from detail_sections(card)
+    yield from queue.branches.get(card.id, ())
     if card.id in queue.overdue:
         days = queue.overdue[card.id]
         waiting = f"for {count_noun(days, 'day')}" if days else f"since {card.created_at}"

@@ -14,11 +14,12 @@ from typing import TypeVar
 
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
-from cleared.cards.kinds import PROPOSAL
+from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
 from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.git import Snapshot
+from cleared.review.branch_text import preview_branch
 from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_cards import list_held_cards
@@ -43,6 +44,8 @@ class QueueSnapshot:
     """Cards that cannot be decided as things are → why, and what to do."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
+    branches: Mapping[str, Sequence[CardSection]]
+    """What branches of programs that open cards name would change, by card."""
     facts: Mapping[str, CardFacts]
     """What the records of each domain say of the cards, by its name."""
 
@@ -126,6 +129,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             read_shown_proposals(
                 host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
             ),
+            {c.id: preview_branch(host, c.details) for c in cards.values() if c.kind in (BRANCH.name, CYCLE_NOTE.name)},
             {name: review.open_facts(host, snapshot, every_card) for name, review in load_reviews().items()},
         )
 

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from harness import Workspace, refused
 from tasking import Tasks, task
+from web_client import inner_server
+
+from cleared.changes.workspace_opening import open_workspace
+from cleared.review.card_view import show_card
+from cleared.review.queue_snapshot import read_queue
 
 STEERING = (
     *("Makefile", ".gitignore", ".gitattributes", ".claude/settings.json", ".vscode/tasks.json"),
@@ -95,6 +100,21 @@ def test_all_of_many_files_are_named(tasks: Tasks) -> None:
     assert len(card["details"]["files"]) == 200 and card["details"]["more_files"] == 50
 
 
+def test_the_page_shows_what_a_branch_changes(tasks: Tasks) -> None:
+    """With what could be taken for markup or an order to a terminal escaped, and the beginning of what is long."""
+    tasks.planned(task(1))
+    worker = "echo x > docs/T-001.txt; printf 'all: <b>\\033[8m\\n' > Makefile; seq 3000 > docs/long.txt"
+    tasks("run", "--command", worker, "--max", "1")
+    with inner_server(tasks.ws.root) as server:
+        server.sign_in(server.code)
+        page = server.get("/queue").body
+    assert "+all: &lt;b&gt;" in page and "\033" not in page and "docs/long.txt" in page, page
+    assert "+300<" in page and "+2900<" not in page and "all of it: cleared queue show" in page
+    (card,) = tasks.ws.cards()
+    view = show_card(read_queue(open_workspace(tasks.ws.root)), card["id"])
+    assert any("+all: <b>\033[8m" in section.lines for section in view.sections), "as `cleared review` gets it"
+
+
 def run_git_in(folder: Path) -> None:
     """What a person does who looks at it."""
     for here, _, _ in os.walk(folder):
@@ -150,6 +170,30 @@ def test_nor_one_of_which_a_part_was_committed_before(tasks: Tasks, tmp_path: Pa
     assert outcome["status"] == "failed" and "docs/4x/config git takes its folder" in outcome["summary"], done
     kept = tasks.ws.root / ".cleared/task-kept/T-001"
     assert kept.exists() and not (kept / "docs/4x/config").exists()
+    run_git_in(kept)
+    assert not proof.exists()
+
+
+PROGRAMS = """
+echo x > docs/T-001.txt; echo '* filter=own diff=own merge=own' > .gitattributes; echo y >> README.md; exit 1
+"""
+
+
+def test_what_is_kept_starts_no_program_of_the_users_git_settings(
+    tasks: Tasks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may name them in ``.gitattributes``, for content of its choice."""
+    proof, settings = tmp_path / "proof", tmp_path / "gitconfig"
+    tasks.ws.put("README.md", "x\n")
+    tasks.ws.git("add", "README.md")
+    tasks.ws.git("commit", "-qm", "there before")
+    tasks.planned(task(1))
+    tasks("run", "--command", PROGRAMS, "--max", "1")
+    started = f"touch {proof}; cat"
+    settings.write_text(f'[filter "own"]\nclean = "{started}"\n[diff "own"]\ntextconv = "{started}"\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    kept = tasks.ws.root / ".cleared/task-kept/T-001"
+    assert (kept / ".gitattributes").exists()
     run_git_in(kept)
     assert not proof.exists()
 
