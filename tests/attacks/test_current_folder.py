@@ -12,11 +12,12 @@ import pytest
 from harness import Workspace, command
 from looped import eventually
 
+from cleared.base import programs
 from cleared.base.clock import FixedClock
 from cleared.changes.workspace_opening import open_workspace
 from cleared.service.notify.notifications import Notifier
 from cleared.work.loop import supervisor
-from cleared.workspace import process_lock, programs
+from cleared.workspace import process_lock
 
 NIGHT = datetime(2025, 2, 10, 2, tzinfo=UTC)
 NAMES = ("json", "typing", "dataclasses", "subprocess", "typer", "yaml", "sqlite3", "git", "croniter", "watchdog")
