@@ -15,6 +15,7 @@ from cleared.base.bounds import MAX_ITEMS
 from cleared.base.clock import Clock
 from cleared.base.errors import BusyError, Place, WorkspaceError
 from cleared.base.safe_names import fold_path
+from cleared.domains.installed_domains import use_plugins
 from cleared.git import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.llm.api_keys import list_environment_keys
 from cleared.trust.checkpoint import read_checkpoint
@@ -73,6 +74,8 @@ class Host:
     _open: Repository | None = field(init=False, default=None, repr=False, compare=False)
     _traces: TraceStore | None = field(init=False, default=None, repr=False, compare=False)
     _added_secrets: tuple[str, ...] = field(init=False, default=(), repr=False, compare=False)
+    domain_problem: WorkspaceError | None = field(init=False, default=None)
+    """Why the domains that the settings in force name are not there: nothing is run or decided then but settings."""
     decimal_places: int = field(init=False)
     redactor: Redactor = field(init=False)
 
@@ -80,6 +83,9 @@ class Host:
         self._derive_settings()
 
     def _derive_settings(self) -> None:
+        self.domain_problem = use_plugins(self.config.domains.plugins)
+        if self.domain_problem is not None:
+            self.show_message(f"{self.domain_problem}")
         keys = list_environment_keys(self.config.llm, os.environ)
         self.redactor = redactor_of_secrets([*list_config_secrets(self.config), *keys, *self._added_secrets])
         self.decimal_places = money.currency_exponent(self.config.business.currency)
@@ -106,6 +112,8 @@ class Host:
     def refuse_invalid_policy(self) -> None:
         """Raises ``PolicyError`` where nothing may run under the settings in force; ``WorkspaceError`` where there is
         no history that could be trusted, and ``ConfigError`` where ``config.yaml`` is not valid."""
+        if self.domain_problem is not None:
+            raise self.domain_problem
         if self.policy is not None and self.policy.problem is not None:
             with Repository.open(self.root, for_writing=False) as repo:
                 repo.read_head()
@@ -114,7 +122,10 @@ class Host:
             raise self.policy.fault
 
     def refuse_unapproved_settings(self) -> None:
-        """Raises ``PolicyError`` where no settings are known on this machine that anybody approved."""
+        """Raises ``PolicyError`` where no settings are known on this machine that anybody approved, ``WorkspaceError``
+        where they name a domain that is not there."""
+        if self.domain_problem is not None:
+            raise self.domain_problem
         if self.policy is not None and self.policy.problem is not None and self.policy.approved is None:
             raise self.policy.problem
 

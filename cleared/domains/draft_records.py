@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sized
-from functools import cache
 from typing import Any
 
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import DraftDescription, Staged
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.domains.record_comparison import RecordComparison
 
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """What the records of a domain are called (``entries``) → id → the record."""
 
 
-@cache
+@cache_by_domains
 def load_comparisons() -> Mapping[str, RecordComparison]:
     """How records are compared, by what they are called."""
     return {domain.record_noun[1]: domain.comparison() for domain in load_domains()}

@@ -1,11 +1,18 @@
-"""The domains of this program. Each is named here and nowhere else, and imported when it is used."""
+"""The domains of this program, and those of other packages that the settings in force name.
+
+Each that comes with it is named here and nowhere else, and imported when it is used. A further one is an entry point of
+the group ``cleared.domains``, under its name, and switched on by that name in ``domains.plugins``.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Final
+from typing import Final, TypeVar
 
+from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import Domain, ImportedFile
 from cleared.domains.violations import CHECKS
@@ -19,14 +26,86 @@ BUILT_IN: Final = (
 """``module:name`` of each, in the order in which references list them."""
 
 
-@cache
+ENTRY_POINT_GROUP: Final = "cleared.domains"
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+
+_T = TypeVar("_T")
+_remembered: Final[list[Callable[[], None]]] = []
+"""What forgets each table that was put together of the domains."""
+_plugins: tuple[str, ...] = ()
+
+
+def cache_by_domains(function: Callable[[], _T]) -> Callable[[], _T]:
+    """As ``cache``, of a table that is put together of what the domains say: it is made anew where there are others."""
+    cached = cache(function)
+    _remembered.append(cached.cache_clear)
+    return cached
+
+
+def use_plugins(names: Sequence[str]) -> WorkspaceError | None:
+    """From now on the domains of this process are those of this program and these: the settings in force name them.
+
+    The error where one is missing or wrong; then there are no plug-ins.
+    """
+    global _plugins
+    wanted = tuple(dict.fromkeys(names))
+    if wanted == _plugins:
+        return None
+    _plugins = wanted
+    forget_domains()
+    try:
+        load_domains()
+    except WorkspaceError as error:
+        _plugins = ()
+        return error
+    return None
+
+
+def forget_domains() -> None:
+    """Put together anew what was put together of the domains."""
+    for forget in _remembered:
+        forget()
+
+
+@cache_by_domains
 def load_domains() -> tuple[Domain, ...]:
     """All domains."""
-    found = []
+    found: list[Domain] = []
     for reference in BUILT_IN:
         module, _, name = reference.partition(":")
         found.append(getattr(import_module(module), name))
+    for name in _plugins:
+        plugin = _load_plugin(name)
+        for other in found:
+            if plugin.name == other.name or set(plugin.record_noun) & set(other.record_noun):
+                raise _plugin_error(name, f"its name, or what its records are called, is that of {other.name}")
+        found.append(plugin)
     return tuple(found)
+
+
+def _load_plugin(name: str) -> Domain:
+    """The domain of an entry point. Raises ``WorkspaceError`` where it is missing or wrong."""
+    from importlib.metadata import entry_points  # late: only where a plug-in is asked for
+
+    points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
+    if len(points) != 1:
+        raise _plugin_error(name, "two packages have it" if points else "it is not installed")
+    try:
+        domain = points[0].load()
+    except Exception as error:  # somebody else's code
+        raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
+    if not isinstance(domain, Domain) or domain.name != name or not _NAME.fullmatch(name):
+        raise _plugin_error(name, f"{points[0].value} is no domain of that name")
+    return domain
+
+
+def _plugin_error(name: str, problem: str) -> WorkspaceError:
+    return WorkspaceError(
+        f"the domain {name!r} cannot be loaded: {problem}",
+        place=Place(file="config.yaml", field="domains.plugins"),
+        remedy=f"Have one package with the entry point {name!r} in the group {ENTRY_POINT_GROUP}, or remove it: "
+        "cleared config unset domains.plugins.",
+    )
 
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:

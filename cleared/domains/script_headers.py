@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Literal
 
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.sandbox import header
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header, HeaderKey
 
 
-@cache
+@cache_by_domains
 def load_header_keys() -> tuple[HeaderKey, ...]:
     """The keys of all domains."""
     return tuple(key for domain in load_domains() for key in domain.list_header_keys())

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_names import require_safe_name
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.workspace.settings.model import Config
 
@@ -110,7 +110,7 @@ def load_job_types(config: Config) -> Mapping[str, JobType]:
     return _add_plugins(config.loop.plugins) if config.loop.plugins else load_built_in()
 
 
-@cache
+@cache_by_domains
 def load_built_in() -> Mapping[str, JobType]:
     """The built-in job types by name."""
     modules = [*BUILT_IN_MODULES, *(module for domain in load_domains() for module in domain.job_type_modules)]

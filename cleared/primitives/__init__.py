@@ -5,15 +5,14 @@ It imports ``cards``, ``jobs``, ``llm`` and below. Begin with ``registry.primiti
 
 from __future__ import annotations
 
-from functools import cache
 from importlib import import_module
 from types import ModuleType
 
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.primitives.registry.primitive import Primitive, Registry
 
 
-@cache
+@cache_by_domains
 def primitive_registry() -> Registry:
     """All primitives: those of each domain, then the runtime's. Raises ``DeclarationError`` where two share a name."""
     from cleared.primitives import config, ctx, files, git, llm, loop, money, notify, queue, script, task

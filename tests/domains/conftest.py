@@ -6,11 +6,9 @@ import pytest
 from harness import Workspace
 from modelled import open_host
 
-from cleared.domains import draft_records, installed_domains, script_headers
+from cleared.domains import installed_domains
 from cleared.gate import semantic_lint
 from cleared.jobs import job_types
-from cleared.primitives import primitive_registry
-from cleared.primitives.registry.grants import load_grants
 from cleared.runs.execution import run_agent
 from cleared.service.operations import table
 
@@ -20,27 +18,16 @@ note_ask(note_put("buy bread"))
 """
 
 
-def forget_domains() -> None:
-    for remembered in (
-        installed_domains.load_domains,
-        draft_records.load_comparisons,
-        primitive_registry,
-        load_grants,
-        script_headers.load_header_keys,
-    ):
-        remembered.cache_clear()
-
-
 @pytest.fixture
 def noted(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A workspace of a program that has the domain ``notes``, too. What is put together once in a process, of the books
     alone, stays."""
     assert semantic_lint and job_types and table
     monkeypatch.setattr(installed_domains, "BUILT_IN", (*installed_domains.BUILT_IN, "notes_domain:NOTES"))
-    forget_domains()
+    installed_domains.forget_domains()
     yield ws
     monkeypatch.undo()
-    forget_domains()
+    installed_domains.forget_domains()
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from harness import Workspace
 import cleared.triggers.watched_folder as module
 from cleared.base.clock import FixedClock, SystemClock
 from cleared.triggers.watched_folder import FolderScan, WatchedFolder
+from cleared.workspace import watched_names
 
 SETTLE = 2.0
 
@@ -568,7 +569,7 @@ class TestWhatGoesWrong:
         assert look.again_in is None
 
     def test_too_many_files(self, root: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "MAX_FILES", 5)
+        monkeypatch.setattr(watched_names, "MAX_FILES", 5)
         for n in range(8):
             put(root, f"import/{n}.csv")
         clock.advance(60)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Final, Literal
 
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import cache_by_domains, load_domains
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ _OF_RUNTIME: Final = (
 )
 
 
-@cache
+@cache_by_domains
 def load_grants() -> Mapping[str, Grant]:
     """Name → grant: those of each domain, then the runtime's."""
     of_domains = [grant for domain in load_domains() for grant in domain.list_grants()]

@@ -336,6 +336,12 @@ class Loop(Section):
 
 
 @config_section
+class Domains(Section):
+    plugins: tuple[str, ...] = protected(default=())
+    """Plug-in domains (entry points) that may be loaded, by name: they say what else agents work on."""
+
+
+@config_section
 class Config(Section):
     """All of ``config.yaml``. ``data`` is the same, as plain values, for ``config_get``."""
 
@@ -363,4 +369,5 @@ class Config(Section):
     webhooks: Webhooks = field(default_factory=Webhooks)
     notifications: Notifications = field(default_factory=Notifications)
     loop: Loop = field(default_factory=Loop)
+    domains: Domains = field(default_factory=Domains)
     data: Mapping[str, Any] = field(default_factory=dict)
