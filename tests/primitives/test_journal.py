@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 from harness import Workspace, csv_text, fails, journal_rows, nothing_posted, refused, unchanged
+from terminals import run_on_terminal
 
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
 
@@ -115,6 +116,19 @@ def test_b2_damage_that_was_committed_by_hand_is_found(posted: Workspace) -> Non
     assert (
         violation["check"] == "provenance" and commit[:10] in violation["message"] and "tidy up" in violation["message"]
     )
+
+
+def test_who_answers_for_a_commit_is_shown_its_rows_and_asked(posted: Workspace) -> None:
+    """All that an acceptance vouches for is shown first; who says no has accepted nothing."""
+    path = "books/2025/01/journal.csv"
+    posted.put(path, posted.read(path).replace("COFFEE", "TEA"))
+    commit = posted.commit(path, message="tea")
+    argv = ["journal", "accept", commit, "--reason", "it was tea"]
+    code, shown = run_on_terminal(posted.root, argv, [(f"Answer for commit {commit[:10]}?", "n")])
+    assert code == 1 and f"- {path}" in shown and "TEA" in shown and "COFFEE" in shown, shown
+    assert posted.head() == commit
+    code, shown = run_on_terminal(posted.root, argv, [(f"Answer for commit {commit[:10]}?", "y")])
+    assert code == 0 and "is accepted" in shown, shown
 
 
 def test_b2_a_commit_by_hand_can_be_answered_for(posted: Workspace) -> None:

@@ -8,13 +8,14 @@ from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attested_sums import ACCEPTS
 from cleared.changes.audit.attested_state import AttestedState
 from cleared.changes.audit.provenance import find_unexplained_commits
+from cleared.changes.counted_rows import CountedRows
 from cleared.changes.decisions.decision_context import (
     Decision,
     DecisionContext,
     commit_decision,
     require_commit,
 )
-from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
+from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, read_parents
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
@@ -48,6 +49,21 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
 
     return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
+
+
+def list_accepted_changes(host: Host, rev: str) -> tuple[str, list[str]]:
+    """A commit, and all that a person who answers for it vouches for: each row that it adds or takes away, and the
+    cards that it opens, a line each. Raises ``UsageError`` where there is no such commit."""
+    commit = history.read_commit(host.root, rev)
+    with host.open_for_reading() as repo:
+        before = Snapshot(repo, next(iter(read_parents(repo, commit.id)), None))
+        lines = []
+        for changes in CountedRows(host.layout).list_changes(before, Snapshot(repo, commit.id)):
+            for sign, rows in (("-", changes.lost), ("+", changes.gained)):
+                texts = (row[0].decode("utf-8", "replace").rstrip("\r\n") for row in rows.elements())
+                lines += [f"{sign} {changes.path}  {text}" for text in texts]
+        cards = list_doubtful_openings(host, repo, Snapshot(repo, repo.read_head()), commit.id)
+    return commit.id, [*lines, *(f"+ card {card.id}  {card.title}" for card in cards)]
 
 
 def _needs_answer(host: Host, commit: str) -> bool:
