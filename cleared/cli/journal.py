@@ -258,7 +258,7 @@ def accept_unknown_commit(
     from cleared.cli.showing import has_terminal
 
     host = open_host_once(workspace, json=json)
-    found, lines = list_accepted_changes(host, commit)
+    found, lines = list_accepted_changes(host, commit, reason)
     for line in lines:
         print_message(f"  {line}")
     if lines and has_terminal(json) and not typer.confirm(f"Answer for commit {found[:10]}?", default=False, err=True):

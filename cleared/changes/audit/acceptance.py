@@ -29,11 +29,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
     where nobody needs to answer for it.
     """
-    if not reason.strip():
-        raise UsageError("accepting needs a reason", remedy="Pass --reason.")
-    commit = history.read_commit(host.root, rev)
-    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _needs_answer(host, commit.id):
-        raise PolicyError(f"{commit.short} came from a run or a decision", remedy="Only other commits need accepting.")
+    commit = _find_commit(host, rev, reason)
 
     def stage_acceptance(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
@@ -51,10 +47,10 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
 
 
-def list_accepted_changes(host: Host, rev: str) -> tuple[str, list[str]]:
+def list_accepted_changes(host: Host, rev: str, reason: str) -> tuple[str, list[str]]:
     """A commit, and all that a person who answers for it vouches for: each row that it adds or takes away, and the
-    cards that it opens, a line each. Raises ``UsageError`` where there is no such commit."""
-    commit = history.read_commit(host.root, rev)
+    cards that it opens, a line each. Raises as ``accept_commit``."""
+    commit = _find_commit(host, rev, reason)
     with host.open_for_reading() as repo:
         before = Snapshot(repo, next(iter(read_parents(repo, commit.id)), None))
         lines = []
@@ -64,6 +60,15 @@ def list_accepted_changes(host: Host, rev: str) -> tuple[str, list[str]]:
                 lines += [f"{sign} {changes.path}  {text}" for text in texts]
         cards = list_doubtful_openings(host, repo, Snapshot(repo, repo.read_head()), commit.id)
     return commit.id, [*lines, *(f"+ card {card.id}  {card.title}" for card in cards)]
+
+
+def _find_commit(host: Host, rev: str, reason: str) -> history.CommitInfo:
+    if not reason.strip():
+        raise UsageError("accepting needs a reason", remedy="Pass --reason.")
+    commit = history.read_commit(host.root, rev)
+    if any(mark in commit.trailers for mark in ORIGIN_TRAILERS) and not _needs_answer(host, commit.id):
+        raise PolicyError(f"{commit.short} came from a run or a decision", remedy="Only other commits need accepting.")
+    return commit
 
 
 def _needs_answer(host: Host, commit: str) -> bool:
