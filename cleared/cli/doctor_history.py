@@ -1,5 +1,5 @@
-"""Rows of ``cleared doctor``: whether git has the whole history, undamaged, the branch all that was committed, and
-whether anything of it is in a second place."""
+"""Rows of ``cleared doctor``: whether git has the whole history, undamaged, the branch all that was committed, whether
+its records are in order, and whether anything of it is in a second place."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import shlex
 from typing import TYPE_CHECKING
 
 from cleared.base.errors import BusyError
+from cleared.base.terminal import count_noun
 from cleared.cli.doctor_row import Row
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
 
 NAME = "history"
+_OTHER_ROWS = ("lost", "unchanged")
+"""What the rows ``branch`` and ``managed files`` say."""
 
 
 def check_history(host: Host) -> Row:
@@ -71,3 +74,18 @@ def check_branch(host: Host) -> Row:
     if lost is None:
         return Row("branch", "ok", "it has all that was committed here")
     return Row("branch", "fail", str(lost), lost.remedy)
+
+
+def check_records(host: Host) -> Row:
+    """Whether a check of the records names something: a forged commit, too, that only adds to them."""
+    from cleared.changes.audit.record_violations import find_violations
+
+    try:
+        violations = [each for each in find_violations(host) if each.check not in _OTHER_ROWS]
+    except BusyError as busy:
+        return Row("records", "warn", busy.message, busy.remedy or "")
+    if not violations:
+        return Row("records", "ok", "every invariant holds, and somebody answers for each commit")
+    first = violations[0]
+    detail = f"{count_noun(len(violations), 'violation')}, the first: [{first.check}] {first.message}"
+    return Row("records", "fail", detail, f"{first.remedy} See each: cleared journal check.")

@@ -59,6 +59,7 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "repository": lambda: _check_repository(host),
         "history": lambda: doctor_history.check_history(host),
         "branch": lambda: doctor_history.check_branch(host),
+        "records": lambda: doctor_history.check_records(host),
         "backup": lambda: doctor_history.check_backup(host),
         "interrupted commit": lambda: _check_interrupted(host, messages if was_interrupted else []),
         "messages": lambda: _check_messages(host),

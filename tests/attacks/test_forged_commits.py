@@ -95,6 +95,20 @@ def test_on_the_machine_that_ran_it_is_too_until_somebody_answers_for_it(posted:
     assert not any(commit in found for found in named(posted))
 
 
+def test_doctor_is_not_well_with_an_entry_that_was_pushed(audit: Workspace) -> None:
+    """It lacks nothing of what was committed: only the check of the records tells."""
+    assert doctor_row(audit, "records")["status"] == "ok"
+    commit = forge(audit, add_an_entry, "post: a draw\n\nDecision: zz\nUndo: 2025-01-009")
+    row = doctor_row(audit, "records")
+    assert row["status"] == "fail" and commit in row["detail"] and "cleared journal check" in row["remedy"], row
+    assert doctor_row(audit, "branch")["status"] == "ok"
+
+
+def doctor_row(ws: Workspace, name: str) -> dict[str, str]:
+    (row,) = (row for row in ws("doctor", "--json").json["checks"] if row["name"] == name)
+    return dict(row)
+
+
 def test_a_merge_that_calls_itself_a_run_is_judged_as_a_merge(posted: Workspace) -> None:
     before = posted.head()
     posted.git("checkout", "-q", "-b", "side")

@@ -119,7 +119,7 @@ def test_a_key_with_another_entry_is_refused(ws: Workspace) -> None:
     ]
     for argv in others:
         done = ws(*argv, "--key", "k")
-        assert done.code == 3 and "the entry with the key k is 2025-01-001" in done.err, done
+        assert done.code == 3 and "the entry with the key k is 2025-01-001, and differs in its " in done.err, done
         no_traceback(done)
     assert ws.head() == head
     assert ws("journal", "add", "2025-01-31", "x", "5220=1", "1590=-1", "--key", "a key").code == 2

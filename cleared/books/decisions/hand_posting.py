@@ -133,7 +133,8 @@ def _require_same(entry: Entry, key: str, wanted: Mapping[str, object]) -> None:
     others = [name for name, value in wanted.items() if getattr(entry, name) != value]
     if others:
         raise PolicyError(
-            f"the entry with the key {key} is {entry.entry_id}, with another {', '.join(others)}; nothing was posted",
+            f"the entry with the key {key} is {entry.entry_id}, and differs in its {', '.join(others)}; "
+            "nothing was posted",
             remedy=f"{_OTHER_KEY} Or correct that one: cleared queue correct {entry.entry_id}.",
         )
 
