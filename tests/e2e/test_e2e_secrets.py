@@ -30,6 +30,12 @@ def nowhere(ws: Workspace, *said: str) -> None:
     assert KEY not in history
 
 
+def test_i1_a_check_remembers_no_key(keyed: Workspace) -> None:
+    keyed.ok("journal", "check")
+    assert (keyed.root / ".cleared" / "books" / "checked").is_file()
+    nowhere(keyed)
+
+
 def test_i1_a_key_that_a_script_writes(keyed: Workspace) -> None:
     """I1: printed, logged, posted, emitted, asked, committed: [redacted] in every one of them."""
     body = (

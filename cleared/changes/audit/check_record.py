@@ -43,7 +43,8 @@ def remember_right(host: Host, description: bytes) -> None:
 
 
 def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
-    """All that a check depends on, but for the files of the commit. Raises ``WorkspaceError`` as the check does."""
+    """A digest of all that a check depends on, but for the files of the commit: settings hold secrets. Raises
+    ``WorkspaceError`` as the check does."""
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
     identity, trust = approvals.identity, approvals.trust
     values = [
@@ -67,7 +68,7 @@ def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
         sorted(trust.newest.items()),
         sorted(trust.runs.items()),
     ]
-    return json.dumps(values, default=str, sort_keys=True).encode()
+    return hashlib.sha256(json.dumps(values, default=str, sort_keys=True).encode()).digest()
 
 
 def _can_read(host: Host, snapshot: Snapshot) -> bool:
