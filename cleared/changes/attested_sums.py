@@ -115,10 +115,20 @@ class AttestedSums:
         digest = self._name_line(line, said)
         found.sums[digest] = decode_sum(said.statement.get(SUM))
         accepts = said.statement.get(ACCEPTS)
-        if isinstance(accepts, dict):
-            covers, withdraws = (frozenset(map(str, accepts.get(name) or ())) for name in ("covers", "withdraws"))
-            total = decode_sum(accepts.get(SUM))
-            found.acceptances.append(Acceptance(digest, str(accepts.get("commit")), total, covers, withdraws))
+        acceptance = _read_acceptance(digest, accepts) if isinstance(accepts, dict) else None
+        if acceptance is not None:
+            found.acceptances.append(acceptance)
+
+
+def _read_acceptance(line: str, said: Mapping[str, Any]) -> Acceptance | None:
+    """What an acceptance says; None where it is none, as any key may have signed anything."""
+    covers, withdraws, commit = said.get("covers", []), said.get("withdraws", []), said.get("commit")
+    lists = (covers, withdraws)
+    if not isinstance(commit, str) or not all(isinstance(each, list) for each in lists):
+        return None
+    if not all(isinstance(name, str) for each in lists for name in each):
+        return None
+    return Acceptance(line, commit, decode_sum(said.get(SUM)), frozenset(covers), frozenset(withdraws))
 
 
 def describe_acceptance(

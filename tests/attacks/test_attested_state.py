@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from clones import clone
 from harness import ATTESTED, IDENTITY, Workspace, chase, take_ok
 from pushing import check, clone_afresh, make_remote, put_draws
+
+from cleared.changes.attestation_lines import render_attestation
+from cleared.trust.keys import run_key
 
 LOG = "logs/agent-log.csv"
 FORGED = "Run: 20250210T060000Z-aaaaaa\nAgent: ingest\nEvent: on_demand 1"
@@ -203,3 +207,33 @@ def test_a_merge_that_takes_all_of_one_side_drops_no_decision(
     if not wall:
         monkeypatch.setattr("cleared.changes.audit.provenance.find_merge_changes", lambda *_, **__: [])
     assert any(made[:10] in each for each in check(posted)) is wall
+
+
+def test_a_key_that_nobody_trusts_excuses_no_row_of_the_queue(
+    posted: Workspace, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's machine puts a card behind the others, all of it signed by its own key."""
+    with clone_afresh(remote, tmp_path, monkeypatch) as stranger:
+        take_ok(stranger, "trust", "--yes")
+        card = str(stranger.cards()[0]["id"])
+        stranger.ok("queue", "skip", card)
+        skipped = stranger.head()
+        stranger.git("push", "-q")
+    posted.git("pull", "-q", "--ff-only")
+    assert posted.head() == skipped and any(skipped[:10] in each for each in check(posted))
+
+
+@pytest.mark.parametrize("accepts", [{"covers": 5}, {"covers": [5]}, {"commit": 5, "covers": []}, 5, {"withdraws": {}}])
+def test_no_signed_nonsense_keeps_a_clone_from_its_check(
+    posted: Workspace, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: object
+) -> None:
+    attacker = attack(remote, tmp_path)
+    statement = json.loads(attacker.read(ATTESTED).splitlines()[-1])["says"] | {"by": "x", "accepts": accepts}
+    key = run_key(tmp_path / "nowhere", create=True)
+    assert key is not None
+    attacker.put(ATTESTED, attacker.read(ATTESTED) + render_attestation(statement, key).decode())
+    attacker.commit(ATTESTED)
+    attacker.git("push", "-q")
+    with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
+        done = fresh("journal", "check")
+        assert done.code in (0, 1) and "Traceback" not in done.err + done.out, done
