@@ -38,7 +38,7 @@ class SampleRow:
 _SPAN: Final = timedelta(days=27)
 """From the first made-up row to the day before the dry run."""
 _PROBE_AMOUNT: Final = 50
-_MOST_PROBE_ROWS: Final = 200
+_MOST_PROBE_ROWS: Final = 1000
 
 
 def find_open_time(layout: Layout, source: FileSource, now: datetime) -> datetime:

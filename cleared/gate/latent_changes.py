@@ -18,10 +18,10 @@ from cleared.base.terminal import count_noun
 from cleared.changes.book_sources import CommittedSource
 from cleared.domains.draft_records import load_comparisons
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.record_comparison import Record
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.past_runs import DryRunInput
+from cleared.gate.posted_values import PostedValues
 from cleared.gate.reach_marks import Mark, ReachMarks
 from cleared.gate.script_changes import ScriptChanges
 from cleared.gate.unmet_values import find_unmet_values, fold_constants, fold_text
@@ -64,7 +64,8 @@ class Latent:
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
-        gone, new = ([e for e in self.lines if (e.how == "gone") is is_gone] for is_gone in (True, False))
+        gone, worked_out = ([e for e in self.lines if e.how == how] for how in ("gone", "worked out"))
+        new = [e for e in self.lines if e not in gone and e not in worked_out]
         number = len({(each.file, each.line) for each in new})
         posts = f"it could post to {_list_some(self.references)}" if self.references else ""
         said = []
@@ -73,10 +74,10 @@ class Latent:
             said.append(f"No dry run reached {count_noun(number, 'line')} of it ({_name_lines(new)}): {what}.")
         elif posts:
             said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
+        if worked_out:
+            said.append(f"What it posts is worked out, and may be anything ({_name_lines(worked_out)}).")
         if gone:
-            said.append(
-                f"Conditions are gone that made no difference in any dry run ({_name_lines(gone)}, as approved)."
-            )
+            said.append(f"What is gone made no difference in any dry run ({_name_lines(gone)}, as approved).")
         said += self.outcomes
         if self.values:
             said.append(f"New in its text, and met by no dry run: {_list_some(self.values, 8)}.")
@@ -116,11 +117,13 @@ class _MarkedScripts(Scripts):
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What came of one row. ``key``: equal for outcomes that need not be said twice."""
+    """What came of one row. ``text``: what it is; ``what``: equal for outcomes that are said together."""
 
-    sentence: str
-    key: tuple[str, str]
+    text: str
+    what: str
     is_of_probe: bool
+    is_new: bool
+    """Whether it goes where nothing went in any dry run."""
 
 
 class _Search:
@@ -133,6 +136,7 @@ class _Search:
         self.changes: dict[str, ScriptChanges] = {}
         """File → what is new in it, of the agent and of the shared scripts that it runs."""
         self._read_changes()
+        self.used = self._find_used()
         self.values = find_unmet_values(self.changes.values(), inputs, subject.proposed_setup.host.registry)
 
     def _read_changes(self) -> None:
@@ -157,24 +161,48 @@ class _Search:
     def find_unreached(self) -> list[UnreachedLine]:
         subject = self.subject
         assert subject.script is not None
-        found: list[UnreachedLine] = []
+        found = [
+            UnreachedLine(file, piece.line, piece.text, "worked out")
+            for file, changes in self.changes.items()
+            for piece in self._read_posted(file, self.new_trees[file]).find_worked_out(changes)
+        ]
         for mark in self._find_missed(self.new_trees, subject.proposed_setup, subject.script, self._is_new):
             found += _lines_of(mark, self.changes[mark.file])
         if subject.old is not None:
-            trees = {f: t for f, t in self.old_trees.items() if self.changes[f].removed_conditions}
+            found += [
+                UnreachedLine(file, piece.line, piece.text, "gone")
+                for file, tree in self.old_trees.items()
+                for piece in self._read_posted(file, tree).find_gone(self.changes[file])
+            ]
+            trees = {f: t for f, t in self.old_trees.items() if self.changes[f].removed}
             for mark in self._find_missed(trees, subject.approved_setup, subject.old, self._is_gone):
                 found.append(UnreachedLine(mark.file, mark.line, mark.text, "gone"))
         return list(dict.fromkeys(found))
 
+    def _read_posted(self, file: str, tree: ast.Module) -> PostedValues:
+        registry = self.subject.proposed_setup.host.registry
+        return PostedValues(tree, registry, is_shared=file != self.subject.file)
+
     def _is_new(self, mark: Mark) -> bool:
         """Whether something of it is new, or it decides by a value that is."""
         changes = self.changes[mark.file]
+        if mark.is_change:  # in a condition: what is posted is looked at as a text
+            return any(
+                piece.is_condition and not mark.nodes.isdisjoint(id(node) for node in piece.nodes)
+                for piece in changes.added
+            )
         if not changes.added_nodes.isdisjoint(mark.nodes):
             return True
         return mark.outcome is not None and not changes.data_names.isdisjoint(mark.names)
 
     def _is_gone(self, mark: Mark) -> bool:
-        return mark.outcome is not None and not self.changes[mark.file].removed_conditions.isdisjoint(mark.nodes)
+        """A condition that is gone, or a branch in which something is."""
+        gone = (
+            self.changes[mark.file].removed_nodes
+            if mark.outcome is None
+            else self.changes[mark.file].removed_conditions
+        )
+        return not mark.is_change and not gone.isdisjoint(mark.nodes)
 
     def _find_missed(
         self, trees: Mapping[str, ast.Module], setup: Setup, script: Script, is_wanted: Callable[[Mark], bool]
@@ -199,14 +227,19 @@ class _Search:
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""
         named: dict[str, str] = {}
-        used: set[str] = set()
         setup = self.subject.proposed_setup
-        for noun, comparison in load_comparisons().items():
+        for comparison in load_comparisons().values():
             named |= comparison.name_references(setup.host.layout, CommittedSource(setup.scripts.snapshot))
+        constants = {str(value) for value in self._new_constants()}
+        return [named[each] for each in named if each in constants and each not in self.used]
+
+    def _find_used(self) -> set[str]:
+        """What the records of the dry runs went to."""
+        used: set[str] = set()
+        for noun, comparison in load_comparisons().items():
             for result in self.results:
                 used |= {ref for record in result.records.get(noun, ()) for ref in comparison.list_references(record)}
-        constants = {str(value) for value in self._new_constants()}
-        return [named[each] for each in named if each in constants and each not in used]
+        return used
 
     def _new_constants(self) -> list[object]:
         pieces = [piece for changes in self.changes.values() for piece in changes.added]
@@ -214,24 +247,28 @@ class _Search:
         return values + [sum_ for p in pieces for n in p.nodes if (sum_ := fold_constants(n)) is not None]
 
     def probe(self) -> list[str]:
-        """What both versions do with rows made of the new values: now, at each date, and in a year."""
+        """What both versions do with rows made of the new values: now, at each date, and in a year. Rows of which the
+        same comes are said together; first those that go where nothing went, then those that nobody would see."""
         if not self.inputs:
             return []
         sample = self.inputs[0]
         start = sample.now or self.subject.proposed_setup.host.clock.now()
         times = [start, *(self._start_of(day, start) for day in self.values.dates), start + _YEAR]
-        known: dict[tuple[str, str], str] = {}
+        texts: dict[tuple[str, str], list[str]] = {}
+        is_new: dict[str, bool] = {}
+        known: set[str] = set()
         for at in (time for time in times if time >= start):
-            for outcome in self._probe_at(at, sample):
-                if outcome.key in known:
-                    continue
+            when, found = "" if at == start else f"From {at:%Y-%m-%d} on: ", list(self._probe_at(at, sample))
+            for outcome in found:
                 # What happens to sample data today stands in the impact.
-                sentence = outcome.sentence if outcome.is_of_probe or at > start else ""
-                known[outcome.key] = sentence if at == start else f"From {at:%Y-%m-%d} on: {sentence}"
-        # What nobody would see comes first.
-        said = sorted(filter(None, known.values()), key=lambda sentence: "without asking" not in sentence)
+                if outcome.what not in known and (outcome.is_of_probe or at > start):
+                    texts.setdefault((when, outcome.what), []).append(outcome.text)
+                    is_new[outcome.what] = outcome.is_new
+            known |= {outcome.what for outcome in found}
+        order = sorted(texts, key=lambda key: (not is_new[key[1]], "without asking" not in key[1]))
+        said = [f"{key[0]}{_list_some([*dict.fromkeys(texts[key])])} {key[1]}" for key in order]
         more = len(said) - _MOST_SHOWN
-        return said[:_MOST_SHOWN] + ([f"… and {more} more like these."] if more > 0 else [])
+        return said[:_MOST_SHOWN] + ([f"… and {more} more outcomes like these."] if more > 0 else [])
 
     @staticmethod
     def _start_of(day: date, start: datetime) -> datetime:
@@ -250,42 +287,43 @@ class _Search:
         new = self._run(subject.proposed_setup, subject.script, inputs)
         old = self._run(subject.approved_setup, subject.old, inputs) if subject.old is not None else None
         if new.error is not None and (old is None or old.error is None):
-            yield _Outcome(f"it fails: {new.error.message}.", ("fails", new.error.message), True)
+            yield _Outcome("With such rows", f"it fails: {new.error.message}.", True, True)
         yield from self._compare(old, new, sample.snapshot)
 
     def _compare(self, old: DryRun | None, new: DryRun, snapshot: Snapshot) -> Iterator[_Outcome]:
-        probed = {fold_text(text) for text in self.values.texts}
+        probed, used = {fold_text(text) for text in self.values.texts}, self.used
+        layout = self.subject.proposed_setup.host.layout
         for noun, comparison in load_comparisons().items():
-            names = comparison.name_references(self.subject.proposed_setup.host.layout, CommittedSource(snapshot))
+            names = comparison.name_references(layout, CommittedSource(snapshot))
             before = {comparison.summarise(r).key: r for r in (old.records.get(noun, ()) if old else ())}
             for record in new.records.get(noun, ()):
-                was, summary = before.get(comparison.summarise(record).key), comparison.summarise(record)
-                is_probe = (
-                    any(text in fold_text(summary.description) for text in probed) or summary.description == "PROBE"
-                )
+                summary = comparison.summarise(record)
+                was, text = before.get(summary.key), fold_text(summary.description)
+                is_probe = text == "PROBE" or any(each in text for each in probed)
                 if was == record or (old is None and not is_probe):
                     continue
-                then = set(comparison.list_references(was)) if was is not None else set()
-                refs = comparison.list_references(record)
-                to = [names.get(r, r) for r in dict.fromkeys(refs) if r not in then] or [names.get(r, r) for r in refs]
-                away = [names.get(r, r) for r in dict.fromkeys(then) if r not in refs]
-                key = (summary.description, f"{to} {away} {summary.status}")
-                sentence = _describe_probe(summary.description, summary.amount, to, away, record, was, comparison)
-                yield _Outcome(sentence, key, is_probe)
+                refs, then = (
+                    dict.fromkeys(comparison.list_references(r)) if r is not None else {} for r in (record, was)
+                )
+                to = [names.get(r, r) for r in refs if r not in then] or [names.get(r, r) for r in refs]
+                away = [names.get(r, r) for r in then if r not in refs]
+                status = comparison.summarise(was).status if was is not None else ""
+                what = _describe_outcome(to, away, summary.status, status)
+                shown = f"“{shorten_text(summary.description, 60)}” over {summary.amount}"
+                yield _Outcome(shown, what, is_probe, not used.issuperset(refs))
 
 
-def _describe_probe(
-    text: str, amount: str, to: Sequence[str], away: Sequence[str], record: Record, was: Record | None, comparison: Any
-) -> str:
-    now, then = (comparison.summarise(r).status if r is not None else "" for r in (record, was))
+def _describe_outcome(to: Sequence[str], away: Sequence[str], now: str, then: str) -> str:
     how = {"pending-review": "and asks you", "auto-confirmed": "without asking"}.get(now, now)
     before = {"pending-review": "asks you", "auto-confirmed": "does not ask"}.get(then, then)
     instead = f" instead of {', '.join(away)}" if away else ""
     differs = f"; the approved version {before}" if then not in ("", now) else ""
-    return f"“{shorten_text(text, 60)}” over {amount} goes to {', '.join(to)}{instead}, {how}{differs}."
+    return f"goes to {', '.join(to)}{instead}, {how}{differs}."
 
 
 def _lines_of(mark: Mark, changes: ScriptChanges) -> list[UnreachedLine]:
+    if mark.is_change:
+        return [UnreachedLine(mark.file, mark.line, mark.text, "always the same")]
     if mark.outcome is not None:
         return [UnreachedLine(mark.file, mark.line, mark.text, f"never {str(mark.outcome).lower()}")]
     pieces = [p for p in changes.added if any(id(node) in mark.nodes for node in p.nodes)]

@@ -13,12 +13,19 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+_CALCULATE = frozenset(("len", "int", "sum", "min", "max", "abs", "round"))
 _HELPER = """
 {seen} = {{}}
 def {mark}(number, value=None):
     if number not in {seen}:
         {seen}[number] = True
         print("{mark} " + str(number))
+    return value
+def {varies}(number, value):
+    if number not in {seen}:
+        {seen}[number] = value
+    elif {seen}[number] != value:
+        {mark}(number + 1)
     return value
 def {both}(number, value):
     {mark}(number if value else number + 1)
@@ -38,6 +45,8 @@ class Mark:
     names: frozenset[str] = frozenset()
     outcome: bool | None = None
     """Of a condition: which; None: a branch."""
+    is_change: bool = False
+    """Of a calculation: that it came to something else than the first time."""
 
 
 class ReachMarks:
@@ -54,7 +63,10 @@ class ReachMarks:
         for one, other in zip(ast.walk(tree), ast.walk(marked), strict=True):
             original[id(other)] = one
         _Marker(self, file, original).visit(marked)
-        helper = ast.parse(_HELPER.format(seen=f"{self._token}_s", mark=self._token, both=f"{self._token}_b"))
+        text = _HELPER.format(
+            seen=f"{self._token}_s", mark=self._token, both=f"{self._token}_both", varies=f"{self._token}_varies"
+        )
+        helper = ast.parse(text)
         at = 1 if ast.get_docstring(tree, clean=False) is not None else 0
         marked.body[at:at] = helper.body
         return ast.unparse(ast.fix_missing_locations(marked)) + "\n"
@@ -76,7 +88,14 @@ class ReachMarks:
         text = ast.unparse(condition)
         for outcome in (True, False):
             self.marks.append(Mark(file, condition.lineno, text, nodes, names, outcome))
-        return self._call(f"{self._token}_b", len(self.marks) - 2, value)
+        return self._call(f"{self._token}_both", len(self.marks) - 2, value)
+
+    def add_calculation(self, file: str, calculation: ast.expr, value: ast.expr) -> ast.Call:
+        """``value``: the same in the copy."""
+        nodes, text = _identify([calculation]), ast.unparse(calculation)
+        self.marks.append(Mark(file, calculation.lineno, text, frozenset()))  # the number of what it came to first
+        self.marks.append(Mark(file, calculation.lineno, text, nodes, is_change=True))
+        return self._call(f"{self._token}_varies", len(self.marks) - 2, value)
 
     def add_value(self, file: str, original: ast.expr, value: ast.expr) -> ast.Call:
         """A branch that is an expression."""
@@ -90,6 +109,18 @@ class ReachMarks:
 
 def _identify(nodes: Iterable[ast.AST]) -> frozenset[int]:
     return frozenset(id(n) for each in nodes for n in ast.walk(each) if isinstance(n, ast.stmt | ast.expr))
+
+
+def _is_slice(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and isinstance(node.ctx, ast.Load)
+
+
+def _is_method_call(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and (isinstance(node.func, ast.Attribute) or _names(node.func) in _CALCULATE)
+
+
+def _names(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 class _Marker(ast.NodeTransformer):
@@ -115,6 +146,10 @@ class _Marker(ast.NodeTransformer):
         elif isinstance(was, ast.comprehension):
             pairs = zip(was.ifs, node.ifs, strict=True)  # type: ignore[attr-defined]
             node.ifs = [self._mark_condition(one, other) for one, other in pairs]  # type: ignore[attr-defined]
+        elif isinstance(was, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            node.elt = self._marks.add_value(self._file, was.elt, node.elt)  # type: ignore[attr-defined]
+        elif isinstance(was, ast.BinOp) or _is_slice(was) or _is_method_call(was):
+            return self._marks.add_calculation(self._file, was, node)  # type: ignore[arg-type]
         elif isinstance(was, ast.Lambda):
             node.body = self._marks.add_value(self._file, was.body, node.body)  # type: ignore[attr-defined]
         elif isinstance(was, ast.Compare):

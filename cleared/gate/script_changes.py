@@ -29,6 +29,12 @@ class Piece:
     is_module_level: bool = False
 
     @property
+    def bound_names(self) -> frozenset[str]:
+        """The names that it gives a value or a function."""
+        names = {n.id for n in self.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return frozenset(names | {n.name for n in self.nodes if isinstance(n, ast.FunctionDef)})
+
+    @property
     def is_condition(self) -> bool:
         """Whether it decides what is done."""
         return any(isinstance(node, ast.If | ast.While | ast.IfExp | ast.BoolOp | ast.Compare) for node in self.nodes)
@@ -45,10 +51,13 @@ class ScriptChanges:
         self.added: list[Piece] = []
         self.removed: list[Piece] = []
         self.kept: list[Piece] = []
+        self.steps: list[tuple[list[Piece], list[Piece]]] = []
+        """What is gone, and what stands in its place."""
         for step, first, last, start, end in steps:
             if step == "equal":
                 self.kept += after[start:end]
             else:
+                self.steps.append((before[first:last], after[start:end]))
                 self.removed += before[first:last]
                 self.added += after[start:end]
 
@@ -56,6 +65,11 @@ class ScriptChanges:
     def added_nodes(self) -> frozenset[int]:
         """``id`` of each node that is new."""
         return _mark_nodes(self.added)
+
+    @cached_property
+    def removed_nodes(self) -> frozenset[int]:
+        """``id`` of each node that is gone."""
+        return _mark_nodes(self.removed)
 
     @cached_property
     def removed_conditions(self) -> frozenset[int]:

@@ -15,7 +15,7 @@ from cleared.base.short_text import shorten_text
 from cleared.gate.past_runs import DryRunInput
 from cleared.gate.script_changes import Piece, ScriptChanges
 
-_MOST_TEXTS: Final = 12
+_MOST_TEXTS: Final = 100
 _MOST_AMOUNTS: Final = 6
 _MOST_DATES: Final = 4
 _MOST_WORDS: Final = 6
@@ -76,7 +76,7 @@ def _matched_constants(piece: Piece, registry: Mapping[str, object]) -> list[obj
     apart: set[int] = set()
     for node in piece.nodes:
         is_said = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in registry
-        if is_said or isinstance(node, ast.JoinedStr | ast.Expr):
+        if is_said or isinstance(node, ast.Expr):
             apart |= {id(n) for n in ast.walk(node) if not isinstance(n, ast.Compare | ast.BoolOp)}
         elif isinstance(node, ast.Subscript):
             apart |= {id(n) for n in ast.walk(node.slice)}

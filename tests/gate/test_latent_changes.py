@@ -12,6 +12,8 @@ from terminals import run_on_terminal
 AFTER = "            if other == IN_TRANSIT and one_account:\n"
 TAKE = "                other = 3200\n                confidence = 1.0\n"
 OWNER = "3200 Member draws"
+WORKED_OUT = "is worked out, and may be anything"
+GONE = "What is gone made no difference"
 
 
 def branch(condition: str) -> tuple[str, str]:
@@ -44,6 +46,35 @@ HIDDEN: dict[str, tuple[tuple[str, str], str]] = {
     "a comprehension": (line('other = ([3200 for w in [text] if w == "ZZTOP"] + [other])[0]'), OWNER),
     "a lambda": (line('other = (lambda t: 3200 if t == "ZZTOP" else other)(text)'), OWNER),
     "a loop that ends": (line('while text == "ZZTOP" and other != 3200: other = 3200'), OWNER),
+    "a count without a branch": (line('other = other - 1830 * min(1, text.count(f"ZEBRA"))'), "agents/ingest.py: 72"),
+    "the number of rows": (line("other = other - 1830 * (len(txns) // 40)"), WORKED_OUT),
+    "a number in the bank's text": (
+        line('other = int((str(other) + "".join(text.split("GITHUB")[2:3]))[-4:])'),
+        "worked out",
+    ),
+    "a loop that runs never": (line('other = ([3200 for _ in text.split("AWS")[2:]] + [other])[0]'), OWNER),
+    "a table of counts": (line("other = {45: 3200}.get(len(txns), other)"), OWNER),
+    "a day in numbers": (line('other = other - 1830 * (int(txn["date"][:4]) // 2029)'), WORKED_OUT),
+    "the name of a file": (line('other = other - 1830 * f["name"].count(f"_q")'), WORKED_OUT),
+    "the larger of two": (line("other = max([(0, other), (len(txns) - 45, 3200)])[1]"), OWNER),
+    "a threshold": (("confidence >= threshold:", "confidence >= threshold - len(files) // 3:"), "agents/ingest.py: 79"),
+    "what waits": (line("other = other - 1830 * (len(queue_pending()) // 20)"), WORKED_OUT),
+    "a name of Python's own": (
+        ("def counted(", "def abs(x):\n    return 2 * x if x > 9000 else max(x, -x)\n\n\ndef counted("),
+        "worked out",
+    ),
+    "turned text in the table": (
+        ("VENDORS = [\n", 'VENDORS = [\n    ("ZEBRA", "Z", int("0023"[::-1]), 0.98),\n'),
+        "worked out",
+    ),
+    "a line less": (
+        (
+            "                confidence = 0.0\n                evidence = evidence",
+            "                evidence = evidence",
+        ),
+        "What is gone",
+    ),
+    "a break less": (("words\n                    break\n", "words\n"), GONE),
     "a check that is gone": ((AFTER, "            if other == IN_TRANSIT:\n"), "agents/ingest.py: 72, as approved"),
 }
 
@@ -56,6 +87,15 @@ def test_what_no_dry_run_showed_is_named_in_the_first_three_lines(ws: Workspace,
     edit(ws, "agents/ingest.py", old, new)
     card = propose(ws, "ingest", "--message", "a harmless tidy-up")["card"]
     assert named in "\n".join(card[:3]), card
+
+
+def test_many_harmless_rows_hide_no_other(ws: Workspace) -> None:
+    """What goes where nothing went comes first, however many rows of which the same comes stand before it."""
+    history(ws)
+    rows = "".join(f'    ("VENDOR {n:02}", "Vendor {n:02}", 5020, 0.98),\n' for n in range(30))
+    edit(ws, "agents/ingest.py", "VENDORS = [\n", f'VENDORS = [\n{rows}    ("ZEBRA", "Zebra", 3200, 0.98),\n')
+    card = propose(ws, "ingest", "--author", "some-model")["card"]
+    assert OWNER in card[0] and "ZEBRA" in card[1] and OWNER in card[1], card
 
 
 def test_a_branch_of_a_shared_script_is_named(ws: Workspace) -> None:
