@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, warn_of_doubt
+
+if TYPE_CHECKING:
+    from cleared.changes.host import Host
 
 app = new_group()
 DirectoryArgument = Annotated[
@@ -60,7 +63,7 @@ def export_as_workbook(
     """Write DIR/books.xlsx: statements with formulas that sum, accounts, journal and bank lines of a period."""
     from cleared.books.exports.workbook_export import export_workbook
 
-    written = export_workbook(open_host(workspace), directory, period, force=force)
+    written = export_workbook(_open_host(workspace), directory, period, force=force)
     _print_written(written, f"{written['file']}: {written['period']}.", json)
 
 
@@ -81,7 +84,7 @@ def export_for_accountant(
     """
     from cleared.books.exports.accountant_package import default_path, export_package
 
-    host = open_host(workspace)
+    host = _open_host(workspace)
     path = output if output is not None else default_path(host, year)
     written = export_package(host, year, path, draft=draft, force=force)
     _print_written(written, f"{written['file']}: {written['period']}, {len(written['files'])} files.", json)
@@ -90,9 +93,15 @@ def export_for_accountant(
 def _export_journal(format: str, directory: Path, force: bool, json: bool, workspace: Path | None) -> None:
     from cleared.books.exports.journal_export import export_journal
 
-    written = export_journal(open_host(workspace), format, directory, force=force)
+    written = export_journal(_open_host(workspace), format, directory, force=force)
     entries = count_noun(written["entries"], "entry", "entries")
     _print_written(written, f"{written['file']}: {entries}.", json)
+
+
+def _open_host(workspace: Path | None) -> Host:
+    host = open_host(workspace)
+    warn_of_doubt(host)
+    return host
 
 
 def _print_written(written: dict[str, Any], summary: str, json: bool) -> None:

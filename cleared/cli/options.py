@@ -153,3 +153,11 @@ def read_clock() -> Clock:
     from cleared.base.clock import clock_from
 
     return clock_from(os.environ.get("CLEARED_CLOCK"))
+
+
+def warn_of_doubt(host: Host) -> None:
+    """Say on stderr where the books are not what is attested: what is read of them then says nothing."""
+    from cleared.changes.audit.attested_state import read_doubt
+
+    if doubt := read_doubt(host):
+        print_message(f"cleared: {doubt}. Before you rely on them: cleared journal check.")

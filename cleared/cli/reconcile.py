@@ -11,7 +11,7 @@ import typer
 from cleared.base.money import format_amount
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message
 from cleared.cli.completion import complete_accounts
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day, warn_of_doubt
 
 if TYPE_CHECKING:
     from datetime import date as Day
@@ -48,6 +48,7 @@ def reconcile_with_bank(
         return
     if not balance:
         raise typer.BadParameter("give the statement's balance", param_hint="--balance")
+    warn_of_doubt(host)
     data = read_reconciliation(host, account, day, balance)
     if data["difference"] == "0" and not dry_run:
         from cleared.books.decisions.reconciling import record_agreement

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, UsageError
 from cleared.base.terminal import count_noun
+from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.backup.last_backup import read_safety
 from cleared.changes.book_sources import PreloadedSource
 from cleared.changes.host import Host
@@ -55,6 +56,7 @@ def service_status(host: Host) -> dict[str, Any]:
             lost = host.find_lost_rows(repo, snapshot, 0.0)
         waiting = read_waiting_cards(host, snapshot)
         safety = read_safety(repo)
+        doubt = find_doubt(host, repo, snapshot)
     trouble = [] if service else ["the service is not up (cleared up)"]
     calls = 0 if service else count_waiting_calls(host.root)
     if calls:
@@ -65,6 +67,8 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"nothing is written meanwhile, deliveries wait: {git}")
     if lost is not None:
         trouble.append(f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}")
+    if doubt:
+        trouble.append(f"{doubt}: cleared journal check")
     if waiting.damage:
         trouble.append(f"the queue is damaged: {waiting.damage}")
     if status.get("problem"):

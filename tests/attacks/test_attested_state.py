@@ -237,3 +237,22 @@ def test_no_signed_nonsense_keeps_a_clone_from_its_check(
     with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
         done = fresh("journal", "check")
         assert done.code in (0, 1) and "Traceback" not in done.err + done.out, done
+
+
+def test_what_vouches_for_the_books_says_that_they_are_not_what_is_attested(
+    posted: Workspace, remote: Path, tmp_path: Path
+) -> None:
+    """status names it, a period is not closed over it, and reconcile and exports say so."""
+    attacker = attack(remote, tmp_path)
+    put_draws(attacker, FORGED)
+    attacker.git("push", "-q")
+    posted.git("pull", "-q", "--ff-only")
+    doubt = "not just what the runs and decisions that count here made of them"
+    status = posted("status", "--check")
+    assert status.code == 1 and doubt in status.out, status
+    refused = posted("period", "close", "2024-12")
+    assert refused.code == 3 and doubt in refused.err and "cleared journal check" in refused.err, refused
+    for command in (["export", "hledger", "out"], ["reconcile", "1010", "--date", "2024-12-31", "--balance", "0"]):
+        assert doubt in posted(*command).err, command
+    posted.ok("journal", "accept", posted.head(), "--reason", "it was a draw")
+    assert doubt not in posted("status", "--check").out

@@ -352,6 +352,8 @@ def test_a14_the_json_object(ws: Workspace) -> None:
         "result",
         "commits",
         "entries",
+        "rows",
+        "kept_values",
         "cards",
         "messages",
         "duration_ms",

@@ -16,6 +16,7 @@ from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
+from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
@@ -49,6 +50,11 @@ def close_period(
             )
         if through >= context.today:
             raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
+        doubt = find_doubt(host, decision_context.repo, decision_context.snapshot)
+        if doubt:
+            raise PolicyError(
+                doubt, remedy="Look first: cleared journal check says which commit did it, and what helps."
+            )
         violations = check_books(books, books_of(context).bank)
         if violations:
             raise BooksViolated(violations)

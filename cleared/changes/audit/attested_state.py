@@ -44,7 +44,7 @@ class AttestedState:
         self._sums = AttestedSums(host.layout, worth)
         self._lines: dict[str, int] = {}
         self._files = SealedFiles(host.layout.state_dir, _VERSION)
-        self._context = json.dumps([host.config.paths.books, *worth.describe()])
+        self._context = _describe_context(host, worth)
         now = self._sums.read(snapshot)
         standing = now.list_standing()
         self._accepted: dict[str, set[int]] = {}
@@ -179,6 +179,34 @@ class AttestedState:
         if commit not in self._lines:
             self._lines[commit] = self._sums.read(Snapshot(self._repo, commit)).total(self._covered, self._known)
         return self._lines[commit]
+
+
+def find_doubt(host: Host, repo: Repository, snapshot: Snapshot) -> str:
+    """Why nobody should rely on the records of a commit yet, in a sentence; empty where they are what is attested.
+
+    It costs little, and knows less than a check: that says which commit it was, and whether somebody answered for it.
+    """
+    worth = LineWorth(host, snapshot)
+    if _is_known(host, snapshot, worth) or not AttestedState(host, repo, snapshot, worth).find_residue():
+        return ""
+    return "the books are not just what the runs and decisions that count here made of them"
+
+
+def _is_known(host: Host, snapshot: Snapshot, worth: LineWorth) -> bool:
+    """Whether just this commit was found right already: only such is kept."""
+    data = SealedFiles(host.layout.state_dir, _VERSION).read(_NAME)
+    known = {} if data is None else dict(json.loads(data))
+    return known.get("commit") == snapshot.commit and known.get("context") == _describe_context(host, worth)
+
+
+def _describe_context(host: Host, worth: LineWorth) -> str:
+    return json.dumps([host.config.paths.books, *worth.describe()])
+
+
+def read_doubt(host: Host) -> str:
+    """As ``find_doubt``, of the last commit."""
+    with host.open_for_reading() as repo:
+        return find_doubt(host, repo, Snapshot(repo, repo.read_head()))
 
 
 def find_unattested_states(
