@@ -252,17 +252,18 @@ def accept_unknown_commit(
 ) -> None:
     """Answer for a commit that changed the books without a run or a decision; journal check names it no more.
 
-    Shows each row that it adds or takes away; on a terminal it asks.
+    On a terminal it shows each row that the commit adds or takes away, and asks.
     """
     from cleared.changes.audit.acceptance import accept_commit, list_accepted_changes
     from cleared.cli.showing import has_terminal
 
     host = open_host_once(workspace, json=json)
     found, lines = list_accepted_changes(host, commit, reason)
-    for line in lines:
-        print_message(f"  {line}")
-    if lines and has_terminal(json) and not typer.confirm(f"Answer for commit {found[:10]}?", default=False, err=True):
-        raise typer.Exit(1)
+    if lines and has_terminal(json):
+        for line in lines:
+            print_message(f"  {line}")
+        if not typer.confirm(f"Answer for commit {found[:10]}?", default=False, err=True):
+            raise typer.Exit(1)
     accepted, answer = accept_commit(host, found, reason)
     if json:
         print_json({"accepted": accepted, "commit": answer})

@@ -61,8 +61,8 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
             remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
         )
     if record is None:
-        nouns = " or ".join(("card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)))
-        raise UsageError(f"there is no {nouns} {text!r}", remedy="cleared queue list shows them.")
+        *nouns, last = ["card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)]
+        raise UsageError(f"there is no {', '.join(nouns)} or {last} {text!r}", remedy="cleared queue list shows them.")
     return record
 
 

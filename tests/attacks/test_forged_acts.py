@@ -36,7 +36,7 @@ def test_it_would_take_back_more_if_trailers_were_what_counts(
     posted: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     forge_merge(posted)
-    monkeypatch.setattr("cleared.review.last_act.is_of_ours", lambda *_: True)
+    monkeypatch.setattr("cleared.review.last_act.CommitOrigins.is_ours", lambda *_: True)
     posted.ok("queue", "undo")
     assert statuses(posted) == ["voided", "voided"]
 

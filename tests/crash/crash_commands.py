@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import CLOCK, Workspace, chase, take_ok
+from harness import CLOCK, Workspace, chase, name_shown, take_ok
 from reviewers import People
 from soft_passkey import SoftPasskey, register_device
 from statement_files import MONTH, write_ofx
+from tables import SCHEMA
 from tasking import Tasks, task
 
 LATER = "2025-02-10T09:00:00Z"
@@ -112,6 +113,14 @@ def add_bank(ws: Workspace) -> list[str]:
     file = ws.root.parent / "statement.ofx"
     file.write_text(write_ofx(MONTH))
     return ["bank", "add", str(file), "--id", "second", "--ledger-account", "1020", "--type", "savings", "--yes"]
+
+
+def approve_definition(ws: Workspace) -> list[str]:
+    ws.put("records/prices.yaml", SCHEMA)
+    argv = ("definition", "approve", "records/prices.yaml")
+    named = name_shown(argv, ws(*argv))
+    assert named is not None
+    return [*named]
 
 
 def approve_settings(ws: Workspace) -> list[str]:
@@ -283,6 +292,7 @@ CASES: dict[str, Case] = {
     "agent run": Case(run_agent),
     "bank add": Case(add_bank),
     "config approve": Case(approve_settings),
+    "definition approve": Case(approve_definition),
     "config unset": Case(unset_pushed_key, done="does not stand in config.yaml"),
     "config set": Case(after(then=("config", "set", "sandbox.timeout", "20"))),
     "event emit": Case(after(then=("event", "emit", "statement.read"))),

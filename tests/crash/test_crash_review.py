@@ -33,7 +33,7 @@ git_commit("agent: asked")
 CHILD = """
 import os, signal, sys
 from cleared.changes import workspace_opening
-left, real = int(sys.argv[2]), app.open_workspace
+left, real = int(sys.argv[2]), workspace_opening.open_workspace
 
 def stop(name):
     global left
@@ -41,7 +41,7 @@ def stop(name):
     if left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
 
-app.open_workspace = lambda *a, **k: real(*a, **{**k, "on_step": stop})
+workspace_opening.open_workspace = lambda *a, **k: real(*a, **{**k, "on_step": stop})
 from cleared.cli.command_runner import run
 sys.exit(run(sys.argv[3:]))
 """

@@ -347,7 +347,7 @@ INTERRUPTED = """
 import os, signal, sys
 from cleared.changes import workspace_opening
 from cleared.cli.command_runner import run
-at, seen, original = int(sys.argv[1]), [], app.open_workspace
+at, seen, original = int(sys.argv[1]), [], workspace_opening.open_workspace
 def step(name):
     seen.append(name)
     if len(seen) - 1 == at:
@@ -356,7 +356,7 @@ def opened(*a, **k):
     host = original(*a, **k)
     host.on_step = step
     return host
-app.open_workspace = opened
+workspace_opening.open_workspace = opened
 code = run(["agent", "run", "ingest", "-C", sys.argv[2]])
 print(len(seen))
 sys.exit(code)

@@ -21,8 +21,8 @@ def test_the_loop_gets_no_folder_that_is_used_for_something_else(ws: Workspace, 
 def test_a_folder_of_the_books_is_refused_wherever_they_lie(ws: Workspace) -> None:
     ws.config("paths.books=ledger")
     refused(ws("config", "set", "loop.runtime_dir", "ledger/loop"), 3, "ledger/ is used for something else")
-    ws.config("loop.runtime_dir=state")
-    refused(ws("config", "set", "paths.books", "state"), 3, "state/ is used for something else")
+    ws.config("loop.runtime_dir=spool")
+    refused(ws("config", "set", "paths.books", "spool"), 3, "spool/ is used for something else")
 
 
 def test_a_folder_with_committed_files_is_refused_by_whichever_way_it_is_approved(ws: Workspace) -> None:

@@ -85,8 +85,8 @@ def test_the_queue_survives_without_the_cache(posted: Workspace) -> None:
 
 def test_refuses_what_it_does_not_know(posted: Workspace) -> None:
     with unchanged(posted):
-        refused(posted("queue", "approve", "zzzzzzzz"), 2, "there is no card or entry 'zzzzzzzz'")
-        refused(posted("queue", "approve", ""), 2, "there is no card or entry")
+        refused(posted("queue", "approve", "zzzzzzzz"), 2, "there is no card, entry or row 'zzzzzzzz'")
+        refused(posted("queue", "approve", ""), 2, "there is no card, entry or row")
         refused(posted("queue", "approve", "2025-01-002", "2025-01-099"), 2, "2025-01-099")
         refused(posted("queue", "correct", "zzzzzzzz", "--account", "5060"), 2, "there is no card")
         refused(posted("queue", "answer", card(posted, "2025-01-004"), "seen"), 2, "approve, correct or reject")

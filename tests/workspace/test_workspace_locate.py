@@ -45,7 +45,7 @@ def test_the_documented_layout() -> None:
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"
     managed = ManagedFiles(found)
-    assert managed.folders == ["books", "accounts", "queue", "logs", "agents/approvals"]
+    assert managed.folders == ["books", "accounts", "records", "state", "queue", "logs", "agents/approvals"]
     assert managed.has_path("books/2025/01/journal.csv")
     assert not managed.has_path("agents/ingest.py")
     assert found.state_dir == Path("/w/.cleared")
@@ -57,7 +57,16 @@ def test_the_published_layout(tmp_path: Path) -> None:
     (tmp_path / "2024" / "12" / "journal.csv").touch()
     assert found.journal_path(2025, 1) == "2025/01/journal.csv"
     assert found.periods == "books/periods.csv"
-    assert ManagedFiles(found).folders == ["books", "accounts", "2024", "queue", "logs", "agents/approvals"]
+    assert ManagedFiles(found).folders == [
+        "books",
+        "accounts",
+        "2024",
+        "records",
+        "state",
+        "queue",
+        "logs",
+        "agents/approvals",
+    ]
     assert ManagedFiles(found).has_path("2025/01/journal.csv")
     assert found.list_journals() == [(2024, 12)]
 

@@ -124,6 +124,20 @@ class AttestedState:
         new = [said for line, said in after.items() if line not in before]
         return bool(new) and total == sum(decode_sum(said.statement.get(SUM)) for said in new) & MASK
 
+    def is_proposal(self, commit: str) -> bool:
+        """Whether all that a commit does to rows is to add the files of proposals, and cards. These are judged by
+        themselves: ``doubtful_cards``."""
+        parents = read_parents(self._repo, commit)
+        queue = f"{self._host.layout.queue_dir}/"
+        for changes in self._rows.list_changes(
+            Snapshot(self._repo, next(iter(parents), None)), Snapshot(self._repo, commit)
+        ):
+            if changes.lost or not changes.path.startswith(queue):
+                return False
+            if not changes.path.startswith(f"{queue}proposals/") and not all(map(_opens_card, changes.gained)):
+                return False
+        return True
+
     def is_done_twice(self, merge: str) -> bool:
         """Whether the two sides of a merge did the same with some rows, each by an attestation of its own: git joins
         what is the same. A line that came on both sides attests it once."""
@@ -246,14 +260,24 @@ def find_unattested_states(
         state.remember_explained()
 
 
+def _opens_card(row: Element) -> bool:
+    try:
+        event = json.loads(row[0])
+    except ValueError:
+        return False
+    return isinstance(event, dict) and event.get("event") == "open"
+
+
 def _is_excused(state: AttestedState, origins: CommitOrigins, commit: CommitInfo, total: int) -> bool:
     if state.is_done_twice(commit.id):
         return True
     if origins.find_origin(commit) not in COUNTING or not state.is_otherwise_attested(commit, total):
         return False
-    # Anybody can make a key. Where these books are known, only a reviewer's own machine is taken at its word.
+    # Anybody can make a key. Where these books are known, a stranger may propose, and a reviewer decide.
     approvals = origins.worth.approvals
-    return not approvals.identity.pinned or bool(find_signing_reviewer(approvals, origins.repo, commit.id))
+    if not approvals.identity.pinned or find_signing_reviewer(approvals, origins.repo, commit.id):
+        return True
+    return "Proposed" in commit.trailers and state.is_proposal(commit.id)
 
 
 def _describe_commit(state: AttestedState, commit: CommitInfo) -> Violation:

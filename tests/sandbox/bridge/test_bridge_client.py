@@ -314,7 +314,7 @@ def same(one: Any, two: Any) -> None:
     def plain(value: Any) -> str:
         text = re.sub(r"\d{8}T\d{6}Z-[0-9a-f]{6}", "RUN", repr(value))
         ids = r"\b(?:[0-9a-f]{64}|[0-9a-f]{40}|[0-9a-f]{32}|[0-9a-f]{10})\b|'duration_ms': \d+"
-        ids += r'|Origin(?:: |":")[0-9a-f]{12}|"signature":"[^"]+"'
+        ids += r'|Origin(?:: |":")[0-9a-f]{12}|"(?:signature|sum)":"[^"]+"'
         return re.sub(rf"{ids}|transport: (?:direct|bridge)", "…", text)
 
     assert plain(one) == plain(two)
