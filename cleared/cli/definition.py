@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,7 +60,8 @@ def approve(
         question=f"Approve {path}?",
         parts={"change": _printer(waiting)},
     )
-    with taking_shown(host.root, subject, digest, json=json):
+    changes = waiting.before != waiting.after
+    with taking_shown(host.root, subject, digest, json=json) if changes else nullcontext():
         commit = approve_definition(host, path)
     if json:
         print_json({"path": path, "commit": commit})

@@ -72,6 +72,9 @@ def approve_definition(host: Host, path: str) -> str | None:
         waiting = _read_waiting(host, decision_context.snapshot, path)
         committed = source.read(path)
         if waiting.after == committed and not find_definition_doubt(host, source, path):
+            record = Approvals(source, host.root, {}).read_record(definition_record_path(path))
+            if record is not None:  # a command that was killed after its commit may not have come to this
+                signed.append(record)
             return None
         require_shown(path, path, waiting.digest, f"cleared definition approve {path}")
         signer = Signer(host, Approvals(source, host.root, {}), decision_context)
