@@ -1,8 +1,9 @@
 """A process between whoever wants programs and these: it starts them, and ends all of them with itself.
 
 It becomes the parent of whatever a program leaves behind, and ends that with the program. When its owner closes the
-pipe between them, or is killed, it ends everything. ``kept_programs`` is the owner's side; this is the other, run by an
-interpreter of its own, as a process with threads cannot be forked.
+pipe between them, or is killed, it ends everything. What a program writes waits until its owner has taken what came
+before; a request never waits for that. ``kept_programs`` is the owner's side; this is the other, run by an interpreter
+of its own, as a process with threads cannot be forked.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import resource
 import select
 import signal
 import socket
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,6 +78,13 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Answers ``Written``: its owner is ready for more of this program."""
+
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """Told of a program, once nothing of it is left."""
 
@@ -118,6 +127,8 @@ class _Keeper:
     def __init__(self, pipe: MessagePipe) -> None:
         self._pipe = pipe
         self._programs: dict[int, RunningProgram] = {}
+        self._untaken: Counter[int] = Counter()
+        """Of each program what was sent and is not taken yet: no more is read of it meanwhile."""
 
     def serve(self) -> None:
         try:
@@ -129,6 +140,7 @@ class _Keeper:
             for program in self._programs.values():
                 program.end("whoever started it is gone")
             while self._programs:
+                self._untaken.clear()  # nobody takes anything, and nobody is sent anything
                 select.select([*self._programs.values()], [], [], _POLL_SECONDS)
                 self._step_all()
         finally:
@@ -138,14 +150,16 @@ class _Keeper:
 
     def _has_message(self) -> bool:
         seconds = _POLL_SECONDS if self._programs else None
-        watched: list[MessagePipe | RunningProgram] = [self._pipe, *self._programs.values()]
-        return self._pipe in select.select(watched, [], [], seconds)[0]
+        read = [program for pid, program in self._programs.items() if not self._untaken[pid]]
+        return self._pipe in select.select([self._pipe, *read], [], [], seconds)[0]
 
     def _handle(self, request: object) -> None:
         if isinstance(request, Start):
             self._pipe.send(self._start(request))
         elif isinstance(request, Port):
             self._pipe.send(_is_port_open(request))
+        elif isinstance(request, Taken):
+            self._untaken[request.pid] -= 1
         elif isinstance(request, Signal | End) and request.pid in self._programs:
             program = self._programs[request.pid]
             if isinstance(request, Signal):
@@ -155,7 +169,7 @@ class _Keeper:
 
     def _start(self, request: Start) -> int | ConfinementUnavailable | OSError:
         def take(is_error: bool) -> Callable[[bytes], None]:
-            return lambda data: self._pipe.send(Written(program.pid, data, is_error))
+            return lambda data: self._tell(Written(program.pid, data, is_error))
 
         try:
             program = RunningProgram(request.program, take(False), take(True) if request.apart else None)
@@ -164,11 +178,16 @@ class _Keeper:
         except OSError as error:
             return OSError(error.errno, error.strerror)
         self._programs[program.pid] = program
+        self._untaken[program.pid] = 0
         return program.pid
+
+    def _tell(self, written: Written) -> None:
+        self._untaken[written.pid] += 1
+        self._pipe.send(written)
 
     def _step_all(self) -> None:
         for pid, program in [*self._programs.items()]:
-            if not program.step(0.0):
+            if not program.step(0.0, takes=not self._untaken[pid]):
                 self._settle(pid)
 
     def _settle(self, pid: int) -> None:

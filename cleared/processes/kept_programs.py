@@ -14,7 +14,7 @@ from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
 from cleared.processes import leftovers
 from cleared.processes.confinement import ConfinementUnavailable
-from cleared.processes.keeper import End, Ended, Port, Signal, Start, Surroundings, Written
+from cleared.processes.keeper import End, Ended, Port, Signal, Start, Surroundings, Taken, Written
 from cleared.processes.message_pipe import MessagePipe
 from cleared.processes.program import Ending, Program, Take
 
@@ -27,6 +27,8 @@ _PASSED_VARIABLES: Final = ("PATH", "HOME", "TMPDIR", "CLEARED_JOB", leftovers.F
 """By the last two a keeper inside of a job is known as part of it."""
 _ANSWER_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.1
+_LISTEN_SECONDS: Final = 0.1
+"""Of taking what is there already, at a time: a program may write faster than it is taken."""
 _monotonic = SystemClock().monotonic
 
 
@@ -85,12 +87,16 @@ class ProgramKeeper:
         return pid
 
     def listen(self, seconds: float = 0.0) -> None:
-        """Take what the programs have written, and who has ended; wait for something for so long."""
+        """Take what the programs have written, and who has ended; wait for something for so long. It returns however
+        much they go on writing, so that whoever calls can look after other things."""
+        until = _monotonic() + seconds + _LISTEN_SECONDS
         while self._pipe.has_message(seconds):
             try:
                 self._note(self._pipe.receive())
             except EOFError:
                 self._end_forsaken()
+                return
+            if _monotonic() >= until:
                 return
             seconds = 0.0
 
@@ -141,6 +147,7 @@ class ProgramKeeper:
     def _note(self, message: object) -> None:
         if isinstance(message, Written):
             self._takers[message.pid][message.is_error](message.data)
+            self._pipe.send(Taken(message.pid))
         elif isinstance(message, Ended):
             self.endings[message.pid] = Ending(message.code, message.reason)
 

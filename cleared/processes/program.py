@@ -96,14 +96,17 @@ class RunningProgram:
         """A descriptor that is readable when there is something for ``step`` to do."""
         return self._selector.fileno()
 
-    def step(self, seconds: float = _POLL_SECONDS) -> bool:
-        """Take what it writes, waiting for so long at most; False once it has ended."""
+    def step(self, seconds: float = _POLL_SECONDS, *, takes: bool = True) -> bool:
+        """Take some of what it writes, waiting for so long at most; False once it has ended. ``takes``: with False
+        nothing is taken, and nothing waited for."""
         left = self._kill_at - _monotonic()
         if left <= 0:
             self.send_signal(signal.SIGKILL)
         else:
             seconds = min(seconds, left)
-        for key, _ in self._selector.select(seconds if self._exited is not None else min(seconds, _BLIND_POLL_SECONDS)):
+        if self._exited is None:
+            seconds = min(seconds, _BLIND_POLL_SECONDS)
+        for key, _ in self._selector.select(seconds) if takes else ():
             if key.data is not None and not _take_chunk(key.fd, key.data):
                 self._selector.unregister(key.fileobj)
         return not _has_ended(self._process)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,64 @@ def test_it_is_ended_at_its_limit_and_what_it_wrote_is_there(tmp_path: Path) -> 
     ending = run_kept(program, out.extend, end_at(1.0), errors.extend)
     assert ending.reason == "stopped at its limit of 1 s" and ending.code == -signal.SIGTERM
     assert (out.strip(), errors) == (b"o" * 100_000, b"e" * 100_000)
+
+
+FLOOD = "import os\nwhile True: os.write(1, b'x' * 65536)"
+
+
+def slow_take(then: Callable[[int], object]) -> Callable[[bytes], None]:
+    """Slower than any program writes, and it says so when nobody asks for a reason any more."""
+    taken = 0
+
+    def take(data: bytes) -> None:
+        nonlocal taken
+        taken += 1
+        assert taken < 200, "what it writes is taken without end"
+        time.sleep(0.02)
+        then(taken)
+
+    return take
+
+
+@pytest.mark.parametrize("reason", ["limit", "stop", "signal"])
+def test_who_writes_faster_than_it_is_taken_is_ended_too(tmp_path: Path, reason: str) -> None:
+    """At its limit, when somebody wants that, and on a signal to this process."""
+    asked: list[Callable[[], str]] = []
+
+    def ask(taken: int) -> None:
+        if taken == 3 and reason == "signal":
+            os.kill(os.getpid(), signal.SIGUSR1)
+        elif taken == 3:
+            asked.append(end_at(0.3) if reason == "limit" else lambda: reason)
+
+    before = signal.signal(signal.SIGUSR1, lambda *_: asked.append(lambda: reason))
+    try:
+        program = Program([sys.executable, "-c", FLOOD], tmp_path, {"PATH": os.defpath})
+        ending = run_kept(program, slow_take(ask), lambda: "".join(find_reason() for find_reason in asked))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert ending == Ending(-signal.SIGTERM, "stopped at its limit of 0.3 s" if reason == "limit" else reason)
+
+
+def test_requests_do_not_wait_for_what_is_not_taken(tmp_path: Path) -> None:
+    """Of a program nothing is read while its owner does other things; it waits, and others are started and end."""
+
+    def give_up(number: int, frame: object) -> None:
+        raise AssertionError("owner and keeper wait for each other")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(100)
+    with ProgramKeeper() as keeper:
+        flood = Program([sys.executable, "-c", FLOOD], tmp_path, {"PATH": os.defpath})
+        loud = [keeper.start(flood, lambda data: time.sleep(0.02)) for _ in range(3)]
+        time.sleep(0.2)
+        large = Program(["/bin/cat"], tmp_path, {"PATH": os.defpath}, input=b"x" * (8 << 20), log=tmp_path / "log")
+        assert keeper.wait(keeper.start(large), 60.0) == Ending(0, "") and (tmp_path / "log").stat().st_size == 8 << 20
+        for pid in loud:
+            keeper.end(pid, "enough")
+        assert [keeper.wait(pid, 60.0) for pid in loud] == [Ending(-signal.SIGTERM, "enough")] * 3
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def test_one_that_ends_takes_no_other_with_it(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ _LONGEST_LINE: Final = 64 * 1024
 _OVERLAP: Final = 4 * 1024
 """Characters of an unfinished line that are held back, as a secret may be cut in two there."""
 _TAIL_LENGTH: Final = 8 * 1024
+_DROPPED_LENGTH: Final = 64 * 1024
+"""Characters behind what is kept that wait for the end of the output, which shows the last of them without secrets."""
 
 _MOST_KEY_LINES: Final = 200
 """What says that a key begins hides no more of an output than this: a key of 16,384 bits."""
@@ -24,59 +26,91 @@ _KEY_LINE = re.compile(r"(?:[A-Za-z0-9+/=]*|(?:Proc-Type|DEK-Info):.*|(?:.*\s)?[
 
 
 class JobOutput:
-    """Takes bytes and writes lines. ``tail`` is the end of the text, also of what is not kept."""
+    """Takes bytes and writes lines. ``tail``, once it is closed: the end of the text, also of what is not kept.
+
+    What is not kept costs next to nothing, as a program may print without end.
+    """
 
     def __init__(self, path: Path, most: int, redactor: Redactor) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file_schemas.PRIVATE_MODE)  # a job runs once
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._left_to_write, self._redactor = most, redactor
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self.pending = ""
+        self._pending = ""
         """The beginning of a line that has not ended yet."""
         self._key_lines_left = 0
         self._cut = 0
+        self._dropped, self._is_gap_before_dropped = "", False
         self.tail = ""
 
     def feed_bytes(self, data: bytes) -> None:
         """Add output of the job."""
-        self.pending += self._decoder.decode(data)
-        *lines, self.pending = self.pending.split("\n")
-        for line in lines:
-            self._write_line(line + "\n")
-        while len(self.pending) > _LONGEST_LINE:
-            ready, self.pending = self.pending[:-_OVERLAP], self.pending[-_OVERLAP:]
-            self._write_line(ready)
+        self._feed_text(self._decoder.decode(data))
 
     def close(self) -> None:
         """Write the rest, and how much is not kept."""
         if self._file.closed:
             return
-        self.pending += self._decoder.decode(b"", final=True)
-        if self.pending:
-            self._write_line(self.pending)
-            self.pending = ""
+        self._feed_text(self._decoder.decode(b"", final=True))
+        line, self._pending = self._pending, ""
+        if line:
+            self._write_line(line)
+        self._add_dropped_to_tail()
         if self._cut:
             self._file.write(f"\n[{self._cut} more characters are not kept]\n")
         self._file.close()
 
-    def _write_line(self, line: str) -> None:
+    def _feed_text(self, text: str) -> None:
+        if self._left_to_write:
+            *lines, self._pending = (self._pending + text).split("\n")
+            for number, line in enumerate(lines, start=1):
+                self._write_line(line + "\n")
+                if not self._left_to_write:
+                    self._pending = "\n".join([*lines[number:], self._pending])
+                    break
+            while self._left_to_write and len(self._pending) > _LONGEST_LINE:
+                ready, self._pending = self._pending[:-_OVERLAP], self._pending[-_OVERLAP:]
+                self._write_line(ready)
+            self._file.flush()
+            text = ""
+        if not self._left_to_write:
+            self._drop(self._pending + text)
+            self._pending = ""
+
+    def _drop(self, text: str) -> None:
+        self._cut += len(text)
+        self._dropped += text
+        if len(self._dropped) > _DROPPED_LENGTH:
+            self._dropped, self._is_gap_before_dropped = self._dropped[-_DROPPED_LENGTH:], True
+
+    def _add_dropped_to_tail(self) -> None:
+        if self._is_gap_before_dropped:
+            self._key_lines_left = _MOST_KEY_LINES  # perhaps a key began in the gap
+        text = "".join(self._redact_line(line) for line in re.findall(r"[^\n]*\n|[^\n]+", self._dropped))
+        if self._is_gap_before_dropped:  # and perhaps a secret did
+            self.tail, text = "", text[_OVERLAP:]
+        self.tail = (self.tail + text)[-_TAIL_LENGTH:]
+
+    def _redact_line(self, line: str) -> str:
         begins, ends = (max((m.end() for m in p.finditer(line)), default=-1) for p in (_KEY_BEGINS, _KEY_ENDS))
         if begins >= 0:
             self._key_lines_left = _MOST_KEY_LINES if ends < begins else 0
-            line = REDACTED + "\n"
-        elif self._key_lines_left and (ends >= 0 or _KEY_LINE.fullmatch(line.strip())):
+            return REDACTED + "\n"
+        if self._key_lines_left and (ends >= 0 or _KEY_LINE.fullmatch(line.strip())):
             self._key_lines_left = self._key_lines_left - 1 if ends < 0 else 0
-            line = REDACTED + "\n"
-        else:
-            self._key_lines_left = 0
-            line = self._redactor.redact_output(line)
+            return REDACTED + "\n"
+        self._key_lines_left = 0
+        return self._redactor.redact_output(line)
+
+    def _write_line(self, line: str) -> None:
+        line = self._redact_line(line)
         self.tail = (self.tail + line)[-_TAIL_LENGTH:]
         written = line.encode("utf-8", "replace")[: self._left_to_write].decode("utf-8", "ignore")
-        self._left_to_write -= len(written.encode("utf-8"))
-        self._cut += len(line) - len(written)
+        cut = len(line) - len(written)
+        self._left_to_write -= self._left_to_write if cut else len(written.encode("utf-8"))
+        self._cut += cut
         if written:
             self._file.write(written)
-            self._file.flush()
 
 
 def last_line(text: str) -> str:

@@ -209,6 +209,8 @@ class _JobRun:
                     running.end("its loop was killed", grace=0.0)
         finally:
             ending = running.settle(leftovers.end_children)
+        with suppress(OSError):  # a full disk
+            output.close()
         return self._judge_exit(ending, output)
 
     def _build_environment(self) -> dict[str, str]:
@@ -221,7 +223,7 @@ class _JobRun:
     def _judge_exit(self, ending: Ending, output: JobOutput) -> _Outcome:
         """The outcome; the last line of the output is the job's own summary."""
         code, reason = ending.code, ending.reason
-        line = last_line(output.tail + output.pending)
+        line = last_line(output.tail)
         if code < 0 and not reason:
             reason = f"killed by {_name_signal(-code)}"
         if reason:
