@@ -363,3 +363,45 @@ def test_an_answered_question_signs_nobody_in_again(server: Server, posted: Work
     assert server.send("POST", "/login", fields).status == 403
     for forged in ("", "a.9e9.b", question[:-1] + ("0" if question[-1] != "0" else "1"), "é"):
         assert server.send("POST", "/login", [("question", forged), fields[1]]).status == 403
+
+
+def propose_latent(ws: Workspace) -> None:
+    """It posts to 3200 for a text that no dry run has."""
+    body = 'if ctx_today() > "2031-01-01":\n    ctx_log("later")\nctx_log("hello")'
+    ws.put("agents/hello.py", f'"""\nname: hello\n"""\n{body}\n')
+    ws.ok("agent", "propose", "hello")
+
+
+def test_what_no_dry_run_showed_takes_its_number_typed(ws: Workspace) -> None:
+    """A tap alone does not approve it, nor does the passkey's touch; no key or swipe is bound to the button."""
+    device = SoftPasskey()
+    register_device(ws.root, device)
+    propose_latent(ws)
+    with inner_server(ws.root) as server:
+        sign_in(server, device)
+        queue, before = server.get("/queue"), ws.head()
+        assert "Type P1 to approve it all the same" in queue.text and 'data-key="a"' not in queue.body
+        page = confirm(server, device, server.submit(queue, "/queue", ("choice", "approve")))
+        assert "one key does not approve it" in page.text and ws.head() == before
+        fields = [("choice", "approve"), ("number", "p1")]
+        page = confirm(server, device, server.submit(server.get("/queue"), "/queue", *fields))
+        assert "is live now" in page.text, page.text
+    ws.run("hello")
+
+
+def test_the_number_goes_along_with_a_passphrase(ws: Workspace) -> None:
+    from cleared.trust import key_protection, passphrase
+
+    device = SoftPasskey()
+    register_device(ws.root, device)
+    propose_latent(ws)
+    with passphrase.asking_with(lambda prompt: "correct horse battery staple"):
+        key_protection.protect_key()
+    with inner_server(ws.root) as server:
+        sign_in(server, device)
+        page = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), ("number", "P1"))
+        assert 'name="passphrase"' in page.body and page.fields("number") == ["P1"]
+        fields = [("choice", "approve"), ("number", "P1"), ("passphrase", "correct horse battery staple")]
+        page = server.submit(server.get("/queue"), "/queue", *fields)
+        assert "is live now" in confirm(server, device, page).text
+    passphrase.forget_secrets()

@@ -167,3 +167,13 @@ def test_v_leaves_a_card_where_it_is_not_taken(posted: Workspace) -> None:
     assert "P1 waits as a card." in done.out
     assert "COFFEE" not in posted.read("agents/ingest.py")
     assert [c["kind"] for c in posted.cards()] == ["entry", "proposal"]
+
+
+def test_what_no_dry_run_showed_takes_its_number_typed(ws: Workspace) -> None:
+    body = 'if ctx_today() > "2031-01-01":\n    ctx_log("later")\nctx_log("hello")'
+    ws.put("agents/hello.py", f'"""\nname: hello\n"""\n{body}\n')
+    ws.ok("agent", "propose", "hello")
+    done = type_(ws, "a", "y", "q")
+    assert "Type P1 to approve it all the same" in done.out and "one key does not approve it" in done.out, done.out
+    assert "P1 is live now" in type_(ws, "a", "P1", "q").out
+    ws.run("hello")
