@@ -10,7 +10,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from cleared.base.errors import ClearedError, WorkspaceError
@@ -29,6 +29,7 @@ MAX_ALL_BYTES: Final = 64 << 20
 """Of all changed files together, which are held in memory; a file without content on the disk can be of any size."""
 TOO_MUCH: Final = f"makes it more than {MAX_ALL_BYTES >> 20} MB together"
 IN_REPOSITORY: Final = "git takes its folder for a repository, and would run what the settings there name"
+UNREADABLE: Final = "it cannot be read"
 MAX_CHANGES: Final = 2_000
 
 
@@ -67,7 +68,8 @@ class PrivateClone:
                 if path in ignore:
                     continue
                 old = snapshot.read_file(path) if path in committed else None
-                change = self._compare(path, old, present.get(path))
+                unreadable = any(present.get(str(above)) == 0 for above in PurePosixPath(path).parents)
+                change = self._compare(path, old, 0 if unreadable else present.get(path))
                 if change is not None and is_inside(path, repositories):
                     change = FileChange(path, old, None, IN_REPOSITORY)
                 if change is not None:
@@ -107,12 +109,14 @@ class PrivateClone:
         if problem:  # what shows the name would show another, or nothing could
             return FileChange(path, old, None, f"its name {problem}")
         if not stat.S_ISREG(mode):
-            return FileChange(path, old, None, "it is no plain file")
+            return FileChange(path, old, None, "it is no plain file" if mode else UNREADABLE)
         try:
             check_path(path)
             new = read_stable(self.folder / path, MAX_FILE_BYTES, shown=path)[0]
         except ClearedError as error:
             return FileChange(path, old, None, error.message)
+        except OSError:
+            return FileChange(path, old, None, UNREADABLE)
         return FileChange(path, old, new) if new != old else None
 
 
@@ -127,23 +131,28 @@ def make_private_clone(host: Host, folder: Path) -> PrivateClone:
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, int]]:
-    """``(path, mode)`` of everything below the folder that is no folder, without its ``.git``."""
+    """``(path, mode)`` of everything below the folder that is no folder, without its ``.git``. The mode is 0 for what
+    cannot be looked at: a folder that cannot be listed, or what is in one that may be listed and not entered."""
     waiting = [""]
     while waiting:
         prefix = waiting.pop()
         try:
             entries = list(os.scandir(folder / prefix))
         except OSError:
-            yield prefix.rstrip("/"), 0
+            yield prefix.rstrip("/") or ".", 0
             continue
         for entry in entries:
             path = f"{prefix}{entry.name}"
             if path == ".git":
                 continue
-            if entry.is_dir(follow_symlinks=False):
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+            except OSError:
+                mode = 0
+            if stat.S_ISDIR(mode):
                 waiting.append(f"{path}/")
             else:
-                yield path, entry.stat(follow_symlinks=False).st_mode
+                yield path, mode
 
 
 def is_executable_text(data: bytes) -> bool:

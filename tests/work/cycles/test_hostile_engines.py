@@ -11,6 +11,7 @@ from harness import Workspace, no_traceback
 from held_jobs import as_others_are
 
 from cleared.work.cycles.cycle_state import read_state
+from cleared.work.cycles.engines import load_engine
 
 
 def of_cost(text: str) -> str:
@@ -86,6 +87,35 @@ def test_whatever_folders_it_leaves_are_removed(cyc: Workspace, engine: FakeEngi
     assert done.code == 0 and len(engine.calls) == 2, done
     assert not list((cyc.root / ".cleared/cycles").glob("*/*"))
     assert sorted(os.listdir("/etc"))
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode", "qwen"])
+def test_only_the_last_lines_of_an_output_are_read(name: str) -> None:
+    """To refuse millions of lines takes long, and nobody could stop that."""
+    said = {
+        "codex": {"type": "item.completed", "item": {"type": "agent_message", "text": "said"}},
+        "opencode": {"type": "text", "part": {"text": "said"}},
+    }.get(name, {"type": "result", "result": "said"})
+    line, read = json.dumps(said) + "\n", load_engine(name).read_output
+    assert read("{\n" * 200_000 + line).text == read(line + "{\n" * 90_000).text == "said"
+    assert read(line + "{\n" * 110_000).text == ""
+
+
+def test_a_folder_that_cannot_be_entered_stops_nothing(cyc: Workspace, engine: FakeEngine) -> None:
+    """It is named, and the rest is taken over."""
+    (engine.folder / "leave.py").write_text(
+        "import os\nos.makedirs('docs/shut')\nopen('docs/shut/file', 'w')\n"
+        "open('docs/new.txt', 'w').write('x')\nos.chmod('docs/shut', 0o400)\n"
+    )
+    engine.plan(good(run=[str(engine.folder / "leave.py")]))
+    with as_others_are():
+        done = cyc(
+            *("cycle", "start", "--engine", "claude", "--allow-ai", "--claude-bin", str(engine.binary)),
+            *("--interval", "0", "--max-cycles", "1"),
+        )
+    no_traceback(done)
+    assert done.code == 0 and "docs/shut/file (it cannot be read)" in done.err, done
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/new.txt"]
 
 
 def test_files_without_measure_are_not_taken_into_memory(cyc: Workspace, engine: FakeEngine) -> None:

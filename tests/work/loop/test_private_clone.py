@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from harness import Workspace, unchanged
+from held_jobs import as_others_are
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes.workspace_opening import open_workspace
@@ -45,6 +46,36 @@ def test_what_was_before_its_commit_is_not_in_it(ws: Workspace) -> None:
     known = git(clone.folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)").split()
     assert gone not in known and ws.head() not in known and len(known) > 10
     assert git(clone.folder, "fsck", "--strict") == ""
+
+
+@pytest.mark.parametrize("mode", [0o400, 0])
+def test_a_folder_that_cannot_be_entered_hides_and_deletes_nothing(
+    ws: Workspace, clone: PrivateClone, mode: int
+) -> None:
+    """What is in it counts neither as it was nor as deleted; the rest is found."""
+    (clone.folder / "notes.md").write_text("new")
+    (clone.folder / "shut/in").mkdir(parents=True)
+    (clone.folder / "shut/file").write_text("x")
+    for name in ("shut", "agents"):
+        (clone.folder / name).chmod(mode)
+    with as_others_are():
+        found = {change.path: change for change in clone.list_changes()}
+    clone.remove()
+    assert found["notes.md"].new == b"new" and not found["notes.md"].problem
+    committed = [path for path in ws.git("ls-files", "agents").split() if path.startswith("agents/")]
+    shown = ["shut/file", "shut/in", "agents/approvals"] if mode else ["shut", "agents"]
+    expected = {*committed, *shown}
+    assert {path for path, change in found.items() if change.problem == "it cannot be read"} == expected
+    assert committed and found.keys() == {"notes.md", *expected}
+
+
+@pytest.mark.parametrize("mode", [0o400, 0])
+def test_a_clone_that_cannot_be_entered_deletes_nothing(clone: PrivateClone, mode: int) -> None:
+    clone.folder.chmod(mode)
+    with as_others_are():
+        changes = clone.list_changes()
+    clone.remove()
+    assert len(changes) > 10 and all(change.problem for change in changes)
 
 
 def test_changes_are_found_whether_committed_there_or_not(ws: Workspace, clone: PrivateClone) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 _MOST_TEXT: Final = 4_000
+_MOST_LINES: Final = 100_000
+"""Lines of an output that are read, the last of them: to refuse a line takes time, too."""
 _MOST_COST, _MOST_DIGITS = 1_000_000, 40
 
 
@@ -81,8 +83,8 @@ class Engine:
 
 
 def read_json_lines(output: str) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects among the lines of an output; everything else is passed over."""
-    for line in output.splitlines():
+    """The JSON objects among the last lines of an output; everything else is passed over."""
+    for line in output.rsplit("\n", _MOST_LINES)[-_MOST_LINES:]:
         if line.lstrip().startswith("{"):
             try:
                 value = json.loads(line)
