@@ -21,6 +21,7 @@ from stat import S_ISCHR
 from types import FrameType
 from typing import Any, Final
 
+from cleared.base.process_identity import PARENT, read_stat
 from cleared.processes import leftovers
 from cleared.processes.attribute_requests import answer_requests
 from cleared.processes.confinement import (
@@ -47,6 +48,7 @@ _PASSED_ON: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR
 _ORPHANED: Final = signal.SIGIO
 """What the guard gets when its parent ends, where there is no process namespace that the kernel ends."""
 _UNCONFINED: Final = 125
+_MOST_ABOVE: Final = 32
 _KEPT: Final = 3
 """The descriptor that guard and first process keep."""
 _ending: Final = threading.Event()
@@ -63,9 +65,9 @@ def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> su
     if fence is None:
         return subprocess.Popen(argv, **options)
     reading, report = os.pipe()
-    parent = os.getpid()
+    above = _list_processes_above()
     try:
-        process = subprocess.Popen(argv, preexec_fn=lambda: _enter_fence(fence, report, parent), **options)
+        process = subprocess.Popen(argv, preexec_fn=lambda: _enter_fence(fence, report, above), **options)
     except BaseException:
         os.close(reading)
         raise
@@ -82,14 +84,24 @@ def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> su
     return process
 
 
-def _enter_fence(fence: Fence, report: int, parent: int) -> None:
+def _list_processes_above() -> tuple[int, ...]:
+    """This process, its parent and so on: a program that could stop one of these could switch off its own end."""
+    pid, found = os.getpid(), list[int]()
+    while pid > 0 and len(found) < _MOST_ABOVE:
+        found.append(pid)
+        fields = read_stat(pid)
+        pid = int(fields[PARENT]) if fields is not None else 0
+    return tuple(found)
+
+
+def _enter_fence(fence: Fence, report: int, above: tuple[int, ...]) -> None:
     """In the process that was just forked: returns in the one that becomes the program, behind all walls."""
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (core_limit(), core_limit()))
         if fence.own_processes:
-            _enter_process_namespace(fence, parent)
+            _enter_process_namespace(fence, above[0])
         else:
-            _enter_guarded(fence, parent)
+            _enter_guarded(fence, above)
     except (OSError, ConfinementUnavailable) as error:
         with suppress(OSError):
             os.write(report, (str(error) or type(error).__name__).encode("utf-8", "replace"))
@@ -119,16 +131,16 @@ def _enter_process_namespace(fence: Fence, parent: int) -> None:
     _become_program()
 
 
-def _enter_guarded(fence: Fence, parent: int) -> None:
+def _enter_guarded(fence: Fence, above: tuple[int, ...]) -> None:
     """Guard and program. The guard becomes the parent of what the program leaves behind, and ends it."""
     signal.signal(_ORPHANED, _end_everything)
-    _follow_parent(_ORPHANED, parent)
+    _follow_parent(_ORPHANED, above[0])
     leftovers.adopt_orphans()
     if fence.mounts:
         enter_namespaces(fence.writable, memory=fence.memory)
         _leave_network(fence)
     drop_capabilities()  # of the guard, too: it changes modes for the program, as far as that itself might
-    guarded, (receiving, sending) = (os.getpid(), parent), socket.socketpair()
+    guarded, (receiving, sending) = (os.getpid(), *above), socket.socketpair()
     command = os.fork()
     if command:
         sending.close()
