@@ -34,8 +34,8 @@ def close_period(
     """Close all days up to and including ``through``; the commit.
 
     Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, if
-    decisions about the period wait and not ``with_pending``, or if bank lines of it are held or missing, unless
-    ``despite`` says why that may be; it stays on record.
+    decisions about the period wait and not ``with_pending``, or if bank lines of it are held or missing, or the books
+    are not what is attested, unless ``despite`` says why that may be; it stays on record.
     """
     reason, despite = host.redactor.redact_text(reason), host.redactor.redact_text(despite)
     return_grown_files(host)
@@ -50,11 +50,6 @@ def close_period(
             )
         if through >= context.today:
             raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
-        doubt = find_doubt(host, decision_context.repo, decision_context.snapshot)
-        if doubt:
-            raise PolicyError(
-                doubt, remedy="Look first: cleared journal check says which commit did it, and what helps."
-            )
         violations = check_books(books, books_of(context).bank)
         if violations:
             raise BooksViolated(violations)
@@ -72,6 +67,14 @@ def close_period(
                 f"not all that the bank said up to {through} is in the books:\n  {_shorten(unsettled)}",
                 remedy="Decide about these (cleared queue list), or close all the same: --despite REASON.",
             )
+        doubt = find_doubt(host, decision_context.repo, decision_context.snapshot)
+        if doubt and not why:
+            raise PolicyError(
+                doubt,
+                remedy="Look first: cleared journal check names the commit, and what helps. Or close all the same: "
+                "--despite REASON.",
+            )
+        unsettled += [doubt] if doubt else []
         _report_files(host, through)
         kept = f"despite {'; '.join(unsettled)}: {why}"[:2_000] if unsettled else ""
         mark = PeriodMark(
