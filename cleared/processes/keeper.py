@@ -151,7 +151,8 @@ class _Keeper:
     def _has_message(self) -> bool:
         seconds = _POLL_SECONDS if self._programs else None
         read = [program for pid, program in self._programs.items() if not self._untaken[pid]]
-        return self._pipe in select.select([self._pipe, *read], [], [], seconds)[0]
+        waited: list[MessagePipe | RunningProgram] = [self._pipe, *read]
+        return self._pipe in select.select(waited, [], [], seconds)[0]
 
     def _handle(self, request: object) -> None:
         if isinstance(request, Start):
