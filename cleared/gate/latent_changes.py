@@ -38,13 +38,14 @@ RunScript = Callable[[Setup, Script, DryRunInput], DryRun]
 
 @dataclass(frozen=True, slots=True)
 class UnreachedLine:
-    """A new line that no dry run reached, or a new condition that was never true, or never false."""
+    """A line of a script that does, or did, what no dry run showed."""
 
     file: str
     line: int
     text: str
     how: str
-    """``never reached``, ``never true``, ``never false``, ``gone``."""
+    """``never reached``, ``never true`` or ``never false``; of a calculation in a condition ``always the same``; of
+    what is posted ``worked out``; of the approved version ``gone``."""
 
 
 @dataclass(slots=True)

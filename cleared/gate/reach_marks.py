@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# Functions whose results a condition may turn on, though they were the same in every dry run.
 _CALCULATE = frozenset(("len", "int", "sum", "min", "max", "abs", "round"))
 _HELPER = """
 {seen} = {{}}

@@ -203,6 +203,7 @@ class CycleLoop:
         except (ClearedError, OSError) as error:
             log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))
             result = CycleResult("failed", f"it could not run: {error}"[:400], log)
+        self._must_end_engine()  # an engine may end before anybody has asked
         remove_old_logs(self.host.root, self.settings.max_logs)
         self._record(request, result)
         self._say(f"cycle {number}: {result.outcome}: {result.summary}")
