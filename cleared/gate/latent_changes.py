@@ -25,7 +25,6 @@ from cleared.gate.posted_values import PostedValues
 from cleared.gate.reach_marks import Mark, ReachMarks
 from cleared.gate.script_changes import ScriptChanges
 from cleared.gate.unmet_values import find_unmet_values, fold_constants, fold_text
-from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.sandbox.script_source import normalise_text, parse_script
 from cleared.sandbox.used_primitives import find_grants
@@ -138,6 +137,7 @@ class _Search:
         """File → what is new in it, of the agent and of the shared scripts that it runs."""
         self._read_changes()
         self.used = self._find_used()
+        self.names = self._read_names()
         self.values = find_unmet_values(self.changes.values(), inputs, subject.proposed_setup.host.registry)
 
     def _read_changes(self) -> None:
@@ -227,12 +227,14 @@ class _Search:
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""
-        named: dict[str, str] = {}
-        setup = self.subject.proposed_setup
-        for comparison in load_comparisons().values():
-            named |= comparison.name_references(setup.host.layout, CommittedSource(setup.scripts.snapshot))
-        constants = {str(value) for value in self._new_constants()}
-        return [named[each] for each in named if each in constants and each not in self.used]
+        constants = {str(value) for value in self._new_constants()} - self.used
+        return [shown for names in self.names.values() for each, shown in names.items() if each in constants]
+
+    def _read_names(self) -> dict[str, Mapping[str, str]]:
+        """What the records of a domain are called → the names of what they may be about."""
+        layout = self.subject.proposed_setup.host.layout
+        source = CommittedSource(self.subject.proposed_setup.scripts.snapshot)
+        return {noun: each.name_references(layout, source) for noun, each in load_comparisons().items()}
 
     def _find_used(self) -> set[str]:
         """What the records of the dry runs went to."""
@@ -254,7 +256,11 @@ class _Search:
             return []
         sample = self.inputs[0]
         start = sample.now or self.subject.proposed_setup.host.clock.now()
-        times = [start, *(self._start_of(day, start) for day in self.values.dates), start + _YEAR]
+        times = [
+            start,
+            *(self._start_of(day, start) for day in self.values.dates if day.year < date.max.year),
+            start + _YEAR,
+        ]
         texts: dict[tuple[str, str], list[str]] = {}
         is_new: dict[str, bool] = {}
         known: set[str] = set()
@@ -289,13 +295,12 @@ class _Search:
         old = self._run(subject.approved_setup, subject.old, inputs) if subject.old is not None else None
         if new.error is not None and (old is None or old.error is None):
             yield _Outcome("With such rows", f"it fails: {new.error.message}.", True, True)
-        yield from self._compare(old, new, sample.snapshot)
+        yield from self._compare(old, new)
 
-    def _compare(self, old: DryRun | None, new: DryRun, snapshot: Snapshot) -> Iterator[_Outcome]:
+    def _compare(self, old: DryRun | None, new: DryRun) -> Iterator[_Outcome]:
         probed, used = {fold_text(text) for text in self.values.texts}, self.used
-        layout = self.subject.proposed_setup.host.layout
         for noun, comparison in load_comparisons().items():
-            names = comparison.name_references(layout, CommittedSource(snapshot))
+            names = self.names[noun]
             before = {comparison.summarise(r).key: r for r in (old.records.get(noun, ()) if old else ())}
             for record in new.records.get(noun, ()):
                 summary = comparison.summarise(record)

@@ -130,6 +130,12 @@ def test_a_change_that_is_met_in_a_year_is_said_with_the_day(ws: Workspace) -> N
     assert "From 20" in card and "goes to 3200 Member draws" in card, card
 
 
+def test_the_last_day_that_there_is_ends_no_proposal(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *branch('txn["date"] > "9999-12-31"'))
+    assert OWNER in propose(ws, "ingest")["card"][0]
+
+
 def test_one_key_does_not_approve_it(ws: Workspace) -> None:
     """In a script who proposed it as a program has to be named by the digest of what was shown."""
     history(ws)
