@@ -17,6 +17,7 @@ BOOKS: Final = Domain(
     primitive_modules=(
         "cleared.books.primitives.importer",
         "cleared.books.primitives.journal",
+        "cleared.books.primitives.receivables",
         "cleared.books.primitives.accounts",
         "cleared.books.primitives.suggest",
         "cleared.books.primitives.queue_entries",

@@ -11,6 +11,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.chart import Chart, parse_chart
 from cleared.books.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.books.primitives.accounts import accounts_exists
+from cleared.books.primitives.book_values import STATUS
 from cleared.books.primitives.journal import WRITE_GRANT
 from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.sandbox.finding import Finding
@@ -141,7 +142,7 @@ def find_wrong_statuses(script: LintedScript) -> Iterator[Finding]:
 def _status_expressions(script: LintedScript) -> Iterator[tuple[ast.expr, bool]]:
     """Every expression for a status, and whether it is set."""
     for primitive, argument, value in script.arguments:
-        if argument == "status":
+        if argument == "status" and STATUS.definition in primitive.by_name[argument].shape.definitions:
             yield value, primitive.grant == WRITE_GRANT
     for items in _dicts(script):
         if {"status", "date"} <= items.keys() and items.keys() & {"debit_account", "lines"}:

@@ -15,10 +15,10 @@ from cleared.primitives.registry.primitive import Primitive, Registry
 @cache_by_domains
 def primitive_registry() -> Registry:
     """All primitives: those of each domain, then the runtime's. Raises ``DeclarationError`` where two share a name."""
-    from cleared.primitives import config, ctx, files, git, llm, loop, money, notify, queue, script, task
+    from cleared.primitives import config, ctx, days, files, git, llm, loop, money, notify, queue, script, task
 
     names = [name for domain in load_domains() for name in domain.primitive_modules]
-    own = (queue, money, git, config, ctx, files, script, loop, notify, llm, task)
+    own = (queue, money, days, git, config, ctx, files, script, loop, notify, llm, task)
     return collect_primitives(*map(import_module, names), *own)
 
 

@@ -66,6 +66,15 @@ class JournalEntry(TypedDict):
     lines: list[EntryLine]
 
 
+class Receivable(TypedDict):
+    """What a customer owes. ``since``: the day of the oldest invoice that is not settled; ``days``: from then on."""
+
+    counterparty: str
+    amount: Decimal
+    since: str
+    days: int
+
+
 class AccountInfo(TypedDict):
     account_id: int
     account_name: str

@@ -337,13 +337,14 @@ def journal_query(
     account: AccountId | None = None,
     text: Text | None = None,
     limit: Whole | None = None,
+    date_from: Date | None = None,
+    date_to: Date | None = None,
 ) -> list[JournalEntry]:
     """Entries in the order of their ids, staged ones included; every filter given must fit.
 
     ``text`` is looked for in description, counterparty, reference, evidence and notes, whatever the case. ``limit``
-    keeps the newest.
+    keeps the newest. ``date_from`` and ``date_to``: the first and the last day, ``YYYY-MM-DD``.
     """
-    return [
-        describe_entry(entry)
-        for entry in check_deadline(find_entries(books_of(ctx).books, status, year, month, account, text, limit))
-    ]
+    books = books_of(ctx).books
+    found = find_entries(books, status, year, month, account, text, limit, date_from, date_to)
+    return [describe_entry(entry) for entry in check_deadline(found)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.staged_journal import Books
@@ -15,16 +17,23 @@ def find_entries(
     account: int | None = None,
     text: str | None = None,
     limit: int | None = None,
+    date_from: date | None = None,
+    date_to: date | None = None,
 ) -> list[Entry]:
-    """What ``journal_query`` and ``cleared journal list`` show."""
+    """What ``journal_query`` shows; both dates are included."""
     require_month(year, month)
+    first, last = date_from or date.min, date_to or date.max
     if limit is not None and limit < 0:
         raise PrimitiveError("limit is negative", place=Place(field="limit"), remedy="Leave it out for all entries.")
     needle = text.casefold() if text else None
     entries = [
         entry
-        for entry in books.iter_entries(year, month)
-        if (status is None or entry.status == status)
+        for key in books.list_months()
+        if (year in (None, key[0]) and month in (None, key[1]))
+        and (first.year, first.month) <= key <= (last.year, last.month)
+        for entry in books.iter_entries(*key)
+        if first <= entry.date <= last
+        and (status is None or entry.status == status)
         and (account is None or any(leg.account_id == account for leg in entry.legs))
         and (needle is None or needle in _searched_text(entry))
     ]

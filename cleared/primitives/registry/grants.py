@@ -24,7 +24,7 @@ class Grant:
 
 
 _OF_RUNTIME: Final = (
-    Grant("money.read", "split amounts", "low"),
+    Grant("money.read", "calculate with amounts", "low"),
     Grant("file.read", "read the files that it watches", "medium"),
     Grant("git.commit", "word its commit", "medium"),
     Grant("git.read", "read the history", "low"),
@@ -33,7 +33,7 @@ _OF_RUNTIME: Final = (
     Grant("queue.ask", "stop and ask you", "medium"),
     Grant("config.read", "read settings", "low"),
     Grant("ctx.log", "write to the log", "low"),
-    Grant("ctx.read", "ask for the date", "low"),
+    Grant("ctx.read", "ask for the date and count days", "low"),
     Grant("ctx.emit", "start other agents by events", "high"),
     Grant("script.run", "run shared scripts", "medium"),
     Grant("loop.read", "read how the loop's jobs are", "low"),

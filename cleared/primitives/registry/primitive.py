@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import re
 import types
@@ -17,7 +18,7 @@ from cleared.base.deadline import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.primitives.registry.vocabulary import DecodingContext, ValueType
 
-_NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)+", re.ASCII)
+_NAME: Final = re.compile(r"[a-z]+(?:_[a-z0-9]+)*", re.ASCII)
 _RESULT_TYPES: Final = (str, int, bool, float, Decimal, type(None), Any)
 MISSING: Final = object()
 
@@ -84,8 +85,9 @@ class Primitive:
     by_name: Mapping[str, Param]
 
     @property
-    def domain(self) -> str:
-        return self.name.split("_", 1)[0]
+    def group(self) -> str:
+        """What it stands under in references: the first word of its grant."""
+        return self.grant.split(".", 1)[0]
 
     def decode_arguments(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], env: DecodingContext
@@ -180,8 +182,10 @@ def primitive(*, effect: Effect, grant: str) -> Callable[[Callable[..., Any]], P
     def declare(function: Callable[..., Any]) -> Primitive:
         name = function.__name__
         owner = f"{function.__module__}:{function.__code__.co_firstlineno}"
-        if not _NAME.fullmatch(name):
-            raise DeclarationError(f"{owner}: {name!r} is not of the form domain_verb (lower case, underscores)")
+        if not _NAME.fullmatch(name) or hasattr(builtins, name):
+            raise DeclarationError(
+                f"{owner}: {name!r} is no name for a primitive: lower case with underscores, and no builtin of Python"
+            )
         doc = inspect.getdoc(function) or ""
         if not doc:
             raise DeclarationError(f"{owner}: {name} has no docstring; scripts' authors read it")

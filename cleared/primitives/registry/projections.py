@@ -88,11 +88,12 @@ def render_markdown(registry: Registry) -> str:
     ]
     out += [f"| {limited} | {most} |" for limited, most in LIMIT_TEXTS]
     out += [""]
-    domain = ""
-    for p in registry.values():
-        if p.domain != domain:
-            domain = p.domain
-            out += [f"## {domain}", ""]
+    groups = list(dict.fromkeys(p.group for p in registry.values()))
+    group = ""
+    for p in sorted(registry.values(), key=lambda p: groups.index(p.group)):
+        if p.group != group:
+            group = p.group
+            out += [f"## {group}", ""]
         out += [
             f"### `{p.name}`",
             "",

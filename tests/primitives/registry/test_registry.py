@@ -27,14 +27,14 @@ def declare(function: Any) -> Any:
     return primitive(effect=Effect.READ, grant="x.read")(function)
 
 
-def test_a_name_is_domain_and_verb() -> None:
-    for name in ("single", "Upper_case", "with_Upper", "_x", "x_", "é_x"):
+def test_a_name_is_plain_and_no_builtin() -> None:
+    for name in ("sum", "Upper_case", "with_Upper", "_x", "x_", "é_x"):
 
         def f(ctx: Any) -> None:
             """Doc."""
 
         f.__name__ = name
-        with pytest.raises(DeclarationError, match="domain_verb"):
+        with pytest.raises(DeclarationError, match="lower case"):
             declare(f)
 
 
