@@ -49,19 +49,19 @@ def whole_list(quick: bool) -> Result:
 
 
 def check_again(quick: bool) -> Result:
-    """``journal check``, when nothing has changed since the books were right."""
-    return _alone("journal check, 100,000 entries, nothing changed", ["journal", "check"], 2, 250, quick)
+    """``check``, when nothing has changed since the books were right."""
+    return _alone("check, 100,000 entries, nothing changed", ["check"], 2, 250, quick)
 
 
 def check_whole(quick: bool) -> Result:
-    """``journal check`` without anything that an earlier one has left."""
+    """``check`` without anything that an earlier one has left."""
 
     def forget(root: Path) -> None:
         shutil.rmtree(root / ".cleared/books", ignore_errors=True)
 
     return _alone(
-        "journal check, 100,000 entries, the first time",
-        ["journal", "check"],
+        "check, 100,000 entries, the first time",
+        ["check"],
         5,
         250,
         quick,

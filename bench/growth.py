@@ -22,7 +22,7 @@ LARGE = {"import.max_rows": "1000000", "sandbox.memory_mb": "2048"}
 """Settings for a million rows."""
 COMMANDS = {
     "journal balance": ("journal", "balance"),
-    "journal check": ("journal", "check"),
+    "check": ("check"),
     "queue list": ("queue", "list"),
     "status": ("status",),
 }

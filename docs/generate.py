@@ -250,7 +250,7 @@ def errors() -> str:
         "## Checks of the books",
         "",
         "1 to 8 are checked before each commit, over the very bytes that are to be committed, and all violations are",
-        "named together. `cleared journal check` checks all of them over all books.",
+        "named together. `cleared check` checks all of them over all books.",
         "",
         "| check | what holds |",
         "|---|---|",

@@ -15,6 +15,11 @@ def shorten_line(text: str, most: int) -> str:
     return shorten_text(" ".join(text.split()), most)
 
 
+def join_words(words: Sequence[str], word: str = "and") -> str:
+    """The words as one reads them: ``a, b and c``; with another word than "and" that."""
+    return f" {word} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first ``most`` names, with " …" where there are more."""
     return separator.join(names[:most]) + (" …" if len(names) > most else "")

@@ -12,17 +12,18 @@ _MAX_LISTED: Final = 200
 
 
 def books_check(job: JobContext) -> str:
-    """As ``cleared journal check``. Raises ``JobFailed`` where anything is wrong."""
-    from cleared.books.queries import count_entries, read_violations  # job types are listed without loading the books
+    """As ``cleared check``. Raises ``JobFailed`` where anything is wrong."""
+    from cleared.books.queries import count_entries  # job types are listed without loading the books
+    from cleared.changes.audit.record_violations import describe_violations
     from cleared.changes.workspace_opening import open_for_job
 
     host = open_for_job(job.root)
-    violations = read_violations(host)
+    violations = describe_violations(host)
     for v in violations[:_MAX_LISTED]:
-        print(f"[{v['check']}] {v['place'] or ''} {v['entry_id'] or ''} {v['message']}")  # noqa: T201  (a job's output)
+        print(f"[{v['check']}] {v['place'] or ''} {v['record_id'] or ''} {v['message']}")  # noqa: T201  (a job's output)
     if violations:
         first = violations[0]["message"]
-        raise JobFailed(f"{count_noun(len(violations), 'violation')}; the first: {first} (cleared journal check)")
+        raise JobFailed(f"{count_noun(len(violations), 'violation')}; the first: {first} (cleared check)")
     entries = count_entries(host)
     return f"the books are in order: {count_noun(entries, 'entry', 'entries')}, every invariant holds"
 

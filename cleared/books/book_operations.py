@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cleared.base.schema_parts import (
     INTEGER,
     MAYBE_INTEGER,
     MAYBE_TEXT,
-    OBJECT,
     TEXT,
     list_of,
-    nullable,
     object_of,
 )
 from cleared.books import queries
 from cleared.books.ledger.entry import STATUSES
 from cleared.books.ledger.entry_schema import ENTRY
-from cleared.changes.host import Host
 from cleared.gate.operation import Operation, Parameter
 
 _ENTRIES: Final = list_of(ENTRY)
 _BALANCES: Final = list_of(object_of(account_id=INTEGER, account_name=TEXT, account_type=TEXT, balance=TEXT))
-_VIOLATIONS: Final = list_of(
-    object_of(check=TEXT, message=TEXT, remedy=TEXT, place=MAYBE_TEXT, entry_id=MAYBE_TEXT, account_id=MAYBE_INTEGER)
-)
 _ACCOUNTS: Final = list_of(
     object_of(
         account_id=INTEGER,
@@ -37,23 +31,8 @@ _ACCOUNTS: Final = list_of(
     )
 )
 _PERIODS: Final = list_of(object_of(through=MAYBE_TEXT, state=TEXT, by=TEXT, at=TEXT, reason=TEXT, digest=TEXT))
-_EXPLANATION: Final = object_of(
-    entry=ENTRY,
-    bank_line=nullable(OBJECT),
-    commit=object_of(id=TEXT, at=TEXT, subject=TEXT),
-    run=MAYBE_TEXT,
-    decisions=list_of(object_of(commit=TEXT, by=MAYBE_TEXT, at=MAYBE_TEXT, what=TEXT, signed=MAYBE_TEXT)),
-)
-
 _MONTH: Final = Parameter("month", "string", None, doc="Only this month, YYYY-MM.")
 _ACCOUNT: Final = Parameter("account", "integer", None, doc="Only this account, by its number.")
-
-
-def _explain_entry(host: Host, entry: str) -> dict[str, Any]:
-    """Why an entry is as it is (see ``review.explanation``). Raises ``UsageError``."""
-    from cleared.review import explanation
-
-    return explanation.explain_record(host, entry).data
 
 
 OPERATIONS: Final = (
@@ -70,6 +49,7 @@ OPERATIONS: Final = (
             Parameter("limit", "integer", None, least=1, doc="At most so many."),
         ),
         _ENTRIES,
+        is_oldest_first=True,
     ),
     Operation(
         "journal.balance",
@@ -78,21 +58,6 @@ OPERATIONS: Final = (
         queries.read_balances,
         (_ACCOUNT, _MONTH, Parameter("as_of", "string", None, doc="At the end of this day, YYYY-MM-DD.")),
         _BALANCES,
-    ),
-    Operation(
-        "journal.check",
-        "Every violation in the books; none is an empty list.",
-        "read",
-        queries.read_violations,
-        result=_VIOLATIONS,
-    ),
-    Operation(
-        "why",
-        "Why an entry is as it is: bank line, run, line of the script, approval, later decisions.",
-        "read",
-        _explain_entry,
-        (Parameter("entry", "string", doc="Such as 2025-01-015."),),
-        _EXPLANATION,
     ),
     Operation("accounts.list", "The chart of accounts.", "read", queries.read_accounts, result=_ACCOUNTS),
     Operation(

@@ -13,6 +13,7 @@ BOOKS: Final = Domain(
     name="books",
     about="Bank files in, a balanced double-entry journal out.",
     record_noun=("entry", "entries"),
+    count_records=import_when_called("cleared.books.queries:count_entries"),
     record_schema=import_when_called("cleared.books.ledger.entry_schema:describe_entry_schema"),
     primitive_modules=(
         "cleared.books.primitives.importer",

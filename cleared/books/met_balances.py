@@ -79,7 +79,7 @@ def _is_news(before: AgreedBalance, stated: AgreedBalance) -> bool:
 def _select_met(
     context: Context, index: JournalIndex, accounts: Mapping[str, int], candidates: list[AgreedBalance]
 ) -> list[AgreedBalance]:
-    """Those that hold, as ``journal check`` will judge them from now on."""
+    """Those that hold, as ``check`` will judge them from now on."""
     candidates = candidates[-_MAX_CANDIDATES:]
     first, last = min(each.day for each in candidates), max(each.day for each in candidates)
     names = {account: name for name, account in accounts.items()}
@@ -96,7 +96,7 @@ def _add_timing(context: Context, timing: BankTiming, name: str, account: int, f
     """Count the lines of a bank account that wait, or are booked on another day, on some day of these. Of a line that
     the books have whole before these days or after them nothing is looked up, which is nearly all.
 
-    False where nothing of it was ever booked: ``journal check`` cannot tell then whose account it is.
+    False where nothing of it was ever booked: ``check`` cannot tell then whose account it is.
     """
     books, bank = books_of(context).books, books_of(context).bank
     first_month, last_month = first.isoformat()[:7], last.isoformat()[:7]

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cleared.books.ledger.staged_bank_lines import BankBook
     from cleared.books.ledger.staged_journal import Books
     from cleared.books.reports.report_books import ReportBooks
-    from cleared.domains.violations import Violation
 
 
 @contextmanager
@@ -156,21 +155,3 @@ def read_periods(host: Host) -> list[dict[str, Any]]:
             }
             for m in books.periods.marks
         ]
-
-
-def read_violations(host: Host) -> list[dict[str, Any]]:
-    """Every violation in the books: invariants, files that differ from HEAD, commits of unknown origin."""
-    from cleared.changes.audit.record_violations import find_violations
-
-    return [_violation_data(v) for v in find_violations(host)]
-
-
-def _violation_data(v: Violation) -> dict[str, Any]:
-    return {
-        "check": v.check,
-        "message": v.message,
-        "remedy": v.remedy,
-        "place": str(v.place) if v.place else None,
-        "entry_id": v.entry_id,
-        "account_id": v.account_id,
-    }

@@ -184,7 +184,7 @@ DAMAGE: Final = CardKind(
     "Damage found by a check",
     "damage",
     "A check found something wrong with the books.",
-    "The next `cleared journal check --card` that finds it gone.",
+    "The next `cleared check --card` that finds it gone.",
     answers={"seen": "Seen; it is not asked again."},
 )
 TASK: Final = CardKind(

@@ -26,9 +26,9 @@ from cleared.changes.attestation_lines import (
     parse_attestation,
     render_attestation,
 )
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob_changes
 from cleared.changes.host import Host, current_user
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.taken_over import TAKES_OVER, describe_takeover
 from cleared.git.clone_mark import find_clone_id
 from cleared.trust.approval_record import WORKSPACE

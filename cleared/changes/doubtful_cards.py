@@ -12,11 +12,11 @@ from cleared.cards.card import Card
 from cleared.cards.kinds import AGREEMENT, PROPOSAL, QUESTION
 from cleared.cards.queue_files import read_opened_cards, render_open
 from cleared.changes.attestation import is_of_this_clone_alone
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import find_unopened_cards
 from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 
 _OWN_PROOF = frozenset({PROPOSAL.name, QUESTION.name, AGREEMENT.name})
@@ -82,6 +82,6 @@ def _describe_doubt(card: Card) -> str:
         why = f"{len(card.rivals) + 1} lines open it, each saying something else, and not all of them are of {who}"
     return (
         f"{why}. Where a colleague's machine did, trust that: cleared trust. Else look who did (git log -p -S"
-        f"{shlex.quote(card.id)} -- queue): take that back with git, or say that it is right: cleared journal accept "
+        f"{shlex.quote(card.id)} -- queue): take that back with git, or say that it is right: cleared accept "
         "COMMIT --reason …"
     )

@@ -89,7 +89,7 @@ def commit_draft(
     ``sign`` makes the trailers that show whose commit it is, from all that it changes, its message and its trailers.
     ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges`` and ``command_key``: as
     for ``commit_changes``.
-    Raises ``BooksViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
+    Raises ``RecordsViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check_draft(context)
     for part in context.parts.values():

@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from cleared.changes import attestation
 from cleared.changes.attestation_lines import Attestation, parse_attestation
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.taken_over import find_takeovers, list_taken_over
 from cleared.git import Snapshot
 from cleared.trust.verification import Approvals

@@ -67,7 +67,7 @@ class LostRows:
         if self.branch:
             return f"Go back: git checkout {self.branch}. If this one is meant to be without: cleared recover --forget."
         if self.tip == self.head and self.fewer:
-            return "Compare it with another clone: cleared journal check. If it is right: cleared recover --forget."
+            return "Compare it with another clone: cleared check. If it is right: cleared recover --forget."
         if self.other_news:
             return (
                 f"Look at what came since (git log {self.tip[:10]}..HEAD). Take it back: git reset --keep "
@@ -199,7 +199,7 @@ def _find_second_beginning(
     layout: Layout, repo: Repository, accepted: tuple[str, ...], known: str | None, head: str
 ) -> LostRows | None:
     """A history that was joined to the one that is known. One that was written anew as a whole has its rows compared,
-    and ``journal check`` asks who wrote it."""
+    and ``check`` asks who wrote it."""
     is_ancestor = known is not None and repo.has_in_history(known)
     found = list_beginnings(repo, head, known if is_ancestor else None) if accepted else []
     new = [each for each in found if each not in accepted]
@@ -249,7 +249,7 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
         wanted -= _reverted_rows(rows, repo, tip, head, paths)
     if not wanted:
         return _find_moved(last, snapshot, paths, rows.kinds)
-    # A row that was edited in a later commit is not lost; `journal check` asks who edited it.
+    # A row that was edited in a later commit is not lost; `check` asks who edited it.
     edited = {_row_identity(each) for each in has} if is_ancestor else set()
     names: dict[str, list[str]] = {kind: [] for kind in (each.key for each in rows.kinds)}
     for row, name in had:
@@ -291,7 +291,7 @@ def _count_rows(rows: list[tuple[Row, str]]) -> Counter[Row]:
 
 def _reverted_rows(rows: CommittedRows, repo: Repository, tip: str, head: str, paths: list[str]) -> Counter[Row]:
     """The rows of commits that somebody took back by ``git revert``. That a message says so is not enough: only what
-    the commit itself has taken out counts, and so came into this history before, where ``journal check`` sees who took
+    the commit itself has taken out counts, and so came into this history before, where ``check`` sees who took
     it."""
     reverted: dict[str, Counter[Row]] = {}
     for commit in history.read_log(repo.root, None, grep="This reverts commit ", since=tip, rev=head):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 from cleared.git.object_reader import is_oid
 from cleared.git.recent_commits import read_recent_commits

@@ -17,14 +17,14 @@ from cleared.base.safe_files import is_temporary
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.cards.queue_files import CardDraft
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.definitions import find_definition_doubt
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.domain import Opening
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
@@ -74,7 +74,7 @@ def refuse_differences(differences: Sequence[Difference]) -> None:
         raise WorkspaceError(
             f"files that only runs and decisions may change differ from the last commit: {shown}",
             place=Place(differences[0].path),
-            remedy="Look with git diff and cleared journal check; then restore them (git checkout -- FILE), "
+            remedy="Look with git diff and cleared check; then restore them (git checkout -- FILE), "
             "or, if the change is meant, commit it yourself.",
         )
 
@@ -174,10 +174,10 @@ def _check_once(context: Context) -> Callable[[], None]:
 
 
 def check_draft(context: Context) -> None:
-    """Raises ``BooksViolated`` with every violation of what the draft makes of the domains' records."""
+    """Raises ``RecordsViolated`` with every violation of what the draft makes of the domains' records."""
     violations = [violation for part in context.parts.values() for violation in part.find_violations()]
     if violations:
-        raise BooksViolated(violations)
+        raise RecordsViolated(violations)
 
 
 def recent_commits(host: Host, limit: int, rev: str = "HEAD", *, proposed: bool = True) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ _NO_ACT: Final = ("log:", "event:", "task:", "init:", "agree:", "recover:", "tes
 """First lines of commits that the program makes beside decisions, and of those that decide nothing."""
 
 _ACTS: Final = (
-    Act(r"confirm: commit ", "acceptance", "It stays on record (cleared journal check)."),
+    Act(r"confirm: commit ", "acceptance", "It stays on record (cleared check)."),
     Act(r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
     Act(r"agent: (\S+) enabled", "switch", ""),
     Act(r"agent: (\S+) rolled back to ", "version", ""),

@@ -88,4 +88,4 @@ def check_records(host: Host) -> Row:
         return Row("records", "ok", "every invariant holds, and somebody answers for each commit")
     first = violations[0]
     detail = f"{count_noun(len(violations), 'violation')}, the first: [{first.check}] {first.message}"
-    return Row("records", "fail", detail, f"{first.remedy} See each: cleared journal check.")
+    return Row("records", "fail", detail, f"{first.remedy} See each: cleared check.")

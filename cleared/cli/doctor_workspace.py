@@ -151,7 +151,7 @@ def _check_managed_files(host: Host) -> Row:
             raise unfinished
         refuse_differences(different)
         count = sum(len(snapshot.list_entries(folder)) for folder in ManagedFiles(host.layout).folders)
-    return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared journal check looks inside")
+    return Row("managed files", "ok", f"{count_noun(count, 'file')} as committed; cleared check looks inside")
 
 
 def _check_approvals(host: Host) -> Row:
@@ -229,7 +229,7 @@ def _check_traces(host: Host) -> Row:
 def _check_import_folder(host: Host) -> Row:
     from cleared.books.importing.drop_folder import ImportSession
     from cleared.books.opened_books import open_books
-    from cleared.changes.book_sources import CommittedSource
+    from cleared.changes.record_sources import CommittedSource
     from cleared.git import Snapshot
 
     with host.open_for_reading() as repo:

@@ -1,4 +1,4 @@
-"""``cleared why``: how an entry came about."""
+"""``cleared why``: how a record came about."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from cleared.base.terminal import print_fields, print_json
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 
 
-def explain_entry(
-    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="Such as 2025-01-015.")],
+def explain_one_record(
+    record: Annotated[str, typer.Argument(metavar="RECORD", help="Its id, such as 2025-01-015.")],
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Say why an entry is as it is: bank line, run, line of the script, values, approval, later decisions."""
+    """Say why a record is as it is: what it was made from, run, line of the script, approval, later decisions."""
     from cleared.review.explanation import explain_record
 
-    explanation = explain_record(open_host(workspace), entry)
+    explanation = explain_record(open_host(workspace), record)
     if json:
         print_json(explanation.data)
         return
@@ -53,4 +53,4 @@ def _origin_rows(explanation: dict[str, Any]) -> list[tuple[str, object]]:
 def _signature_note(by: str | None) -> str:
     if by is None:
         return ""
-    return f" (signed by {by})" if by else " (its signature is wrong: cleared journal check)"
+    return f" (signed by {by})" if by else " (its signature is wrong: cleared check)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
@@ -28,7 +27,6 @@ from cleared.cli.options import (
     WorkspaceOption,
     open_host,
     open_host_once,
-    open_readable_host,
     parse_day,
     parse_leg,
 )
@@ -115,48 +113,6 @@ def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
     )
 
 
-@app.command("check")
-def check_journal(
-    card: Annotated[
-        bool, typer.Option("--card", help="Also make a card of each thing that is wrong; settle those that are gone.")
-    ] = False,
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Check every invariant over all books, and compare them with the last commit.
-
-    Finds what was damaged by hand, and names commits that touched the books without a run or a decision, or that
-    decided what was not theirs to decide. Exits 1 where anything is wrong.
-    """
-    from cleared.books.queries import read_violations as check_books
-
-    host = open_host(workspace) if card else open_readable_host(workspace)
-    violations = check_books(host)
-    if json:
-        print_json({"ok": not violations, "violations": violations})
-    elif not violations:
-        from cleared.books.queries import count_entries
-
-        count = count_noun(count_entries(host), "entry", "entries")
-        print_line(f"The books are in order: {count}, every invariant holds.")
-    for v in [] if json else violations:
-        where = f"{v['place']}: " if v["place"] else ""
-        entry = f"entry {v['entry_id']}: " if v["entry_id"] else ""
-        print_line(f"[{v['check']}] {where}{entry}{v['message']}. {v['remedy']}")
-    if card:
-        from cleared.review.damage_cards import update_damage_cards
-
-        update = update_damage_cards(host)
-        if update.commit:
-            print_message(
-                f"{count_noun(len(update.opened), 'card')} made, {len(update.settled)} settled ({update.commit[:10]})"
-            )
-    if violations:
-        print_message(f"cleared: {count_noun(len(violations), 'violation')}")
-        sys.stdout.flush()
-        raise typer.Exit(1)
-
-
 @app.command("void")
 def void_journal_entry(
     entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id (or one of its legs').")],
@@ -241,34 +197,6 @@ def take_adjusting_entries(
         made = count_noun(len(proposed.cards), "adjusting entry", "adjusting entries")
         print_line(f"{made} for review ({commit[:10]}).")
         print_message(f"Next: cleared review, or cleared queue approve {' '.join(proposed.cards[:5])}")
-
-
-@app.command("accept")
-def accept_unknown_commit(
-    commit: Annotated[str, typer.Argument(metavar="COMMIT", help="A commit that journal check names.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why it is right.")],
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Answer for a commit that changed the books without a run or a decision; journal check names it no more.
-
-    On a terminal it shows each row that the commit adds or takes away, and asks.
-    """
-    from cleared.changes.audit.acceptance import accept_commit, list_accepted_changes
-    from cleared.cli.showing import has_terminal
-
-    host = open_host_once(workspace, json=json)
-    found, lines = list_accepted_changes(host, commit, reason)
-    if lines and has_terminal(json):
-        for line in lines:
-            print_message(f"  {line}")
-        if not typer.confirm(f"Answer for commit {found[:10]}?", default=False, err=True):
-            raise typer.Exit(1)
-    accepted, answer = accept_commit(host, found, reason)
-    if json:
-        print_json({"accepted": accepted, "commit": answer})
-    else:
-        print_line(f"{accepted[:10]} is accepted ({answer[:10]}).")
 
 
 @app.command("open")

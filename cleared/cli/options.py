@@ -160,4 +160,4 @@ def warn_of_doubt(host: Host) -> None:
     from cleared.changes.audit.attested_state import read_doubt
 
     if doubt := read_doubt(host):
-        print_message(f"cleared: {doubt}. Before you rely on them: cleared journal check.")
+        print_message(f"cleared: {doubt}. Before you rely on them: cleared check.")

@@ -38,7 +38,7 @@ def reconcile_with_bank(
 
     First gaps in the bank's own running balance, then the smallest set of rows that makes up the difference: missing,
     doubled, on the wrong side, with swapped digits. Exits 1 where they differ. What agrees is committed, shown by
-    cleared status, and checked by cleared journal check from then on.
+    cleared status, and checked by cleared check from then on.
     """
     from cleared.books.decisions.bank_agreement import parse_balance, read_reconciliation
 

@@ -213,6 +213,8 @@ class Domain:
     job_type_modules: Sequence[str] = ()
     """Where its types of jobs are declared, as ``JOB_TYPES``."""
 
+    count_records: Callable[[RunHost], int] = lambda _: 0
+    """How many records the last commit has. Raises ``WorkspaceError`` where they cannot be read."""
     record_schema: Callable[[], Mapping[str, Any]] = lambda: {"type": "object"}
     """JSON Schema of one of its records, as drafts describe them."""
     comparison: Callable[[], RecordComparison] = RecordComparison

@@ -14,7 +14,9 @@ from typing import Final, TypeVar
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.domain import Domain, ImportedFile
+from cleared.base.short_text import join_words
+from cleared.base.terminal import count_noun
+from cleared.domains.domain import Domain, ImportedFile, RunHost
 from cleared.domains.violations import CHECKS
 from cleared.workspace.location import Layout
 
@@ -111,6 +113,12 @@ def _plugin_error(name: str, problem: str) -> WorkspaceError:
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
     """The files that were taken in up to a commit, by the records of all domains. Raises as theirs do."""
     return [file for domain in load_domains() for file in domain.read_imported_files(source, layout)]
+
+
+def describe_number_of_records(host: RunHost) -> str:
+    """How many records of each domain the last commit has, in words. Raises as ``Domain.count_records``."""
+    counts = [(domain.count_records(host), *domain.record_noun) for domain in load_domains()]
+    return join_words([count_noun(*each) for each in counts if each[0]]) or "no records"
 
 
 def list_checks() -> dict[str, str]:

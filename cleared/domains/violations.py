@@ -12,7 +12,7 @@ CHECKS: Final = {
     "format": "The file is the CSV that cleared writes.",
     "unchanged": "What was committed does not change, but for a status, that one way only, and for the payee, tags and "
     "notes that a decision amends.",
-    "provenance": "Every commit that touches the books came through a run or a decision, or merges such and no more; "
+    "provenance": "Every commit that touches records came through a run or a decision, or merges such and no more; "
     "every settled card was settled by one.",
     "definition": "What says what records are, such as the columns of a table, is as a person approved it.",
     "lost": "Nothing that was committed here has been taken out of the branch since.",
@@ -25,23 +25,22 @@ TWO_CLONES_PAGE: Final = "docs/howto/two-clones.md"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing wrong with the books."""
+    """One thing wrong with the records."""
 
     check: str
     message: str
     remedy: str
     place: Place | None = None
-    entry_id: str | None = None
-    account_id: int | None = None
+    record_id: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.place}: " if self.place and str(self.place) else ""
-        entry = f"entry {self.entry_id}: " if self.entry_id else ""
-        return f"{where}{entry}{self.message}. {self.remedy}"
+        record = f"{self.record_id}: " if self.record_id else ""
+        return f"{where}{record}{self.message}. {self.remedy}"
 
 
-class BooksViolated(CheckFailed):
-    """What was to be committed breaks the books' invariants; nothing was."""
+class RecordsViolated(CheckFailed):
+    """What was to be committed breaks invariants of the records; nothing was."""
 
     def __init__(self, violations: list[Violation]) -> None:
         shown = "\n".join(f"  - [{v.check}] {v}" for v in violations[:20])

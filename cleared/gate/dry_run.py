@@ -15,13 +15,13 @@ from typing import Any
 
 from cleared.base.errors import ClearedError, PolicyError
 from cleared.base.json_values import to_json
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import recent_commits
 from cleared.domains.domain import DraftDescription
 from cleared.domains.draft_records import describe_drafts, load_comparisons
 from cleared.domains.record_comparison import Record
-from cleared.domains.violations import BooksViolated, Violation
+from cleared.domains.violations import RecordsViolated, Violation
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import taken_files
 from cleared.primitives.loop_jobs import DryRunLoop
@@ -137,7 +137,7 @@ def dry_run_script(
             for part in attempt.context.parts.values():
                 part.verify_files()
             attempt.context.host.check_draft()
-        except BooksViolated as e:
+        except RecordsViolated as e:
             violations = tuple(e.violations)
         except ClearedError as e:
             error = attempt.explain_error(e)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, Place
-from cleared.changes.book_sources import CommittedSource
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.draft_records import load_comparisons
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result

@@ -20,9 +20,9 @@ from cleared.base.clock import format_iso
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains, read_imported_files
 from cleared.gate.past_runs import DryRunInput, dropped_payload, find_latest_input, find_past_run, read_waiting_files
 from cleared.git import Repository, Snapshot

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import count_noun
-from cleared.changes.book_sources import CommittedSource
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.draft_records import load_comparisons
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.check_result import Subject

@@ -69,7 +69,7 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     proves what the card says, and what a run raises.
     """
     from cleared.cards import queue_files
-    from cleared.changes.book_sources import CommittedSource
+    from cleared.changes.record_sources import CommittedSource
     from cleared.git import Snapshot
     from cleared.runs.failed_runs import read_card_event
     from cleared.runs.suspended_runs import ask_again

@@ -140,6 +140,8 @@ class Operation:
     parameters: tuple[Parameter, ...] = ()
     result: Mapping[str, Any] = field(default_factory=dict)
     """JSON Schema of what it gives."""
+    is_oldest_first: bool = False
+    """Whether of many rows the last ones are those to show."""
 
     @property
     def parameters_schema(self) -> dict[str, Any]:

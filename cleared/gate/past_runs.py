@@ -14,10 +14,10 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.emitted_events import DATA, parse_events
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import read_imported_files
 from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.primitives.model_requests import recorded_answers

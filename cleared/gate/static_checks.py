@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Collection, Mapping
 from typing import Final, Literal
 
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.script_headers import parse_header
 from cleared.gate import semantic_lint

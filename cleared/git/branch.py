@@ -109,7 +109,7 @@ class Branch:
         commit, source = last
         return WorkspaceError(
             message,
-            remedy=f"By {source} it was {commit}. Put it back: echo {commit} > '{file}'. Then: cleared journal check.",
+            remedy=f"By {source} it was {commit}. Put it back: echo {commit} > '{file}'. Then: cleared check.",
         )
 
     def _find_last_commit(self) -> tuple[str, str] | None:

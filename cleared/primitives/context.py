@@ -47,7 +47,7 @@ class HostCalls:
     run_script: Callable[[str, Mapping[str, Any]], Any]
     """Runs a shared script in the same draft."""
     check_draft: Callable[[], None]
-    """Raises ``BooksViolated`` where base + draft breaks an invariant."""
+    """Raises ``RecordsViolated`` where base + draft breaks an invariant."""
 
 
 @dataclass(slots=True)

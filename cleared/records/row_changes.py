@@ -11,7 +11,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.records.table_rows import Key, Row, Table, load_table, parse_row_id, row_id
-from cleared.records.table_schema import Schema, table_of
+from cleared.records.table_schema import Schema, table_of, table_path
 from cleared.workspace.location import Layout
 
 
@@ -81,7 +81,7 @@ def change_effect(change: RowChange) -> Effect:
 def list_changes_between(before: FileSource, after: FileSource, files: Collection[str]) -> Iterator[RowChange]:
     """What differs of the rows from one commit to another. Raises ``WorkspaceError`` where they cannot be read."""
     for name in sorted(filter(None, (table_of(path, "csv") for path in files))):
-        old, new = _load(before, name), _load(after, name)
+        old, new = read_table(before, name), read_table(after, name)
         known = new or old
         if known is None:
             continue
@@ -137,17 +137,20 @@ class RowComparison(RecordComparison):
 def find_row(source: FileSource, name: str) -> tuple[Table, Key, Row] | None:
     """The row of this id in a commit. Raises ``WorkspaceError`` where its table cannot be read."""
     parsed = parse_row_id(name)
-    table = _load(source, parsed[0]) if parsed is not None and table_of(f"records/{parsed[0]}.csv", "csv") else None
-    if table is None or parsed is None or parsed[1] not in table.rows:
+    if parsed is None or table_of(table_path(parsed[0]), "csv") is None:
+        return None
+    table = read_table(source, parsed[0])
+    if table is None or parsed[1] not in table.rows:
         return None
     return table, parsed[1], table.rows[parsed[1]]
 
 
-def _load(source: FileSource, name: str) -> Table | None:
+def read_table(source: FileSource, name: str) -> Table | None:
+    """A table of a commit; None where it has no schema. Raises ``WorkspaceError`` where it is damaged."""
     try:
         return load_table(source, name)
     except ValueError as error:
-        raise WorkspaceError(f"the table {name} is damaged: {error}", remedy="See cleared journal check.") from None
+        raise WorkspaceError(f"the table {name} is damaged: {error}", remedy="See cleared check.") from None
 
 
 def _name_texts(schema: Schema, row: Row | None) -> dict[str, str] | None:

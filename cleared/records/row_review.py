@@ -9,8 +9,8 @@ from typing import ClassVar
 from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.cards.card import Card
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.records.row_cards import ROW_CARD

@@ -61,7 +61,7 @@ def _read_old(name: str, before: bytes | None, source: FileSource) -> Table | No
 def _require_fit(table: Table, data: bytes | None) -> None:
     wrong = next(read_rows(table, data), None)
     if wrong is not None:
-        raise UsageError(f"rows do not fit: {wrong.message}", place=wrong.place, remedy="See cleared journal check.")
+        raise UsageError(f"rows do not fit: {wrong.message}", place=wrong.place, remedy="See cleared check.")
 
 
 def _describe_difference(name: str, old: Schema | None, new: Schema) -> Iterator[str]:

@@ -55,7 +55,7 @@ class StagedTables(Staged):
             table = load_table(self.source, name)
         except (ValueError, WorkspaceError) as error:
             raise PrimitiveError(
-                f"the table {name} is damaged: {error}", place=Place(path), remedy="See cleared journal check."
+                f"the table {name} is damaged: {error}", place=Place(path), remedy="See cleared check."
             ) from None
         assert table is not None
         self.tables[name] = table

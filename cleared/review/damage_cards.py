@@ -54,14 +54,14 @@ def update_damage_cards(host: Host) -> DamageUpdate:
             return None
         return Decision(commit_messages.damage_found(len(violations)))
 
-    result.commit = commit_decision(host, "journal check --card", stage_cards, by=CHECK, collects=[result]) or ""
+    result.commit = commit_decision(host, "check --card", stage_cards, by=CHECK, collects=[result]) or ""
     return result
 
 
 def _violation_key(violation: Violation) -> tuple[str, ...]:
     place = violation.place
     where = (place.file or "", place.field or "") if place is not None else ("", "")  # lines move, the damage stays
-    return violation.check, *where, violation.entry_id or "", violation.message
+    return violation.check, *where, violation.record_id or "", violation.message
 
 
 def _card_for(cards: Mapping[str, Card], key: Iterable[str], violation: Violation, now: str, check: str) -> Card:
@@ -78,11 +78,11 @@ def _card_for(cards: Mapping[str, Card], key: Iterable[str], violation: Violatio
     return Card(
         identity,
         DAMAGE.name,
-        f"{violation.entry_id + ': ' if violation.entry_id else ''}{violation.message}"[:300],
+        f"{violation.record_id + ': ' if violation.record_id else ''}{violation.message}"[:300],
         now,
         check,
         details={
-            "entry": violation.entry_id,
+            "entry": violation.record_id,
             "check": list_checks().get(violation.check, violation.check),
             "message": violation.message,
             "place": str(violation.place) if violation.place else "",

@@ -16,11 +16,12 @@ from typing import Any
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
 from cleared.base.json_values import to_json
-from cleared.changes.book_sources import CommittedSource
+from cleared.base.short_text import join_words
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.decisions.passkey_signatures import find_passkey_signer
 from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import TraceStore
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.dry_run import make_drop_folder
@@ -63,12 +64,15 @@ def explain_record(host: Host, name: str) -> Explanation:
         found = ((review, review.trace_record(host, head, name)) for review in load_reviews().values())
         review, origin = next(((each, traced) for each, traced in found if traced is not None), (None, None))
         if review is None or origin is None:
-            nouns = " or ".join(domain.record_noun[0] for domain in load_domains() if domain.review is not None)
-            raise UsageError(f"there is no {nouns} {name!r}", remedy="cleared journal list shows the ids.")
+            nouns = [domain.record_noun[0] for domain in load_domains() if domain.review is not None]
+            raise UsageError(
+                f"there is no {join_words(nouns, 'or')} {name!r}",
+                remedy="cleared run list shows what made some.",
+            )
         commit = find_making_commit(host, repo, origin.place)
         if commit is None:
             raise UsageError(
-                f"the commit that posted {origin.record_id} is not in this clone", remedy="git fetch --unshallow"
+                f"the commit that made {origin.record_id} is not in this clone", remedy="git fetch --unshallow"
             )
         removal = find_making_commit(host, repo, origin.removal)
         data = {
@@ -165,14 +169,14 @@ def _call_by_replay(
             drop_folder=folder,
             say=lambda _: None,
         )
-        posting_calls: list[dict[str, Any]] = []
+        making_calls: list[dict[str, Any]] = []
 
         def look_at_call(
             name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], place: Place, answer: Any
         ) -> None:
-            index = maker.find_in(answer) if not posting_calls else None
+            index = maker.find_in(answer) if not making_calls else None
             if index is not None:
-                posting_calls.append(
+                making_calls.append(
                     {
                         "primitive": name,
                         "file": place.file,
@@ -186,7 +190,7 @@ def _call_by_replay(
         attempt.watch_answer = look_at_call
         with contextlib.suppress(ClearedError):
             attempt.execute_script()
-    return posting_calls[0] if posting_calls else None
+    return making_calls[0] if making_calls else None
 
 
 def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
@@ -215,11 +219,11 @@ def _call_from_trace(host: Host, run: str, maker: _Maker) -> dict[str, Any] | No
             }
     # In no call that was kept whole: then in one of those that were summed up, where they are all of one line.
     makers = maker.review.maker_primitives
-    posting = [s for s in run_trace["more_calls"] if s["name"] in makers]
-    if len(posting) != 1 or any(makers.get(call["name"], False) for call in run_trace["calls"]):
+    making = [s for s in run_trace["more_calls"] if s["name"] in makers]
+    if len(making) != 1 or any(makers.get(call["name"], False) for call in run_trace["calls"]):
         return None
-    return {key: posting[0][key] for key in ("file", "line", "column")} | {
-        "primitive": posting[0]["name"],
+    return {key: making[0][key] for key in ("file", "line", "column")} | {
+        "primitive": making[0]["name"],
         "arguments": None,
         "from": "trace",
     }

@@ -11,10 +11,10 @@ from cleared.cards.card import Card
 from cleared.cards.queue_files import load_cards
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.auto_resolve import RESOLVED_BY
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.way_back import WayBack

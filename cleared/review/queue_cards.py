@@ -10,9 +10,9 @@ from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Repository, Snapshot
 from cleared.runs.question_tickets import Questions

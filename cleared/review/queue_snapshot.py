@@ -15,8 +15,8 @@ from typing import TypeVar
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.git import Snapshot
 from cleared.review.branch_text import preview_branch

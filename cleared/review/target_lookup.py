@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeAlias
 
 from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.base.short_text import join_words
 from cleared.cards.card import Card
 from cleared.cards.queue_files import find_cards
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -61,8 +62,8 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
             remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
         )
     if record is None:
-        *nouns, last = ["card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)]
-        raise UsageError(f"there is no {', '.join(nouns)} or {last} {text!r}", remedy="cleared queue list shows them.")
+        nouns = ["card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)]
+        raise UsageError(f"there is no {join_words(nouns, 'or')} {text!r}", remedy="cleared queue list shows them.")
     return record
 
 

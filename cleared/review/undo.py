@@ -9,12 +9,12 @@ from cleared.base.errors import PolicyError
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import has_committed
 from cleared.changes.decisions.authorization import AGREES_TRAILER, SecondNeeded
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import Signer, sign_tests
 from cleared.gate.proposals.rollback import roll_back_script

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_trust
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot, blob_id, history
 from cleared.git.working_files import read_content_id
 from cleared.trust.approval_record import digest_of

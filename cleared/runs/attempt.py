@@ -20,7 +20,7 @@ from cleared.base.errors import ClearedError, Place, PrimitiveError
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.traced_calls import TracedCalls
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context, QuestionState
 from cleared.primitives.dispatch import Call, Dispatcher
@@ -296,7 +296,7 @@ class Attempt:
         failed = self.dispatcher.failed_call
         if failed is not None and self.dispatcher.failure is error:
             return make_run_error(error, primitive=failed.name, line=failed.place.line, file=failed.place.file)
-        if isinstance(error, BooksViolated):
+        if isinstance(error, RecordsViolated):
             return make_run_error(error, file=self.script.file)
         return make_run_error(error)
 

@@ -15,7 +15,7 @@ from cleared.base.errors import ClearedError, PolicyError, UsageError, Workspace
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
-from cleared.changes.book_sources import CommittedSource
+from cleared.changes.record_sources import CommittedSource
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.question_card import agent_name, displayed_digest
 from cleared.trust import trust_store

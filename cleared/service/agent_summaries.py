@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_trust
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.triggers.schedule import Schedule
 from cleared.trust.approval_record import WORKSPACE

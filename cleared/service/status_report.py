@@ -14,8 +14,8 @@ from cleared.base.errors import BusyError, UsageError
 from cleared.base.terminal import count_noun
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.backup.last_backup import read_safety
-from cleared.changes.book_sources import PreloadedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import PreloadedSource
 from cleared.changes.trace import TraceStore
 from cleared.git import Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
@@ -68,7 +68,7 @@ def service_status(host: Host) -> dict[str, Any]:
     if lost is not None:
         trouble.append(f"{'' if lost.branch else 'nothing is run: '}{lost}. {lost.remedy}")
     if doubt:
-        trouble.append(f"{doubt}: cleared journal check")
+        trouble.append(f"{doubt}: cleared check")
     if waiting.damage:
         trouble.append(f"the queue is damaged: {waiting.damage}")
     if status.get("problem"):

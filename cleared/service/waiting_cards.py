@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 

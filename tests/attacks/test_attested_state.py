@@ -54,7 +54,7 @@ def draw(ws: Workspace) -> str:
 def take_back(ws: Workspace) -> None:
     """With plain git, and an answer for that."""
     ws.git("revert", "--no-edit", "HEAD")
-    ws.ok("journal", "accept", ws.head(), "--reason", "it was a mistake")
+    ws.ok("accept", ws.head(), "--reason", "it was a mistake")
 
 
 def void(ws: Workspace) -> None:
@@ -121,7 +121,7 @@ def test_rows_without_attestation_are_named_though_the_walk_were_blind(
     monkeypatch.setattr("cleared.changes.audit.provenance._explain_commit", lambda *_, **__: [])
     [said] = check(posted)
     assert forged[:10] in said and "books/2024/12/journal.csv gains '2024-12-001a" in said
-    posted.ok("journal", "accept", forged, "--reason", "it was I")
+    posted.ok("accept", forged, "--reason", "it was I")
     assert check(posted) == []
 
 
@@ -151,8 +151,8 @@ def test_accepting_a_reverted_commit_and_its_revert_balances(posted: Workspace) 
     posted.git("revert", "--no-edit", "HEAD")
     reverting = posted.head()
     assert {forged[:10], reverting[:10]} == {each.split()[1] for each in check(posted)}
-    posted.ok("journal", "accept", forged, "--reason", "seen")
-    posted.ok("journal", "accept", reverting, "--reason", "seen")
+    posted.ok("accept", forged, "--reason", "seen")
+    posted.ok("accept", reverting, "--reason", "seen")
     posted.in_order()
     posted.drop("february.csv", chase(("02/03/2025", "AWS EMEA", "-42.10")))
     posted.run("ingest")
@@ -180,7 +180,7 @@ def test_a_squash_and_a_rebase_of_what_was_not_pushed_are_in_order(
     posted.git("reset", "-q", "--soft", start)
     posted.git("commit", "-q", "-m", "Both at once")
     assert len(check(posted)) == 1  # a squash is a commit by hand
-    posted.ok("journal", "accept", posted.head(), "--reason", "squashed")
+    posted.ok("accept", posted.head(), "--reason", "squashed")
     posted.in_order()
 
 
@@ -235,7 +235,7 @@ def test_no_signed_nonsense_keeps_a_clone_from_its_check(
     attacker.commit(ATTESTED)
     attacker.git("push", "-q")
     with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
-        done = fresh("journal", "check")
+        done = fresh("check")
         assert done.code in (0, 1) and "Traceback" not in done.err + done.out, done
 
 
@@ -251,8 +251,8 @@ def test_what_vouches_for_the_books_says_that_they_are_not_what_is_attested(
     status = posted("status", "--check")
     assert status.code == 1 and doubt in status.out, status
     refused = posted("period", "close", "2024-12")
-    assert refused.code == 3 and doubt in refused.err and "cleared journal check" in refused.err, refused
+    assert refused.code == 3 and doubt in refused.err and "cleared check" in refused.err, refused
     for command in (["export", "hledger", "out"], ["reconcile", "1010", "--date", "2024-12-31", "--balance", "0"]):
         assert doubt in posted(*command).err, command
-    posted.ok("journal", "accept", posted.head(), "--reason", "it was a draw")
+    posted.ok("accept", posted.head(), "--reason", "it was a draw")
     assert doubt not in posted("status", "--check").out

@@ -1,5 +1,5 @@
 """D19: a commit is no run or decision because its message says so. Whoever can write to the repository changes books
-under such a message; ``journal check`` names each, on a machine that has run and in a fresh clone that trusts nobody.
+under such a message; ``check`` names each, on a machine that has run and in a fresh clone that trusts nobody.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def forge(ws: Workspace, attack: Attack, message: str) -> str:
 
 
 def named(ws: Workspace) -> list[str]:
-    found = ws("journal", "check", "--json").json["violations"]
+    found = ws("check", "--json").json["violations"]
     return [f"{v['message']} {v['remedy']}" for v in found if v["check"] == "provenance"]
 
 
@@ -83,7 +83,7 @@ def test_who_calls_himself_a_run_is_named(audit: Workspace, attack: Attack, mark
     commit = forge(audit, attack, f"x\n\n{mark}: zz")
     (found,) = named(audit)
     assert commit in found and "calls itself a" in found and f"git show {commit}" in found
-    assert f"cleared journal accept {commit} --reason" in found
+    assert f"cleared accept {commit} --reason" in found
 
 
 def test_on_the_machine_that_ran_it_is_too_until_somebody_answers_for_it(posted: Workspace) -> None:
@@ -91,7 +91,7 @@ def test_on_the_machine_that_ran_it_is_too_until_somebody_answers_for_it(posted:
     assert any(commit in found for found in named(posted))
     forge(posted, lambda ws: ws.put("logs/x.csv", "x\n"), f"x\n\nDecision: yy\nAccepts: {posted.head()}")
     assert any(commit in found for found in named(posted)), "who is no decision answers for nothing"
-    posted.ok("journal", "accept", commit, "--reason", "it was me")
+    posted.ok("accept", commit, "--reason", "it was me")
     assert not any(commit in found for found in named(posted))
 
 
@@ -100,7 +100,7 @@ def test_doctor_is_not_well_with_an_entry_that_was_pushed(audit: Workspace) -> N
     assert doctor_row(audit, "records")["status"] == "ok"
     commit = forge(audit, add_an_entry, "post: a draw\n\nDecision: zz\nUndo: 2025-01-009")
     row = doctor_row(audit, "records")
-    assert row["status"] == "fail" and commit in row["detail"] and "cleared journal check" in row["remedy"], row
+    assert row["status"] == "fail" and commit in row["detail"] and "cleared check" in row["remedy"], row
     assert doctor_row(audit, "branch")["status"] == "ok"
 
 

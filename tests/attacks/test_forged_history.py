@@ -207,7 +207,7 @@ def settle_by_hand(ws: Workspace) -> list[str]:
         file.write(json.dumps(line) + "\n")
     ws.git("add", "queue")
     ws.git("commit", "-q", "-m", f"confirm: one\n\nDecision: {RUN}\nBy: ana\nClock: 2025-02-10T06:00:00Z\n")
-    return [v["message"] for v in ws("journal", "check", "--json").json["violations"]]
+    return [v["message"] for v in ws("check", "--json").json["violations"]]
 
 
 def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:

@@ -107,5 +107,5 @@ def test_what_was_seen_is_missed_however_long_ago_it_was_made(
     posted.git("reset", "-q", "--hard", posted.git("commit-tree", tree, "-p", start, "-m", "anew").strip())
     if not wall:
         (cleared_home() / "checkpoints" / posted.read(".git/cleared-clone").strip() / "seen.json").unlink()
-    found = [v["message"] for v in posted("journal", "check", "--json").json["violations"] if v["check"] == "lost"]
+    found = [v["message"] for v in posted("check", "--json").json["violations"] if v["check"] == "lost"]
     assert any(str(entry) in each for each in found) is wall

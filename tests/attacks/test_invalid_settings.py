@@ -72,7 +72,7 @@ def test_what_only_reads_goes_by_the_approved_settings(posted: Workspace, tmp_pa
     posted.ok("config", "set", "thresholds.auto_confirm", "0.9")
     push(posted, posted.read("config.yaml").replace("auto_confirm: 0.9", "auto_confirm: 0.3") + pushed)
     assert posted.ok("config", "get", "thresholds.auto_confirm").out == "0.9\n"
-    done = posted.ok("journal", "check")
+    done = posted.ok("check")
     assert "4 entries" in done.out and "config.yaml:" in done.err and "cleared config " in done.err
     assert posted("status").code == 0 and posted("trust").code == 0
     assert any("config.yaml" in line for line in posted.json("status")["trouble"])
@@ -96,7 +96,7 @@ def test_without_it_nothing_but_the_editor_mends(posted: Workspace, monkeypatch:
         ["config", "set", "loop.log_dir", "logs"],
         ["config", "unset", "loop"],
         ["trust"],
-        ["journal", "check"],
+        ["check"],
     ):
         refused(posted(*argv), 4, "loop.log_dir")
 
@@ -205,7 +205,7 @@ def test_a_file_that_was_taken_away_is_brought_back(posted: Workspace, damage: C
     text = posted.read("config.yaml")
     damage(posted.root / "config.yaml")
     posted.git("commit", "-qam", "config")
-    assert "4 entries" in posted.ok("journal", "check").out
+    assert "4 entries" in posted.ok("check").out
     refused(posted("agent", "run", "ingest"), 4, "config.yaml", "cleared config restore")
     posted.ok("config", "restore")
     assert posted.read("config.yaml") == text and not (posted.root / "config.yaml").is_symlink()
@@ -219,7 +219,7 @@ def test_a_clone_that_nobody_trusts_is_mended_and_trusted_in_either_order(posted
             ["git", "clone", "-q", f"file://{posted.root}", str(tmp_path / name)], check=True, env=environ | IDENTITY
         )
     one, two = Workspace(tmp_path / "one"), Workspace(tmp_path / "two")
-    refused(one("journal", "check"), 4, "cleared config set loop.log_dir VALUE")
+    refused(one("check"), 4, "cleared config set loop.log_dir VALUE")
     assert "loop.log_dir is now control/loop" in one.ok("config", "set", "loop.log_dir", "control/loop").err
     take_ok(two, "trust", "--yes")
     two.ok("config", "unset", "loop.log_dir")
@@ -231,6 +231,6 @@ def test_a_clone_that_nobody_trusts_is_mended_and_trusted_in_either_order(posted
 def test_the_wrong_value_is_in_force_nowhere(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is right in a file that is not valid counts no more than in one that is."""
     push(posted, posted.read("config.yaml").replace("books: books", "books: ledger") + "foo: 1\n")
-    assert "4 entries" in posted.ok("journal", "check").out
+    assert "4 entries" in posted.ok("check").out
     monkeypatch.setattr(policy_in_force, "_read_approved", lambda approvals, wanted: (wanted, None))
-    assert "4 entries" not in posted("journal", "check").out
+    assert "4 entries" not in posted("check").out

@@ -122,4 +122,4 @@ def test_no_first_line_of_a_commit_turns_or_hides_text(ws: Workspace) -> None:
     """Whoever gives the words: ``git log`` shows them as they stand there. The commit still counts."""
     take_ok(ws, "agent", "disable", "ingest", "--reason", "a \u202eb\u2066c\u200bd")
     assert ws.git("log", "-1", "--format=%s").strip() == "agent: ingest disabled: a \ufffdb\ufffdc\ufffdd"
-    assert ws("journal", "check").code == 0
+    assert ws("check").code == 0

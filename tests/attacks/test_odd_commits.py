@@ -1,6 +1,6 @@
 """Who can push, and writes commits and trees by hand as no git does: no reader of the history sees others than git.
 
-Each attack books 7,777.00 against Member draws, or takes away what is booked, so that ``journal check`` would find
+Each attack books 7,777.00 against Member draws, or takes away what is booked, so that ``check`` would find
 nothing in a fresh clone whose owner trusts all that the books show.
 """
 
@@ -75,7 +75,7 @@ def test_a_folder_that_stands_twice_in_a_commit_is_refused(
     with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
         assert "7777.00" in fresh.read(JOURNAL)
         if wall:
-            for command in (("trust", "--yes"), ("status",), ("journal", "check"), ("journal", "list"), ("doctor",)):
+            for command in (("trust", "--yes"), ("status",), ("check"), ("journal", "list"), ("doctor",)):
                 done = fresh(*command)
                 no_traceback(done)
                 assert done.code != 0 and "is not as git writes it: 'books' stands there twice" in done.out + done.err
@@ -211,7 +211,7 @@ def test_an_odd_commit_is_named_and_breaks_nothing(posted: Workspace, mallory: W
     posted.git("pull", "-q", "--ff-only", "origin", "main")
     assert any(made[:10] in each for each in check(posted))
     commands = ("status", "doctor", "queue list", "journal list", "run list", "why 2024-12-001", "log", "review --help")
-    for command in (*commands, "journal accept HEAD --reason x", "journal void 2024-12-001 --reason x"):
+    for command in (*commands, "accept HEAD --reason x", "journal void 2024-12-001 --reason x"):
         done = posted(*command.split())
         no_traceback(done)
         assert "\x1b" not in done.out + done.err

@@ -71,7 +71,7 @@ def push_kept_file(ws: Workspace, folder: Path, alter: Callable[[Path], object])
 
 def find_altered(ws: Workspace) -> list[str]:
     """The files that a check names as no longer what was imported."""
-    violations = ws("journal", "check", "--json").json["violations"]
+    violations = ws("check", "--json").json["violations"]
     assert all('git checkout "$(git log -1 ' in each["remedy"] for each in violations)
     return [each["place"] for each in violations if each["check"] == "bank_files"]
 
@@ -122,5 +122,5 @@ def test_a_damaged_list_of_imports_hides_no_finding(imported: Workspace, tmp_pat
             imports.write("x,y\n")
 
     push_kept_file(imported, tmp_path / "mallory", damage)
-    found = {each["check"] for each in imported("journal", "check", "--json").json["violations"]}
+    found = {each["check"] for each in imported("check", "--json").json["violations"]}
     assert found == {"format", "provenance"}

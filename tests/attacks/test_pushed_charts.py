@@ -12,7 +12,7 @@ CHART = "accounts/chart-of-accounts.csv"
 
 
 def named(ws: Workspace) -> list[str]:
-    found = ws("journal", "check", "--json").json["violations"]
+    found = ws("check", "--json").json["violations"]
     return [f"{v['message']} {v['remedy']}" for v in found if v["check"] == "provenance"]
 
 
@@ -38,8 +38,8 @@ def test_a_changed_account_is_named(posted: Workspace, pattern: str, new: str, s
     assert named(posted) == []
     commit = edit_chart(posted, pattern, new, f"docs{claim}")
     (found,) = named(posted)
-    assert commit in found and said in found and f"cleared journal accept {commit}" in found
-    posted.ok("journal", "accept", commit, "--reason", "I know")
+    assert commit in found and said in found and f"cleared accept {commit}" in found
+    posted.ok("accept", commit, "--reason", "I know")
     assert named(posted) == []
 
 

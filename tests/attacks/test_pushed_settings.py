@@ -59,7 +59,7 @@ def test_pushed_books_elsewhere_are_not_looked_at(posted: Workspace) -> None:
     before = posted.json("journal", "balance")
     assert not books_are_emptied(posted)
     assert posted.json("journal", "balance") == before and len(posted.entries()) == 4
-    done = posted("journal", "check")
+    done = posted("check")
     assert done.code == 0 and "4 entries" in done.out and f"{PENDING}paths.books" in done.err
 
 
@@ -74,7 +74,7 @@ def test_a_damaged_record_does_not_bring_them_into_force(posted: Workspace) -> N
         posted.put(RECORD, damage) if damage else (posted.root / RECORD).unlink()
         posted.git("commit", "-qam", "config")
         assert len(posted.entries()) == 4
-        assert "4 entries" in posted("journal", "check").out
+        assert "4 entries" in posted("check").out
         refused(posted("agent", "run", "ingest"), 3, "so nothing is run or decided", "cleared config approve")
 
 

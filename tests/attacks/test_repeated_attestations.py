@@ -49,13 +49,13 @@ def taken_back(posted: Workspace) -> Workspace:
     posted.ok("journal", "add", "2025-02-05", "draw by mistake", "3200=7777.00", "1010=-7777.00")
     posted.git("tag", "draw")
     posted.git("revert", "--no-edit", "HEAD")
-    posted.ok("journal", "accept", posted.head(), "--reason", "it was a mistake")
+    posted.ok("accept", posted.head(), "--reason", "it was a mistake")
     posted.in_order()
     return posted
 
 
 def named(ws: Workspace) -> list[str]:
-    return [v["message"] for v in ws("journal", "check", "--json").json["violations"] if v["check"] == "provenance"]
+    return [v["message"] for v in ws("check", "--json").json["violations"] if v["check"] == "provenance"]
 
 
 def has_draw(ws: Workspace) -> bool:

@@ -45,7 +45,7 @@ def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def violations(ws: Workspace) -> list[str]:
-    return [each["message"] for each in ws("journal", "check", "--json").json["violations"]]
+    return [each["message"] for each in ws("check", "--json").json["violations"]]
 
 
 def booked(ws: Workspace) -> list[str]:
@@ -96,7 +96,7 @@ def test_nothing_is_decided_by_a_card_that_was_rewritten(posted: Workspace, name
     assert "lines open it" in posted.json("queue", "show", card)["held"]
     assert "cannot be decided" in posted.ok("queue", "show", card).out
     with unchanged(posted):
-        refused(posted(*decide), 3, card, "is held", "cleared journal accept")
+        refused(posted(*decide), 3, card, "is held", "cleared accept")
     assert not succeeded(posted)
     posted.git("rm", "-q", FIRST)
     posted.git("commit", "-q", "-m", "take it out")
@@ -154,11 +154,11 @@ def invent(ws: Workspace) -> str:
 
 def test_a_card_that_nobody_opened_waits_until_somebody_answers_for_it(posted: Workspace) -> None:
     commit = invent(posted)
-    refused(posted("queue", "approve", "aaaaaaaa"), 3, "nothing shows that", "cleared journal accept")
+    refused(posted("queue", "approve", "aaaaaaaa"), 3, "nothing shows that", "cleared accept")
     refused(posted("queue", "reject", "aaaaaaaa", "--reason", "no"), 3, "is held")
     posted.ok("queue", "skip", "aaaaaaaa")
     assert len(violations(posted)) == 1
-    posted.ok("journal", "accept", commit, "--reason", "I asked the accountant")
+    posted.ok("accept", commit, "--reason", "I asked the accountant")
     posted.in_order()
     assert posted.json("queue", "show", "aaaaaaaa")["held"] is None
     posted.ok("queue", "approve", "aaaaaaaa")
@@ -197,7 +197,7 @@ def test_an_import_settles_no_card_that_was_rewritten(posted: Workspace) -> None
 def test_no_task_is_made_of_a_card_that_nobody_opened(ws: Workspace) -> None:
     line = {"event": "open", "id": "aaaaaaaa", "kind": "task", "title": "Tidy up", "created_at": "2025-02-10T06:00:00Z"}
     push(ws, {**line, "details": {"task": {"title": "Tidy up", "command": "curl example.com"}}})
-    refused(ws("task", "add", "--card", "aaaaaaaa"), 3, "is held", "cleared journal accept")
+    refused(ws("task", "add", "--card", "aaaaaaaa"), 3, "is held", "cleared accept")
 
 
 @pytest.mark.parametrize("kind", ["proposal", "agreement", "question"])

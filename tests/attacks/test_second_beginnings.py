@@ -1,6 +1,6 @@
 """Who can push, and has no key: history that begins a second time, or elsewhere, vouches for nothing.
 
-Each attack ends in one file that books 7,777.00 against Member draws. ``journal check`` names the commit that brings
+Each attack ends in one file that books 7,777.00 against Member draws. ``check`` names the commit that brings
 it, on the machine that pulls, and in a fresh clone whose owner trusts all that the books show.
 """
 

@@ -41,7 +41,7 @@ def is_named(ws: Workspace, *words: str) -> None:
     """Each command says it, and nothing is written, until a person accepts it."""
     told = said(ws)
     assert all(word in told for word in words), told
-    found = [v["message"] for v in ws("journal", "check", "--json").json["violations"] if v["check"] == "lost"]
+    found = [v["message"] for v in ws("check", "--json").json["violations"] if v["check"] == "lost"]
     assert len(found) == 1 and all(word in found[0] for word in words), found
     assert words[0] in ws("doctor").out and words[0] in ws("status").out
     with unchanged(ws):
@@ -103,12 +103,12 @@ def test_what_was_taken_away_and_comes_back_is_named(
         other.git("commit", "-qam", message.replace("void", "x"))
     if not wall:
         monkeypatch.setattr(provenance, "read_forgotten", lambda _: frozenset())
-        found = other("journal", "check", "--json").json["violations"]
+        found = other("check", "--json").json["violations"]
         assert "brings back" not in str(found) and (how == "lines" or not found)
         return
     (found,) = [each for each in check(other) if "brings back what was taken away here" in each]
     assert other.head()[:10] in found
-    other.ok("journal", "accept", "HEAD", "--reason", "after all")
+    other.ok("accept", "HEAD", "--reason", "after all")
     other.in_order()
 
 
@@ -220,7 +220,7 @@ def test_what_people_do_with_git_is_quiet(other: Workspace, posted: Workspace, h
         other.ok("journal", "void", "2025-01-001", "--reason", "x")
         made.write_bytes(before)
     assert said(other) == ""
-    assert not [v for v in other("journal", "check", "--json").json["violations"] if v["check"] == "lost"]
+    assert not [v for v in other("check", "--json").json["violations"] if v["check"] == "lost"]
     assert other.ok("recover").out == "Nothing is missing.\n"
 
 
@@ -244,7 +244,7 @@ def test_a_branch_that_is_new_here_and_has_less_is_told_of_and_can_be_used(
     told = said(other)
     assert (f"{here} lacks 2 entries" in told and "of main" in told and "git checkout main" in told) is wall
     if wall:
-        checked = other.process("journal", "check", "--json")
+        checked = other.process("check", "--json")
         assert here in checked.err
         assert not [each for each in checked.json["violations"] if each["check"] == "lost"]  # it may be meant
     if how != "detached":

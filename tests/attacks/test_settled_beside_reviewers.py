@@ -49,5 +49,5 @@ def test_a_card_that_no_reviewer_settled_is_named(
     posted.in_order()  # nobody here trusts the machine of ben, who has signed it
     how(posted)
     assert COFFEE not in [each["entry_id"] for each in posted.cards()]
-    found = posted("journal", "check", "--json").json["violations"]
+    found = posted("check", "--json").json["violations"]
     assert any(each["entry_id"] == COFFEE and "is settled" in each["message"] for each in found), found

@@ -55,7 +55,7 @@ def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) ->
     expect(page.get_by_text("ZEPHYR").first).to_be_visible()
     press(page, "a")
     expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
-    assert statuses(posted)["COFFEE"] == "user-corrected" and posted.ok("journal", "check")
+    assert statuses(posted)["COFFEE"] == "user-corrected" and posted.ok("check")
     visit.assert_clean()
 
 

@@ -87,7 +87,7 @@ def test_and_a_damaged_pack(posted: Workspace) -> None:
     pack.chmod(0o644)
     pack.write_bytes(data[: len(data) // 2] + b"\0" * 64 + data[len(data) // 2 + 64 :])
     assert "recover.md" in history(posted)["remedy"]
-    for argv in (["journal", "list"], ["status"], ["agent", "run", "ingest"], ["journal", "check"]):
+    for argv in (["journal", "list"], ["status"], ["agent", "run", "ingest"], ["check"]):
         no_traceback(posted(*argv))
 
 

@@ -148,14 +148,14 @@ def import_files(ws: Workspace) -> list[str]:
 def accept_commit(ws: Workspace) -> list[str]:
     path = "books/2025/01/journal.csv"
     ws.put(path, ws.read(path).replace("COFFEE", "TEA"))
-    return ["journal", "accept", ws.commit(path), "--reason", "it was tea"]
+    return ["accept", ws.commit(path), "--reason", "it was tea"]
 
 
 def damage(ws: Workspace) -> list[str]:
     path = "books/2025/01/journal.csv"
     ws.put(path, ws.read(path).replace("4.50", "4.60", 1))
     ws.commit(path)
-    return ["journal", "check", "--card"]
+    return ["check", "--card"]
 
 
 def adjust(ws: Workspace) -> list[str]:
@@ -299,10 +299,10 @@ CASES: dict[str, Case] = {
     "import files": Case(import_files),
     "import undo": Case(after(then=("import", "undo", "january.csv"))),
     "init": Case(lambda ws: ["init", str(ws.root.parent / "made"), "--name", "Acme"]),
-    "journal accept": Case(accept_commit),
+    "accept": Case(accept_commit),
     "journal add": Case(after(then=("journal", "add", "2025-01-31", "Wear", "5220=12.00", "1590=-12.00"))),
     "journal adjust": Case(adjust),
-    "journal check": Case(damage, code=1),
+    "check": Case(damage, code=1),
     "journal open": Case(open_balances),
     "journal void": Case(after(then=("journal", "void", "2025-01-001", "--reason", "twice"))),
     "passkey remove": Case(remove_passkey),

@@ -121,7 +121,7 @@ def test_killed_at_each_step(made: Path, tmp_path: Path, name: str, step: str, n
     else:  # answered, and the run has not gone on yet
         assert name == "answer" and now["entries"] == before["entries"]
         assert ("question", "resolved", "asker asks: Which?") in now["cards"]
-    assert ws.json("journal", "check") == {"ok": True, "violations": []}
+    assert ws.json("check") == {"ok": True, "violations": []}
     assert ws.git("status", "--porcelain") == "" and ws.git("fsck", "--strict", "--no-dangling", "--no-progress") == ""
     if now != after:
         ws.ok(*argv)

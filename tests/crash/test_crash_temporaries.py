@@ -166,7 +166,7 @@ def test_one_that_somebody_committed_stops_nothing(ws: Workspace) -> None:
     done = ws.process("agent", "run", "ingest")
     assert done.code == 0, done
     assert "2 temporary files" in done.err
-    assert ws.process("journal", "check").code == 0
+    assert ws.process("check").code == 0
     remedy = next(line for line in done.err.splitlines() if "temporary files" in line).partition("take them out: ")[2]
     done_by_hand = subprocess.run(
         remedy,

@@ -101,7 +101,7 @@ class Left:
 def check(root: Path, left: Left) -> None:
     """The history is that of an undisturbed service."""
     ws = Workspace(root)
-    assert ws.json("journal", "check") == {"ok": True, "violations": []}
+    assert ws.json("check") == {"ok": True, "violations": []}
     assert Counter(e["description"] for e in ws.entries()) == Counter(f"INVOICE {name}" for name in GOOD)
     assert ws.git("fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert set(ws.git("status", "--porcelain", "-uall").splitlines()) == {"?? letters/x.txt"}

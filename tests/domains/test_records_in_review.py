@@ -147,4 +147,4 @@ def test_it_is_explained(asked: Workspace) -> None:
     assert "N1  BUY MILK" in said and "note_put" in said and "text: buy milk → BUY MILK" in said
     (code,) = card_code(host, read_queue(host), next(iter(read_queue(host).cards)))
     assert code.name == "agents/probe.py"
-    refused(asked("why", "N9"), 2, "there is no entry or row or note 'N9'")
+    refused(asked("why", "N9"), 2, "there is no entry, row or note 'N9'")

@@ -10,7 +10,7 @@ from cleared.base.effects import Effect
 from cleared.changes.commit_messages import cards_opened
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.workspace_opening import open_workspace
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 
 
 def write_note(ws: Workspace, name: str, text: str) -> list[Effect]:
@@ -28,7 +28,7 @@ def write_note(ws: Workspace, name: str, text: str) -> list[Effect]:
 
 
 def checks(ws: Workspace) -> list[tuple[str, str]]:
-    return [(v["check"], v["message"]) for v in ws("journal", "check", "--json").json["violations"]]
+    return [(v["check"], v["message"]) for v in ws("check", "--json").json["violations"]]
 
 
 def test_a_decision_commits_its_records(noted: Workspace) -> None:
@@ -41,7 +41,7 @@ def test_a_decision_commits_its_records(noted: Workspace) -> None:
 
 def test_a_draft_that_breaks_its_rules_is_not_committed(noted: Workspace) -> None:
     head = noted.head()
-    with pytest.raises(BooksViolated, match="the note N1 says nothing"):
+    with pytest.raises(RecordsViolated, match="the note N1 says nothing"):
         write_note(noted, "N1", "")
     assert noted.head() == head
 

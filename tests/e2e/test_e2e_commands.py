@@ -12,7 +12,7 @@ LISTING = {
     "agent show ingest": dict,
     "run list": list,
     "journal list": list,
-    "journal check": dict,
+    "check": dict,
     "journal balance": list,
     "journal balance 1010": list,
     "journal balance --month 2025-01": list,

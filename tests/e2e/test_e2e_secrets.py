@@ -31,7 +31,7 @@ def nowhere(ws: Workspace, *said: str) -> None:
 
 
 def test_i1_a_check_remembers_no_key(keyed: Workspace) -> None:
-    keyed.ok("journal", "check")
+    keyed.ok("check")
     assert (keyed.root / ".cleared" / "books" / "checked").is_file()
     nowhere(keyed)
 

@@ -47,7 +47,7 @@ def test_no_git(ws: Workspace, tmp_path: Path) -> None:
     bare.mkdir()
     environment = os.environ | {"PATH": str(bare)}
     with unchanged(ws):
-        for argv in (["agent", "run", "ingest"], ["queue", "list"], ["journal", "check"]):
+        for argv in (["agent", "run", "ingest"], ["queue", "list"], ["check"]):
             refused(ws.process(*argv, env=environment), 4, "git")
     refused(command("init", str(tmp_path / "new"), env=environment), 4, "git")
     assert not (tmp_path / "new").exists()
@@ -146,7 +146,7 @@ def test_hostile_git_settings(ws: Workspace, tmp_path: Path) -> None:
     ws.drop("a.csv", chase(("01/03/2025", "GITHUB", "-4.00")).replace("\n", "\r\n"))
     done = ws.process("agent", "run", "ingest", env=environment)
     assert done.code == 0, done
-    assert ws.process("journal", "check", env=environment).code == 0
+    assert ws.process("check", env=environment).code == 0
     for argv in (["queue", "list"], ["run", "list"], ["journal", "void", "2025-01-001", "--reason", "x"]):
         assert ws.process(*argv, env=environment).code == 0
     refused(command("init", str(ws.root), env=environment), 4)
@@ -214,7 +214,7 @@ def test_managed_files_that_differ(posted: Workspace, path: str, data: str) -> N
     with unchanged(posted):
         refused(posted("agent", "run", "ingest"), 4, path, "git checkout -- FILE")
         refused(posted("journal", "void", "2025-01-001", "--reason", "x"), 4, path)
-    assert posted("journal", "check").code == 1
+    assert posted("check").code == 1
 
 
 def test_head_moves_while_a_script_runs(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_another_process_holds_the_lock(posted: Workspace) -> None:
         assert posted("agent", "run", "ingest", "--json").json["error"]["exit_code"] == 5
         assert posted("journal", "void", "2025-01-001", "--reason", "x").code == 5
         assert posted("period", "close", "2024-12").code == 5
-        assert posted("queue", "list").code == 0 and posted("journal", "check").code == 0
+        assert posted("queue", "list").code == 0 and posted("check").code == 0
         assert posted.run("ingest", "--dry-run")["result"]["imported"] == 1
     assert posted.run("ingest")["result"]["imported"] == 1
 
@@ -478,7 +478,7 @@ def test_a_read_only_disk(ws: Workspace, small_disk: Path) -> None:
             for argv in (
                 ["queue", "list"],
                 ["journal", "list"],
-                ["journal", "check"],
+                ["check"],
                 ["agent", "list"],
                 ["run", "list"],
             ):

@@ -71,7 +71,7 @@ def test_a_person_asks_as_often_as_they_like(ws: Workspace, provider: FakeProvid
 def test_a_question_gets_an_answer_and_no_card(posted: Workspace, provider: FakeProvider) -> None:
     use_provider(posted, provider)
     provider.script(
-        Reply(calls=(Call("books_query", {"what": "balances"}),)), Reply("Income is low: one invoice."), ANSWERED
+        Reply(calls=(Call("query", {"what": "journal.balance"}),)), Reply("Income is low: one invoice."), ANSWERED
     )
     with unchanged(posted):
         done = posted("meta", "why is March so low?")
@@ -180,7 +180,7 @@ def test_an_instruction_in_a_bank_text_reaches_a_card_that_shows_the_damage(
         'threshold = config_get("thresholds.auto_confirm")', "threshold = 0.0"
     )
     assert obeyed != posted.read("agents/ingest.py")
-    provider.script(Reply(calls=(Call("books_query", {"what": "journal"}),)))
+    provider.script(Reply(calls=(Call("query", {"what": "journal.list"}),)))
     script_change(provider, write_file("agents/ingest.py", obeyed), message="A small cleanup.")
     done = posted("meta", "what was booked in February?")
     quoted = provider.requests[1].text

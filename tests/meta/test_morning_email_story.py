@@ -89,4 +89,4 @@ def test_h1_the_morning_email_is_live_next_morning(ws: Workspace, provider: Fake
     (mail,) = server.mails
     waiting = [card for card in ws.cards() if card["kind"] == "entry"]
     assert mail["Subject"].endswith("waiting for you") and all(card["id"] in mail.get_content() for card in waiting)
-    ws.ok("journal", "check")
+    ws.ok("check")

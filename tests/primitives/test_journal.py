@@ -46,7 +46,7 @@ def test_b1_leg_ids_are_accepted_wherever_entry_ids_are(posted: Workspace) -> No
 
 
 def test_b2_every_violation_is_listed_and_nothing_is_written(ws: Workspace) -> None:
-    """B2: the six invariants: damage of each kind is found by ``journal check``, all at once, each with its place."""
+    """B2: the six invariants: damage of each kind is found by ``check``, all at once, each with its place."""
     ws.script("for i in range(8):\n    " + POST)
     path = "books/2025/01/journal.csv"
     rows = ws.read(path).splitlines()
@@ -65,20 +65,20 @@ def test_b2_every_violation_is_listed_and_nothing_is_written(ws: Workspace) -> N
     edit("2025-01-008a", "pending-review", "approved")
     ws.put(path, "\n".join(rows) + "\n")
     before = ws.read(path)
-    done = ws("journal", "check", "--json")
+    done = ws("check", "--json")
     assert done.code == 1
     found = done.json["violations"]
     assert {"balanced", "one_side", "account_exists", "month", "ids", "exact", "format", "unchanged"} <= {
         v["check"] for v in found
     }
     for v in found:
-        assert v["remedy"] and v["message"] and (v["place"] or v["entry_id"])
+        assert v["remedy"] and v["message"] and (v["place"] or v["record_id"])
     by_check = {v["check"]: v for v in found}
-    assert by_check["account_exists"]["account_id"] == 5999 and by_check["account_exists"]["entry_id"] == "2025-01-003"
+    assert by_check["account_exists"]["record_id"] == "2025-01-003"
     assert ws.read(path) == before
     with unchanged(ws):
         refused(ws("agent", "run", "ingest"), 4, path, "git checkout -- FILE")
-    text = ws("journal", "check")
+    text = ws("check")
     assert text.code == 1 and "[balanced]" in text.out and "2025-01-001" in text.out
 
 
@@ -97,7 +97,7 @@ def test_b2_damage_by_hand_is_found(posted: Workspace, kind: str, damage: object
     """B2: edited amount, deleted row, duplicated id, torn last line: named, and no run works on top of it."""
     path = "books/2025/01/journal.csv"
     posted.put(path, damage(posted.read(path)))  # type: ignore[operator]
-    done = posted("journal", "check", "--json")
+    done = posted("check", "--json")
     assert done.code == 1 and done.json["violations"], kind
     assert any(path in (v["place"] or "") for v in done.json["violations"])
     with unchanged(posted):
@@ -110,7 +110,7 @@ def test_b2_damage_that_was_committed_by_hand_is_found(posted: Workspace) -> Non
     path = "books/2025/01/journal.csv"
     posted.put(path, posted.read(path).replace("COFFEE", "TEA"))
     commit = posted.commit(path, message="tidy up")
-    done = posted("journal", "check", "--json")
+    done = posted("check", "--json")
     assert done.code == 1
     [violation] = done.json["violations"]
     assert (
@@ -123,7 +123,7 @@ def test_who_answers_for_a_commit_is_shown_its_rows_and_asked(posted: Workspace)
     path = "books/2025/01/journal.csv"
     posted.put(path, posted.read(path).replace("COFFEE", "TEA"))
     commit = posted.commit(path, message="tea")
-    argv = ["journal", "accept", commit, "--reason", "it was tea"]
+    argv = ["accept", commit, "--reason", "it was tea"]
     code, shown = run_on_terminal(posted.root, argv, [(f"Answer for commit {commit[:10]}?", "n")])
     assert code == 1 and f"- {path}" in shown and "TEA" in shown and "COFFEE" in shown, shown
     assert posted.head() == commit
@@ -138,15 +138,15 @@ def test_b2_a_commit_by_hand_can_be_answered_for(posted: Workspace) -> None:
         posted.put(path, re.sub("COFFEE|TEA", word, posted.read(path)))
         commit = posted.commit(path, message=f"make it {word}")
     with unchanged(posted):
-        refused(posted("journal", "accept", commit, "--reason", " "), 2, "reason")
-        refused(posted("journal", "accept", "nowhere", "--reason", "x"), 2, "no commit")
-        refused(posted("journal", "accept", "HEAD~2", "--reason", "x"), 3, "came from a run")
-    assert posted.json("journal", "accept", commit, "--reason", "it was milk")["accepted"] == commit
+        refused(posted("accept", commit, "--reason", " "), 2, "reason")
+        refused(posted("accept", "nowhere", "--reason", "x"), 2, "no commit")
+        refused(posted("accept", "HEAD~2", "--reason", "x"), 3, "came from a run")
+    assert posted.json("accept", commit, "--reason", "it was milk")["accepted"] == commit
     assert posted.git("log", "-1", "--format=%s").strip() == f"confirm: commit {commit[:7]}: it was milk"
-    [violation] = posted("journal", "check", "--json").json["violations"]
+    [violation] = posted("check", "--json").json["violations"]
     assert "make it TEA" in violation["message"]
-    posted.ok("journal", "accept", "HEAD~2", "--reason", "tea before milk")
-    assert posted.json("journal", "check")["ok"]
+    posted.ok("accept", "HEAD~2", "--reason", "tea before milk")
+    assert posted.json("check")["ok"]
 
 
 def test_b23_entries_that_wait_keep_a_period_open_unless_told_otherwise(posted: Workspace) -> None:
@@ -166,13 +166,13 @@ def test_b23_entries_that_wait_keep_a_period_open_unless_told_otherwise(posted: 
     voided = posted.json("journal", "void", "2025-01-002", "--reason", "not ours")
     assert voided["reversal"] == "2025-02-001"
     assert posted.json("journal", "balance", "--as-of", "2025-01-31") == before
-    assert posted.json("journal", "check")["ok"]
+    assert posted.json("check")["ok"]
 
 
 def test_b2_a_deleted_journal_file_is_found(posted: Workspace) -> None:
     """B2: the whole month's file gone."""
     (posted.root / "books/2025/01/journal.csv").unlink()
-    done = posted("journal", "check", "--json")
+    done = posted("check", "--json")
     assert done.code == 1
     assert any("2025/01/journal.csv" in str(v["place"]) for v in done.json["violations"])
 

@@ -22,7 +22,7 @@ from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.card import Card
 from cleared.cards.queue_files import CardDraft, load_cards
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.dispatch import Dispatcher
@@ -157,7 +157,7 @@ class World:
             raise door.failure
         violations = check_draft(books, bank)
         if violations:
-            raise BooksViolated(violations)
+            raise RecordsViolated(violations)
         imports.verify_unchanged()
         for path, file in imports.list_moves().items():
             self.files[str(file.processed_as)] = file.data

@@ -3,7 +3,7 @@ books hold what is true.
 
 After each step every account moves on each day by just what ``true_books`` says, so the balance of the bank and the
 result of every month are right on every closing day, and so they stay. After some steps, and at the end of each
-history: ``journal check`` finds only a reconciliation that a decision broke, and ``reconcile`` and ``status``
+history: ``check`` finds only a reconciliation that a decision broke, and ``reconcile`` and ``status``
 say the same. ``CLEARED_BOOKS_STEPS=50000`` goes on for longer, another way each time.
 """
 
@@ -428,7 +428,7 @@ class BooksMachine(RuleBasedStateMachine):
     def check(self) -> None:
         """What the program itself says of the books."""
         self.since_check = 0
-        done = self.say("journal", "check", "--json", codes=(0,) if self.truth.is_agreed() else (1,))
+        done = self.say("check", "--json", codes=(0,) if self.truth.is_agreed() else (1,))
         assert {each["check"] for each in done.json["violations"]} <= {"reconciled"}, done
         standing = {row["entry_id"].rstrip("abcdefghij") for row in self.rows() if row["status"] != "voided"}
         asked = [card["entry_id"] for card in self.ws.cards() if card["kind"] == "entry"]

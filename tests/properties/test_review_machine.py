@@ -242,7 +242,7 @@ class ReviewMachine(RuleBasedStateMachine):
     def as_the_model_says(self) -> None:
         if not hasattr(self, "ws"):
             return
-        assert self.ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert self.ws.json("check") == {"ok": True, "violations": []}
         assert self.ws.git("status", "--porcelain") == ""
         wanted: dict[int, Decimal] = dict(self.asked)
         for legs in self.lines.values():

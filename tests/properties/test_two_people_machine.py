@@ -158,7 +158,7 @@ class TwoPeopleMachine(RuleBasedStateMachine):
         if not hasattr(self, "ws"):
             return
         take_ok(self.ws, "trust", "--yes")  # who checks trusts the machines of the others
-        assert self.ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert self.ws.json("check") == {"ok": True, "violations": []}
         entries = {e["entry_id"]: e for e in self.ws.entries()}
         for name, entry in entries.items():
             if entry["status"] == "auto-confirmed":
@@ -173,8 +173,8 @@ class TwoPeopleMachine(RuleBasedStateMachine):
 def signatories(ws: Workspace) -> tuple[str, ...]:
     """The keys with a valid signature on the last commit, and on what was agreed to before it on a card it settles."""
     from cleared.cards import queue_files
-    from cleared.changes.book_sources import CommittedSource
     from cleared.changes.decisions.signatures import find_signing_key
+    from cleared.changes.record_sources import CommittedSource
     from cleared.changes.workspace_opening import open_workspace
     from cleared.git import Snapshot, history
     from cleared.trust.reviewers import parse_agreements

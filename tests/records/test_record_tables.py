@@ -93,7 +93,7 @@ def test_a_schema_counts_when_a_person_has_approved_it(ws: Workspace) -> None:
     ws.put("records/prices.yaml", SCHEMA)
     ws.commit("records/prices.yaml")
     fails(ws, 'table_rows("prices")', "nobody has approved records/prices.yaml", header=MAY)
-    assert [v["check"] for v in ws("journal", "check", "--json").json["violations"]] == ["definition"]
+    assert [v["check"] for v in ws("check", "--json").json["violations"]] == ["definition"]
     take_ok(ws, "definition", "approve", "records/prices.yaml")
     assert ws.run("probe")["result"] == []
     assert ws.json("definition", "list") == [{"path": "records/prices.yaml", "counts": True, "why": ""}]
@@ -104,7 +104,7 @@ def test_a_schema_that_somebody_pushed_does_not_count(priced: Workspace) -> None
     priced.put("records/prices.yaml", SCHEMA.replace("max: 10000", "max: 999999"))
     priced.commit("records/prices.yaml")
     fails(priced, 'table_rows("prices")', "is not as", "approved it", header=MAY)
-    (found,) = priced("journal", "check", "--json").json["violations"]
+    (found,) = priced("check", "--json").json["violations"]
     assert found["check"] == "definition" and "cleared definition approve" in found["remedy"]
 
 
@@ -147,9 +147,9 @@ def test_another_schema_takes_the_rows_along(priced: Workspace) -> None:
 def test_rows_that_somebody_edits_are_named(priced: Workspace, rows: str, check: str) -> None:
     priced.put("records/prices.csv", f"sku,price,since\n{rows}")
     refused(priced("agent", "run", "ingest"), 4, "records/prices.csv")
-    assert check in {v["check"] for v in priced("journal", "check", "--json").json["violations"]}
+    assert check in {v["check"] for v in priced("check", "--json").json["violations"]}
     priced.commit("records/prices.csv")
-    found = {v["check"] for v in priced("journal", "check", "--json").json["violations"]}
+    found = {v["check"] for v in priced("check", "--json").json["violations"]}
     assert {check, "provenance"} <= found
     fails(priced, 'table_rows("prices")', "the table prices is damaged", header=MAY)
 

@@ -31,7 +31,7 @@ def write_entry(ws: Workspace, month: str, rows: str, matches: str) -> None:
 
 
 def list_broken(ws: Workspace) -> list[str]:
-    found = ws("journal", "check", "--json").json["violations"]
+    found = ws("check", "--json").json["violations"]
     return [v["message"] for v in found if v["check"] == "reconciled"]
 
 
@@ -139,7 +139,7 @@ def test_a_day_that_a_later_file_completes(ws: Workspace) -> None:
 
 
 def test_status_knows_that_a_later_file_moved_what_an_earlier_one_said(ws: Workspace) -> None:
-    """Also where the later file says no balance: ``status`` and ``journal check`` say the same."""
+    """Also where the later file says no balance: ``status`` and ``check`` say the same."""
     ws.ok(*OPENING)
     ws.drop("noon.csv", chase(("01/10/2025", "GITHUB *PRO", "-4.00", "996.00")))
     ws.run("ingest")

@@ -52,10 +52,10 @@ def test_written_where_it_stands(
     assert found["entries"] == [COFFEE] and found["posted"] == []
     assert money(posted) == before
     assert entry(posted, COFFEE) == {**old, column: now, "tags": now if column == "tags" else ["@amended"]}
-    assert posted.json("journal", "check") == {"ok": True, "violations": []}
+    assert posted.json("check") == {"ok": True, "violations": []}
     posted.ok("queue", "undo")
     assert entry(posted, COFFEE) == old and money(posted) == before
-    assert posted.json("journal", "check") == {"ok": True, "violations": []}
+    assert posted.json("check") == {"ok": True, "violations": []}
 
 
 def test_why_says_what_it_was_and_who_changed_it(posted: Workspace) -> None:
@@ -84,7 +84,7 @@ def test_the_vendors_of_both_years_are_right(ws: Workspace) -> None:
     ws.ok("queue", "correct", "2024-12-001", "--counterparty", "Smith Ltd")
     assert vendors(ws, "2024") == {"Smith Ltd": Decimal("900.00")}
     assert vendors(ws, "2025") in ({}, {"Smith Ltd": Decimal(0)})
-    assert ws.json("journal", "check")["ok"]
+    assert ws.json("check")["ok"]
     ws.ok("queue", "undo")
     assert vendors(ws, "2024") == {"(no counterparty)": Decimal("900.00")}
 
@@ -99,7 +99,7 @@ def test_with_an_account_only_the_account_is_posted(posted: Workspace) -> None:
     (again,) = [e for e in posted.entries() if e["description"] == "COFFEE" and e["status"] == "pending-review"]
     assert again["counterparty"] == "" and "trip" not in again["tags"] and "@amended" not in again["tags"]
     assert {e["counterparty"] for e in posted.entries() if "COFFEE" in e["description"]} == {""}
-    assert posted.json("journal", "check")["ok"]
+    assert posted.json("check")["ok"]
 
 
 def test_a_card_is_settled_by_it(posted: Workspace) -> None:
@@ -136,7 +136,7 @@ def test_by_hand_it_is_a_violation(posted: Workspace) -> None:
     text = posted.read(path)
     assert "COFFEE,4.50,,," in text
     posted.put(path, text.replace("COFFEE,4.50,,,", "COFFEE,4.50,,Mallory,"))
-    done = posted("journal", "check")
+    done = posted("check")
     assert done.code != 0 and "[unchanged]" in done.out + done.err
 
 

@@ -97,11 +97,11 @@ def test_b21_what_agrees_is_recorded_shown_and_checked(ws: Workspace) -> None:
     ws.in_order()
     refused(ws("import", "undo", "january.csv"), 3, "1010 was reconciled on 2025-01-31 by", "--despite")
     ws.ok("journal", "void", "2025-01-002", "--reason", "wrong")
-    (violation,) = ws("journal", "check", "--json").json["violations"]
+    (violation,) = ws("check", "--json").json["violations"]
     assert violation["check"] == "reconciled" and "(2446.40); the books have 2450.40 now" in violation["message"]
     refused(ws("period", "close", "2025-01", "--with-pending"), 1, "[reconciled]")
     ws.ok("reconcile", "1010", "--date", "2025-01-31", "--withdraw", "voided")
-    assert ws.json("journal", "check")["ok"]
+    assert ws.json("check")["ok"]
     refused(ws("reconcile", "1010", "--date", "2025-01-31", "--withdraw", "voided"), 2, "was not reconciled")
 
 
@@ -110,14 +110,14 @@ def test_b21_an_undone_import_takes_its_reconciliation_along(ws: Workspace) -> N
     ws.run("ingest")
     ws.ok("reconcile", "1010", "--date", "2025-01-31", "--balance", "1446.40")
     ws.ok("import", "undo", "january.csv", "--despite", "the wrong file")
-    assert ws.json("journal", "check")["ok"] and ws.json("status")["accounts"][0]["reconciled"] is None
+    assert ws.json("check")["ok"] and ws.json("status")["accounts"][0]["reconciled"] is None
 
 
 def test_a_damaged_record_of_reconciliations_is_named(ws: Workspace) -> None:
     path = "books/bank/reconciliations.csv"
     ws.put(path, "account_id,date,balance,state,by,at,reason\n1010,soon,1.00,agreed,x,y,\n")
     ws.commit(path)
-    messages = [v["message"] for v in ws("journal", "check", "--json").json["violations"]]
+    messages = [v["message"] for v in ws("check", "--json").json["violations"]]
     assert any("a reconciliation is not readable" in message for message in messages)
 
 

@@ -28,7 +28,7 @@ def test_a_kept_list_is_what_would_be_read(posted: Workspace) -> None:
         posted.commit(shard)
         posted.ok("queue", "list")  # a list with a card that nothing vouches for is not kept
         assert not kept.exists() or b"TEA" not in kept.read_bytes()
-        posted.ok("journal", "accept", "HEAD", "--reason", "tea it was")
+        posted.ok("accept", "HEAD", "--reason", "tea it was")
 
     changes: list[Callable[[], object]] = [
         lambda: posted.ok("queue", "approve", posted.cards()[0]["id"]),

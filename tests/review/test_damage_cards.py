@@ -22,13 +22,13 @@ def damaged(ws: Workspace, old: str = "COFFEE", new: str = "TEA") -> None:
 def test_each_violation_is_a_card_once(posted: Workspace) -> None:
     ws = posted
     damaged(ws, *UNBALANCED)
-    found = ws("journal", "check", "--card", "--json")
+    found = ws("check", "--card", "--json")
     assert found.code == 1
     wrong = [v["message"] for v in found.json["violations"]]
     assert len(wrong) == len(cards(ws)) > 1
     assert sorted(c["details"]["message"] for c in ws.cards() if c["kind"] == "damage") == sorted(wrong)
     before, head = cards(ws), ws.head()
-    again = ws("journal", "check", "--card")
+    again = ws("check", "--card")
     assert again.code == 1 and cards(ws) == before and ws.head() == head
     assert "damage" in ws.ok("queue", "show", before[0]).out
 
@@ -36,14 +36,14 @@ def test_each_violation_is_a_card_once(posted: Workspace) -> None:
 def test_settled_when_it_is_gone_and_asked_again_when_it_is_back(posted: Workspace) -> None:
     ws = posted
     damaged(ws, *UNBALANCED)
-    ws("journal", "check", "--card")
+    ws("check", "--card")
     (first,) = [c for c in ws.cards() if c["details"].get("check", "").startswith("1. ")]
     damaged(ws, *reversed(UNBALANCED))
-    ws("journal", "check", "--card")
+    ws("check", "--card")
     (settled,) = [c for c in ws.cards("--status", "resolved") if c["id"] == first["id"]]
     assert (settled["resolved_by"], settled["resolution"]) == ("check", "gone")
     damaged(ws, *UNBALANCED)
-    ws("journal", "check", "--card")
+    ws("check", "--card")
     (again,) = [c for c in ws.cards() if c["details"].get("check", "").startswith("1. ")]
     assert again["id"] != first["id"] and again["title"] == first["title"]
 
@@ -51,24 +51,24 @@ def test_settled_when_it_is_gone_and_asked_again_when_it_is_back(posted: Workspa
 def test_what_somebody_has_seen_is_not_asked_again(posted: Workspace) -> None:
     ws = posted
     damaged(ws)
-    ws("journal", "check", "--card")
+    ws("check", "--card")
     (one,) = cards(ws)
     ws.ok("queue", "answer", one, "seen")
     head = ws.head()
-    assert ws("journal", "check", "--card").code == 1
+    assert ws("check", "--card").code == 1
     assert cards(ws) == [] and ws.head() == head
 
 
 def test_books_in_order_make_no_card_and_no_commit(posted: Workspace) -> None:
     head = posted.head()
-    posted.ok("journal", "check", "--card")
+    posted.ok("check", "--card")
     assert posted.head() == head
 
 
 def test_what_is_not_committed_is_told_and_not_carded(posted: Workspace) -> None:
     posted.put(JOURNAL, posted.read(JOURNAL).replace("COFFEE", "TEA"))
     head = posted.head()
-    done = posted("journal", "check", "--card")
+    done = posted("check", "--card")
     assert done.code == 4 and "TEA" in done.out and posted.head() == head
 
 

@@ -1,4 +1,4 @@
-"""A closing balance is on record as met just where ``journal check`` finds that it holds, beside what waits."""
+"""A closing balance is on record as met just where ``check`` finds that it holds, beside what waits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_balance_is_met_beside_a_line_that_waits(ws: Workspace) -> None:
     ws.ok("queue", "correct", card, "--account", "5020")
     ws.in_order()
     ws.ok("journal", "add", "2025-01-20", "Cash", "5030=1.00", "1010=-1.00")
-    assert ws("journal", "check").code == 1
+    assert ws("check").code == 1
 
 
 def test_a_balance_that_the_books_make_up_for_by_hand_is_not_met(ws: Workspace) -> None:
@@ -86,7 +86,7 @@ def test_a_row_that_the_bank_wrote_twice_is_put_right_by_voiding_it(ws: Workspac
     ws.run("ingest")
     ws.drop("again.csv", chase(("01/09/2025", "AWS EMEA SARL", "-10.00")))
     ws.run("ingest")
-    assert ws("journal", "check").code == 1
+    assert ws("check").code == 1
     ws.ok("journal", "void", entry_of(ws, "AWS EMEA SARL"), "--reason", "twice")
     ws.in_order()
     (card,) = [each["id"] for each in ws.cards() if each["kind"] == "line"]
@@ -100,7 +100,7 @@ def test_a_row_that_the_bank_wrote_twice_is_put_right_by_voiding_it(ws: Workspac
     assert list_met(ws)[-1] == "2025-02-08 981.00 february.csv"
     ws.in_order()
     ws.ok("journal", "add", "2025-02-08", "Cash", "5030=1.00", "1010=-1.00")
-    assert ws("journal", "check").code == 1
+    assert ws("check").code == 1
 
 
 def test_a_line_that_came_late_into_a_closed_month_breaks_nothing_while_it_is_held(ws: Workspace) -> None:

@@ -32,7 +32,7 @@ def card(ws: Workspace, name: str) -> dict[str, Any]:
 
 
 def damage(ws: Workspace) -> list[str]:
-    return [f"{v['check']}: {v['message']}" for v in ws("journal", "check", "--json").json["violations"]]
+    return [f"{v['check']}: {v['message']}" for v in ws("check", "--json").json["violations"]]
 
 
 def signed(ws: Workspace) -> bool:
@@ -178,7 +178,7 @@ def test_a_fresh_clone_knows_who_decided(people: People, tmp_path: Path, monkeyp
     (decided,) = clone.json("why", COFFEE)["decisions"]
     assert (decided["by"], decided["signed"]) == ("ana", "ana")
     assert "(signed by ana)" in clone.ok("why", COFFEE).out
-    assert clone.json("journal", "check") == {"ok": True, "violations": []}
+    assert clone.json("check") == {"ok": True, "violations": []}
 
 
 def test_timeouts_need_nobody(posted: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,8 +566,8 @@ def test_a_reviewer_can_answer_for_a_commit(people: People) -> None:
     path = "books/2025/01/journal.csv"
     made = forge(ws, confirmed(ws, COFFEE), "by hand", path)
     assert len(damage(ws)) == 2  # of unknown origin, and not signed
-    refused(people("cleo", "journal", "accept", made, "--reason", "right"), 3, "only reviewers")
-    people.ok("ana", "journal", "accept", made, "--reason", "right")
+    refused(people("cleo", "accept", made, "--reason", "right"), 3, "only reviewers")
+    people.ok("ana", "accept", made, "--reason", "right")
     assert damage(ws) == []
 
 
@@ -575,12 +575,12 @@ def test_for_what_takes_two_two_answer(people: People) -> None:
     ws = people.ws
     made = forge(ws, confirmed(ws, INVOICE), FALSE)
     for _ in range(2):
-        people.ok("ana", "journal", "accept", made, "--reason", "it is right")
+        people.ok("ana", "accept", made, "--reason", "it is right")
     (left,) = damage(ws)
     assert "which takes two reviewers" in left
-    people.ok("ben", "journal", "accept", made, "--reason", "it is right")
+    people.ok("ben", "accept", made, "--reason", "it is right")
     assert damage(ws) == []
-    refused(people("ben", "journal", "accept", made, "--reason", "again"), 3, "came from a run or a decision")
+    refused(people("ben", "accept", made, "--reason", "again"), 3, "came from a run or a decision")
 
 
 def test_clones_that_are_merged_are_in_order(people: People, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``journal check``, again and again, beside real imports: never a word of what is not so."""
+"""``check``, again and again, beside real imports: never a word of what is not so."""
 
 from __future__ import annotations
 

@@ -57,6 +57,6 @@ def test_what_somebody_edits_is_named_and_not_used(ws: Workspace) -> None:
     ws.put("state/probe.json", '{"n": 2}\n')
     refused(ws("agent", "run", "probe"), 4, "state/probe.json")
     ws.commit("state/probe.json")
-    checks = {v["check"] for v in ws("journal", "check", "--json").json["violations"]}
+    checks = {v["check"] for v in ws("check", "--json").json["violations"]}
     assert {"state", "provenance"} <= checks
     fails(ws, 'state_get("n")', "damaged", header=MAY)

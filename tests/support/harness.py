@@ -337,7 +337,7 @@ class Workspace:
 
     def in_order(self, *untracked: str) -> None:
         """Every invariant holds, and nothing is left lying about but these files."""
-        assert self.json("journal", "check") == {"ok": True, "violations": []}
+        assert self.json("check") == {"ok": True, "violations": []}
         assert self.git("status", "--porcelain").splitlines() == [f"?? {path}" for path in untracked]
 
 

@@ -79,6 +79,6 @@ def ignore_states(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(ws: Workspace) -> list[str]:
     """What is said of the history; nothing else is wrong."""
-    found = ws("journal", "check", "--json").json["violations"]
+    found = ws("check", "--json").json["violations"]
     assert {each["check"] for each in found} <= {"provenance", "lost"}, found
     return [each["message"] for each in found if each["check"] == "provenance"]

@@ -380,7 +380,7 @@ def test_a_merge_of_two_approved_versions_is_one_of_them_or_refused(ws: Workspac
     ws.ok("agent", "rollback", "probe")
     assert ws.run("probe")["result"] in (1, 2)
     # The merge itself touched the queue, which only its user can answer for.
-    ws.ok("journal", "accept", merge, "--reason", "two branches of mine")
+    ws.ok("accept", merge, "--reason", "two branches of mine")
     ws.in_order()
 
 
@@ -484,5 +484,5 @@ def test_one_key_is_trusted_and_another_is_not(ws: Workspace, tmp_path: Path, mo
     take_ok(there, "trust", *(part for key in good for part in ("--key", key)), "--yes")
     assert {s["key"] for s in there("trust", "--json", "--list").json if s["trusted"]} == set(good)
     assert there.run("probe")["result"] == 1
-    (found,) = there("journal", "check", "--json").json["violations"]
+    (found,) = there("check", "--json").json["violations"]
     assert "owner takes" in found["message"] and "no machine that is trusted here attests it" in found["message"]

@@ -27,7 +27,7 @@ def books(ws: Workspace) -> Workspace:
 
 
 def violations(ws: Workspace) -> list[str]:
-    return [f"{v['message']} {v['remedy']}" for v in ws("journal", "check", "--json").json["violations"]]
+    return [f"{v['message']} {v['remedy']}" for v in ws("check", "--json").json["violations"]]
 
 
 def test_what_was_live_stays_so(books: Workspace, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_run_that_waits_for_an_answer_is_named_first(ws: Workspace, tmp_path: 
 def test_what_was_reverted_is_taken_over_too(books: Workspace, tmp_path: Path) -> None:
     books.ok(*BY_HAND)
     books.git("revert", "--no-edit", "HEAD")
-    books.ok("journal", "accept", books.head(), "--reason", "a mistake")
+    books.ok("accept", books.head(), "--reason", "a mistake")
     client = copied(books, tmp_path / "client")
     client.ok("trust", "--new-books")
     assert violations(client) == []
@@ -184,7 +184,7 @@ def test_what_was_reverted_is_taken_over_too(books: Workspace, tmp_path: Path) -
 def test_a_forged_takeover_of_another_form_takes_nothing(books: Workspace, tmp_path: Path, files: object) -> None:
     forge_takeover(books, {"files": files, "keys": ["k"], "workspaces": ["w"]})
     unknown = clone(books, tmp_path / "unknown")
-    no_traceback(unknown("journal", "check"))
+    no_traceback(unknown("check"))
     (found,) = violations(unknown)
     assert books.head()[:10] in found
 

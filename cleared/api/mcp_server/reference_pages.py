@@ -83,7 +83,7 @@ def read_page(host: Host, uri: str) -> tuple[str, str]:
 def _render_language(host: Host) -> str:
     tools = (
         "The examples name tools of a session. Here `history_try` is `agent_compare`, `propose` is `agent_propose`, "
-        "and `books_query` is `journal_list` or `journal_balance`."
+        "and `query` is the tool of the same name, such as `queue_list`."
     )
     return f"{describe_language()}\n\n## Worked examples\n\n{tools}\n\n{read_examples()}\n"
 

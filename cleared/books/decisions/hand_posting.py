@@ -18,7 +18,6 @@ from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.opened_books import journal_bounds, ledger_accounts, open_books
 from cleared.books.staged_books import books_of
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
@@ -28,6 +27,7 @@ from cleared.changes.decisions.decision_context import (
     require_commit,
 )
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot, history
 from cleared.trust.person_only import refuse_in_job
 

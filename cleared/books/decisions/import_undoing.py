@@ -33,10 +33,10 @@ from cleared.books.opened_books import open_books
 from cleared.books.staged_books import books_of
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot, history
 from cleared.primitives.context import Context
 from cleared.trust.person_only import refuse_in_job

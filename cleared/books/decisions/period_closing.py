@@ -20,7 +20,7 @@ from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 from cleared.primitives.context import Context
 from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
 
@@ -33,7 +33,7 @@ def close_period(
 ) -> str:
     """Close all days up to and including ``through``; the commit.
 
-    Raises ``BooksViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, if
+    Raises ``RecordsViolated`` if the books are not in order, ``PolicyError`` if that much is closed already, if
     decisions about the period wait and not ``with_pending``, or if bank lines of it are held or missing, or the books
     are not what is attested, unless ``despite`` says why that may be; it stays on record.
     """
@@ -52,7 +52,7 @@ def close_period(
             raise PolicyError(f"{through} is not over yet", remedy="Close a period after its last day.")
         violations = check_books(books, books_of(context).bank)
         if violations:
-            raise BooksViolated(violations)
+            raise RecordsViolated(violations)
         pending = _list_pending(context, through)
         if pending and not with_pending:
             raise PolicyError(
@@ -71,7 +71,7 @@ def close_period(
         if doubt and not why:
             raise PolicyError(
                 doubt,
-                remedy="Look first: cleared journal check names the commit, and what helps. Or close all the same: "
+                remedy="Look first: cleared check names the commit, and what helps. Or close all the same: "
                 "--despite REASON.",
             )
         unsettled += [doubt] if doubt else []

@@ -37,7 +37,7 @@ class AccountNames:
         if name is None:
             raise WorkspaceError(
                 f"entries post to account {account_id}, which is not in the chart of accounts",
-                remedy="Run cleared journal check: it names the entries.",
+                remedy="Run cleared check: it names the entries.",
             )
         return name
 

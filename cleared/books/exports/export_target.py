@@ -69,5 +69,5 @@ def _encode(text: str) -> bytes:
     except UnicodeEncodeError as error:
         raise WorkspaceError(
             f"the books hold text that UTF-8 cannot: {text[error.start : error.end]!a}",
-            remedy="Run cleared journal check.",
+            remedy="Run cleared check.",
         ) from None

@@ -100,7 +100,7 @@ class ExportedBooks:
                 raise WorkspaceError(
                     f"entry {entry_id} does not balance, so nothing was exported",
                     place=Place(field=entry_id),
-                    remedy="Run cleared journal check: the books were damaged by hand.",
+                    remedy="Run cleared check: the books were damaged by hand.",
                 )
             facts = [] if status in ("auto-confirmed", "user-confirmed") else [("status", status)]
             if tags:

@@ -13,8 +13,8 @@ from cleared.books.exports.exported_journal import ExportedBooks
 from cleared.books.exports.hledger_file import write_hledger
 from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import open_journal_index
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 
 FORMATS: Final[dict[str, tuple[str, Callable[[ExportedBooks], Iterator[str]]]]] = {
     "hledger": ("books.journal", write_hledger),

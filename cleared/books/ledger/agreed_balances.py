@@ -141,5 +141,4 @@ class AgreementCheck:
             f"Find what changed (cleared reconcile {account} --date {day} --balance {stated} --dry-run) and put it "
             f"right, or withdraw it: cleared reconcile {account} --date {day} --withdraw REASON.",
             Place(file),
-            account_id=account,
         )

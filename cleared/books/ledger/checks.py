@@ -1,4 +1,4 @@
-"""Checks: view → list of violations. A commit runs the first kind, ``cleared journal check`` both.
+"""Checks: view → list of violations. A commit runs the first kind, ``cleared check`` both.
 
 The checks of a commit read the very bytes that are about to be committed, not the values they were made from.
 """
@@ -82,7 +82,6 @@ def _check_closed_accounts(books: Books) -> list[Violation]:
                     f"Use an open account, or open it again: cleared accounts reopen {account_id}.",
                     Place(books.paths.journal_path(entry.date.year, entry.date.month)),
                     entry.entry_id,
-                    account_id,
                 )
             )
     return violations
@@ -116,7 +115,7 @@ def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
                 postable[account_and_date] = books.chart.why_not_postable(*account_and_date)
             why = postable[account_and_date]
             if why and books.chart.find_account(leg.account_id) is not None:
-                violations.append(Violation("account_exists", why[0], why[1], place, entry.entry_id, leg.account_id))
+                violations.append(Violation("account_exists", why[0], why[1], place, entry.entry_id))
             if max(leg.debit, leg.credit) > books.bounds.max_amount:
                 violations.append(
                     Violation(
@@ -125,7 +124,6 @@ def _check_new_entries(books: Books, after: JournalMonth) -> list[Violation]:
                         "Correct the amount, or raise the limit.",
                         place,
                         entry.entry_id,
-                        leg.account_id,
                     )
                 )
     return violations

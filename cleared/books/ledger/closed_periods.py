@@ -24,7 +24,7 @@ def check_closed_periods(books: Books, balances: DayBalances) -> list[Violation]
         Violation(
             "period_open",
             f"the trial balance at {through} is not the one the period was closed with",
-            "Find the change (cleared journal check names entries, git log -- books) and reverse it.",
+            "Find the change (cleared check names entries, git log -- books) and reverse it.",
             Place(books.paths.periods),
         )
     ]

@@ -286,7 +286,6 @@ def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) 
                             "Add the account to accounts/chart-of-accounts.csv, or restore the entry.",
                             Place(month.file, month.lines.get(number)),
                             entry.entry_id,
-                            leg.account_id,
                         )
                     )
     return violations

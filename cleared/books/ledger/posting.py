@@ -90,7 +90,7 @@ def _find_posting_entry(books: Books, bank: BankBook, line: BankLine) -> Entry:
             return entry
     raise _reference_error(
         f"the line {line.line_id} is matched to an entry that is not in the journal",
-        "Run cleared journal check: the books were damaged by hand.",
+        "Run cleared check: the books were damaged by hand.",
     )
 
 

@@ -93,7 +93,7 @@ def _check_line(line: BankLine, matches: Iterable[tuple[str, Decimal]], days: Ma
                     f"of the bank line {line.posted_date} {line.amount} {line.description[:60]!r} the books hold "
                     f"{money.format_amount(total)} on {day} ({_name_entries(ids)})",
                     _REMEDY,
-                    entry_id=ids[-1],
+                    record_id=ids[-1],
                 )
             ]
     return []
@@ -104,7 +104,7 @@ def _check_chain(members: Sequence[ChainEntry]) -> list[Violation]:
     if double is None:
         return []
     message = f"with {_name_entries(double.entries)} it does not count once: {double.reason}"
-    return [Violation("counts_once", message, _REMEDY, entry_id=double.entries[-1])]
+    return [Violation("counts_once", message, _REMEDY, record_id=double.entries[-1])]
 
 
 def _entry_of(leg_id: str) -> str:

@@ -50,7 +50,7 @@ class ReportBooks:
         if account is None:
             raise WorkspaceError(
                 f"entries post to account {number}, which is not in the chart of accounts",
-                remedy="Run cleared journal check: it names the entries.",
+                remedy="Run cleared check: it names the entries.",
             )
         return account
 

@@ -104,7 +104,7 @@ def make_balance_sheet(books: ReportBooks, period: DateSpan, compared: DateSpan 
     if assets != both:
         raise WorkspaceError(
             "entries do not balance, so there is no balance sheet",
-            remedy="Run cleared journal check: the books were damaged by hand.",
+            remedy="Run cleared check: the books were damaged by hand.",
         )
     columns = _amount_columns(str(period.end), compared, _label_day(compared))
     return make_report_of(

@@ -24,8 +24,8 @@ from cleared.books.opened_books import ledger_accounts, open_books
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, LINE
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")

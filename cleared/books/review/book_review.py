@@ -31,9 +31,9 @@ from cleared.books.review.suggestion_text import read_suggestion
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.review.action_request import ActionRequest, ActionResult

@@ -157,7 +157,7 @@ def _post_held_line(case: DecisionCase, correction: Correction) -> str:
         )
     account_line = books_of(context).bank.find_line(str(card.details["line"]))
     if account_line is None:
-        raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared journal check.")
+        raise UsageError(f"the bank line of {card.id} is not known any more", remedy="cleared check.")
     bank, line = account_line
     if (why := why_not_postable(line)) is not None:
         raise PolicyError(f"this bank line is {why[0]}", place=Place(field="line"), remedy=why[1])

@@ -11,8 +11,8 @@ from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.opened_books import open_books
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.review.record_review import RecordOrigin, RecordPlace
 from cleared.workspace.location import Layout

@@ -17,8 +17,8 @@ from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
 from cleared.cards.kinds import LINE
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import DecisionContext
+from cleared.changes.record_sources import CommittedSource
 from cleared.primitives.context import Context
 from cleared.review.record_review import TAKEN_BACK, UndoCase
 

@@ -25,8 +25,8 @@ from cleared.books.teaching.vendor_table import (
     read_confidence,
     teach_row,
 )
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.impact import describe_not_comparable
 from cleared.gate.proposals.proposal import Proposal
 from cleared.gate.proposals.submission import propose_changes

@@ -26,7 +26,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
     """A person answers for a commit that changed the books without a run or a decision, or decided what was not
     theirs to decide; ``(it, the answer)``.
 
-    ``cleared journal check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
+    ``cleared check`` names it no more. Raises ``UsageError`` where there is no such commit, ``PolicyError``
     where nobody needs to answer for it.
     """
     commit = _find_commit(host, rev, reason)
@@ -44,7 +44,7 @@ def accept_commit(host: Host, rev: str, reason: str) -> tuple[str, str]:
         subject = commit_messages.commit_accepted(commit.short, reason)
         return Decision(subject, trailers=((ACCEPTS_TRAILER, commit.id),))
 
-    return commit.id, require_commit(commit_decision(host, "journal accept", stage_acceptance, collects=[]))
+    return commit.id, require_commit(commit_decision(host, "accept", stage_acceptance, collects=[]))
 
 
 def list_accepted_changes(host: Host, rev: str, reason: str) -> tuple[str, list[str]]:

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes import attestation
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.managed_files import ManagedFiles
 from cleared.git import Repository, Snapshot, blob_id
 from cleared.trust.keys import own_public_key

@@ -15,13 +15,13 @@ from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.audit.double_decisions import find_double_decisions
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
 from cleared.changes.audit.settled_cards import check_settled_cards
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
 from cleared.changes.definitions import find_unapproved_definitions
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import Origin
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import TWO_CLONES_PAGE, Violation
@@ -96,7 +96,7 @@ def _name_opened_cards(host: Host, repo: Repository, snapshot: Snapshot, commit:
             "and no run or decision of a machine that is trusted here attests them: "
             + list_first([f"{card.id} ({card.title[:60]!r})" for card in cards], _MAX_SHOWN),
             "Where a colleague's machine did it, trust that: cleared trust. Else look at it (git show "
-            f"{commit.id}); take it back with git, or say that it is right: cleared journal accept {commit.id[:10]} "
+            f"{commit.id}); take it back with git, or say that it is right: cleared accept {commit.id[:10]} "
             "--reason …",
             Place(folder),
         )
@@ -132,7 +132,7 @@ def _describe_return(commit: CommitInfo, again: Sequence[str]) -> Violation:
         f"{describe_commit(commit)} brings back what was taken away here (cleared recover --forget): "
         + list_first(again, 3),
         f"Who pushed it again? Take it away: git reset --keep {short}~1 (what came since goes with it), or git revert "
-        f"{short}. Where it is to stand, or is reverted: cleared journal accept {short} --reason …",
+        f"{short}. Where it is to stand, or is reverted: cleared accept {short} --reason …",
     )
 
 
@@ -143,7 +143,7 @@ def _explain_commit(
     somebody whom nobody here knows, or it is about the queue and logs alone; then only what it alters counts."""
     short, label = commit.id[:10], describe_commit(commit)
     before = read_parents(repo, commit.id)
-    accept = f"cleared journal accept {short} --reason …"
+    accept = f"cleared accept {short} --reason …"
     # The whole id: a tag may be named like its beginning.
     look = (
         f"Look at it (git show {commit.id}); reverse what is wrong with new entries, or say that it is right: {accept}"

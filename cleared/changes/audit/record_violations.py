@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes.audit.check_record import describe_check, is_known_right, remember_right
 from cleared.changes.audit.provenance import find_unknown_origins
-from cleared.changes.book_sources import CommittedSource, WorkingSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
 from cleared.domains.installed_domains import load_domains
@@ -19,7 +20,7 @@ from cleared.git import Repository, Snapshot
 
 def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
-    with compare_with_commit(host, "journal check") as (repo, snapshot, different):
+    with compare_with_commit(host, "check") as (repo, snapshot, different):
         if not different:
             return _check_unchanged_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)
@@ -44,6 +45,20 @@ def find_violations(host: Host) -> list[Violation]:
                     )
                 )
         return violations + find_unknown_origins(host, repo, snapshot)
+
+
+def describe_violations(host: Host) -> list[dict[str, Any]]:
+    """What ``find_violations`` finds, in values that JSON takes."""
+    return [
+        {
+            "check": v.check,
+            "message": v.message,
+            "remedy": v.remedy,
+            "place": str(v.place) if v.place else None,
+            "record_id": v.record_id,
+        }
+        for v in find_violations(host)
+    ]
 
 
 def _check_unchanged_records(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:

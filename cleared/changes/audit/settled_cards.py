@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.cards import queue_files
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.decisions.signatures import read_parents, read_settlements
 from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot
 

@@ -11,8 +11,8 @@ from cleared.base.effects import Effect
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import AGREEMENT
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.git.commit_text import format_message, parse_trailers
 from cleared.primitives.context import Context

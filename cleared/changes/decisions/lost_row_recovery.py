@@ -11,7 +11,6 @@ from cleared.base.errors import CheckFailed
 from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
 from cleared.changes.attestation import ORIGIN_TRAILERS
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import (
     RECOVER_COMMAND,
     Decision,
@@ -21,8 +20,9 @@ from cleared.changes.decisions.decision_context import (
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_rows, forget_seen
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.violations import BooksViolated
+from cleared.domains.violations import RecordsViolated
 from cleared.git import Repository, Snapshot, find_ancestor, parse_parents
 from cleared.trust.person_only import refuse_in_job
 
@@ -74,7 +74,7 @@ def recover_lost(host: Host) -> Recovery:
         violations = [v for domain in load_domains() for v in domain.audit(host.layout).check_records(source)]
         if violations:
             raise CheckFailed(
-                f"{lost}; it does not fit to what the branch has now: {BooksViolated(violations)}",
+                f"{lost}; it does not fit to what the branch has now: {RecordsViolated(violations)}",
                 remedy="Put the bank files back (git show "
                 f"{lost.tip[:10]}:{host.layout.processed_dir}/NAME > {host.layout.import_dir}/NAME), then: "
                 "cleared recover --forget, import them again, and decide again.",

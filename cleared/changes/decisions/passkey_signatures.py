@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cleared.base.errors import WorkspaceError
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.signatures import find_signing_key, read_parents
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.trust.approval_record import WORKSPACE, try_parse_record
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _REMEDY = (
     "Look at it (git show COMMIT); reverse what is wrong with new entries; then say that it is dealt with: "
-    "cleared journal accept COMMIT --reason …"
+    "cleared accept COMMIT --reason …"
 )
 
 

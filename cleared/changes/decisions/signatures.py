@@ -15,8 +15,8 @@ from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import QUESTION, kind_named
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.violations import Violation
 from cleared.git import Repository, Snapshot, parse_parents
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ACCEPTS_TRAILER: Final = "Accepts"
 _REMEDY_FOR_TWO: Final = (
     "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
-    "with: cleared journal accept COMMIT --reason …"
+    "with: cleared accept COMMIT --reason …"
 )
 _REMEDY_FOR_ONE: Final = _REMEDY_FOR_TWO.replace("two reviewers say", "a reviewer says")
 _REMEDY_OTHER_BOOKS: Final = f"See who changed it: git log -p -- {WORKSPACE}. {_REMEDY_FOR_TWO}"

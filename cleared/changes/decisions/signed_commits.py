@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
 from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals

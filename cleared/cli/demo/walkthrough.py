@@ -21,8 +21,9 @@ from cleared.base.json_values import to_json
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun, print_table
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.queries import open_committed_books, read_violations
+from cleared.books.queries import open_committed_books
 from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION, kind_named
+from cleared.changes.audit.record_violations import describe_violations
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.session import recent_commits
@@ -133,7 +134,7 @@ def _run_walkthrough(directory: Path | None, clock: Clock, show_step: Any) -> di
         "approval": approval,
         "run": _run_data(result),
         **_books_data(host, files),
-        "check": read_violations(host),
+        "check": describe_violations(host),
         "queue": _queue_data(host),
         "decision": decision,
     }
@@ -337,7 +338,7 @@ class _WalkthroughPrinter:
         for violation in story["check"]:
             self.print_line(f"[{violation['check']}] {violation['message']}", good)
         if not story["check"]:
-            self.print_line("journal check: every invariant holds", good)
+            self.print_line("check: every invariant holds", good)
         self.print_line(
             f"trial balance: {len(story['accounts'])} accounts sum to {_format_money(story['trial_balance'])}"
         )

@@ -12,9 +12,9 @@ from cleared.base.file_source import FileSource
 from cleared.base.short_text import shorten_line
 from cleared.cards.queue_files import load_cards
 from cleared.changes.attestation import list_signed
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
 from cleared.git.shared_history import has_commit_of, identifying_commits
 from cleared.runs.question_tickets import Questions

@@ -8,11 +8,11 @@ from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import resolve_inside
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.definitions import find_definition_doubt, list_definitions
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import RecordAudit
 from cleared.gate.proposals.approval import Signer

@@ -7,11 +7,11 @@ from typing import Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import notice_withdrawals
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.approval import Signer
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts

@@ -6,8 +6,8 @@ import re
 from typing import Any, Final
 
 from cleared.base.errors import UsageError
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate import regression_tests as case_store
 from cleared.gate.approved_tests import list_approved_tests
 from cleared.gate.proposals import proposal as store

@@ -9,7 +9,7 @@ from decimal import Decimal
 from textwrap import wrap
 from typing import Any, Final, Literal
 
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import join_words, shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.draft_records import count_records
@@ -116,7 +116,7 @@ def describe_grants(names: Iterable[str], registry: Mapping[str, Primitive]) -> 
     budgets = {name.replace("_", ".", 1): most for name, most in granted_model_budgets(names).items()}
     texts = [_grant_text(g, budgets.get(g)) for g in [*grants, *(g for g in budgets if g not in grants)]]
     return (
-        _join_words(texts + ([f"have the loop run {_join_words(jobs)}"] if jobs else []))
+        join_words(texts + ([f"have the loop run {join_words(jobs)}"] if jobs else []))
         or "call primitives that are gone"
     )
 
@@ -125,10 +125,6 @@ def _grant_text(grant: str, dollars: Decimal | None) -> str:
     known = load_grants().get(grant)
     allows = known.allows if known is not None else grant
     return allows if dollars is None else f"{allows}, for at most ${dollars} a run,"
-
-
-def _join_words(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
 def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
@@ -147,11 +143,11 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
         used = [s.name for s in report.subjects.values() if s.kind == "agent"]
         lines = [
             f"The shared script {change.name} {'is new' if change.old is None else 'changes'}; "
-            f"{'used by ' + _join_words(used) if used else 'no agent uses it'}."
+            f"{'used by ' + join_words(used) if used else 'no agent uses it'}."
         ]
         old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
         if (old.args if old else ()) != (new.args if new else ()):
-            lines.append(f"It takes {_join_words([*new.args]) if new and new.args else 'no arguments'}.")
+            lines.append(f"It takes {join_words([*new.args]) if new and new.args else 'no arguments'}.")
         return lines
     header = subject.header if subject else None
     if change.old is None:
@@ -206,8 +202,8 @@ def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) 
 def _trigger_text(header: Header | None) -> str:
     if header is None:
         return "when you start it"
-    return _join_words(
-        [kind.describe(header, _join_words([*kind.values(header)])) for kind in trigger_kinds.kinds_of(header)]
+    return join_words(
+        [kind.describe(header, join_words([*kind.values(header)])) for kind in trigger_kinds.kinds_of(header)]
     )
 
 

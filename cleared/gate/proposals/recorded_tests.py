@@ -10,9 +10,9 @@ from typing import Any
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.draft_records import load_comparisons
 from cleared.domains.record_comparison import Record
 from cleared.gate.approved_tests import find_approved_digest, is_approved_test, require_verifiable

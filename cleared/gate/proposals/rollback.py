@@ -10,10 +10,10 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import refuse_changed
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.domains.draft_records import load_comparisons
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import Signer, is_edited, sign_script

@@ -10,11 +10,11 @@ from cleared.base.errors import CheckFailed, ClearedError, Place, PolicyError, W
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.named_folders import refuse_used_folders

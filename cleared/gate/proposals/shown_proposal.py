@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cleared.base.errors import WorkspaceError
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts

@@ -13,9 +13,9 @@ from cleared.base.safe_files import write_atomic
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
 from cleared.changes import commit_messages
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host, current_user
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal_text, rate_limit

@@ -11,7 +11,6 @@ from typing import Any, Final
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
 from cleared.meta.tools.argument_schema import read_arguments
-from cleared.meta.tools.books_tools import BooksTools
 from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
@@ -20,6 +19,7 @@ from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.plan_tool import make_plan_tool
 from cleared.meta.tools.process_tools import PROCESS_TOOLS, ProcessTools
+from cleared.meta.tools.reading_tools import ReadingTools
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult
 
@@ -135,7 +135,7 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     process_tools = ProcessTools(files, session_id)
     tools = [
         *file_tools.make_tools(),
-        *BooksTools(files).make_tools(),
+        *ReadingTools(files).make_tools(),
         *gate_tools.make_tools(),
         *OutsideTools(host).make_tools(),
         *process_tools.make_tools(),

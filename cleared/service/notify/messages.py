@@ -15,8 +15,8 @@ from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL, kind_named
-from cleared.changes.book_sources import CommittedSource
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.domains.standing import Standing
 from cleared.git import Snapshot

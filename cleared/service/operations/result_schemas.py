@@ -87,6 +87,13 @@ CARD: Final = object_of(
 )
 CARDS: Final = list_of(CARD)
 
+VIOLATIONS: Final = list_of(object_of(check=TEXT, message=TEXT, remedy=TEXT, place=MAYBE_TEXT, record_id=MAYBE_TEXT))
+EXPLANATION: Final = object_of(
+    commit=object_of(id=TEXT, at=TEXT, subject=TEXT),
+    run=MAYBE_TEXT,
+    decisions=list_of(object_of(commit=TEXT, by=MAYBE_TEXT, at=MAYBE_TEXT, what=TEXT, signed=MAYBE_TEXT)),
+)
+
 RUN_SUMMARIES: Final = list_of(
     object_of(
         run_id=TEXT,

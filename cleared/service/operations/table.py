@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
+from cleared.changes.audit.record_violations import describe_violations
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.operation import Operation, Parameter
 from cleared.review import queue_cards
+from cleared.review.explanation import explain_record
 from cleared.runs import run_queries
 from cleared.service.operations import agent_operations, history_operations, result_schemas
 
@@ -153,6 +155,21 @@ _RECORD_OPERATIONS: Final = (
         history_operations.show_proposal,
         (Parameter("id", "string", doc="Such as P7."),),
         result_schemas.PROPOSAL,
+    ),
+    Operation(
+        "check",
+        "Every violation in what is recorded; none is an empty list.",
+        "read",
+        describe_violations,
+        result=result_schemas.VIOLATIONS,
+    ),
+    Operation(
+        "why",
+        "Why a record is as it is: what it was made from, run, line of the script, approval, later decisions.",
+        "read",
+        lambda host, id: explain_record(host, id).data,
+        (Parameter("id", "string", doc="Its id, such as 2025-01-015."),),
+        result_schemas.EXPLANATION,
     ),
     Operation(
         "primitives.list",

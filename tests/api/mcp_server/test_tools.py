@@ -11,6 +11,7 @@ import pytest
 from harness import Workspace, chase, take_ok
 from mcp_clients import call, talk_here, text_of
 from proposing import text
+from tables import define
 
 from cleared.api.mcp_server.client_calls import DECISIONS, TOOLS, client_name
 from cleared.service.operations.table import OPERATIONS
@@ -34,6 +35,7 @@ def test_the_client_lists_the_operations_as_tools(posted: Workspace, mode: str) 
 
 def test_the_client_calls_every_tool(posted: Workspace) -> None:
     """H17: each answer is text and structured, as the tool's schema says; nothing but the proposal is new."""
+    define(posted)
     before = posted.state()
 
     async def talk(client: Any) -> dict[str, Any]:
@@ -49,7 +51,8 @@ def test_the_client_calls_every_tool(posted: Workspace) -> None:
             "agent_compare": {"name": "ingest"},
             "run_show": {"id": run},
             "queue_show": {"id": "2025-01-002"},
-            "why": {"entry": "2025-01-001"},
+            "table_rows": {"name": "prices"},
+            "why": {"id": "2025-01-001"},
             "proposal_show": {"id": proposed["id"]},
         }
         for name, tool in tools.items():
@@ -186,7 +189,7 @@ def test_agents_run_only_where_a_person_allows_it(ws: Workspace) -> None:
         ("journal_list", {"month": "2025-13"}),
         ("journal_list", {"month": "' OR 1=1 --"}),
         ("journal_balance", {"as_of": "\x1b[2J"}),
-        ("why", {"entry": "2025-01-999"}),
+        ("why", {"id": "2025-01-999"}),
         ("run_show", {"id": "%"}),
         ("queue_show", {"id": ""}),
         ("x" * 10_000, {}),
@@ -240,7 +243,7 @@ def test_secrets_are_taken_out(ws: Workspace) -> None:
         return [
             text_of(await client.call_tool("journal_list", {})),
             text_of(await client.call_tool("agent_show", {"name": secret})),
-            text_of(await client.call_tool("why", {"entry": "hunter2-hunter2"})),
+            text_of(await client.call_tool("why", {"id": "hunter2-hunter2"})),
             str(await client.read_resource("cleared://books/2025-01")),
         ]
 

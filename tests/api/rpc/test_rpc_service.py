@@ -195,7 +195,7 @@ def test_the_commands_say_what_the_command_line_says(posted: Workspace, service:
         said = ask(service, method, params)
         assert said == posted.json(*argv), method
         json.dumps(said, allow_nan=False)
-    assert ask(service, "journal.check") == []
+    assert ask(service, "check") == []
     run_id = ask(service, "run.list", [1])[0]["run_id"]
     assert json.dumps(ask(service, "run.show", {"id": run_id}))
     assert len(ask(service, "journal.list", {"status": "pending-review"})) == 2

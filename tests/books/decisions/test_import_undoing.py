@@ -144,7 +144,7 @@ def test_b28_it_is_a_reviewers_decision_and_takes_two_where_entries_do(posted: W
     assert trial_balance(posted) != {}
     people.ok("ben", "import", "undo", "january.csv")
     assert trial_balance(posted) == {}
-    wrong = people("ana", "journal", "check", "--json").json["violations"]
+    wrong = people("ana", "check", "--json").json["violations"]
     assert [v["message"][:30] for v in wrong if "trusted here attests it" not in v["message"]] == []
 
 
@@ -184,4 +184,4 @@ def test_b28_the_books_are_those_of_the_imports_that_stand(
                 standing.discard(name)
         books = trial_balance(ws)
         assert alone.setdefault(frozenset(standing), books) == books
-        assert ws.json("journal", "check")["ok"]
+        assert ws.json("check")["ok"]

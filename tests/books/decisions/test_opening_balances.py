@@ -25,7 +25,7 @@ def test_opening_balances_are_posted_once_against_3900(ws: Workspace) -> None:
     assert entry["status"] == "bootstrap-confirmed" and entry["tags"] == ["@kind=opening"]
     assert ws.git("log", "-1", "--format=%s").strip() == "bootstrap: opening balances of 1 account"
     refused(ws("journal", "open"), 3, "posted already: 2024-12-001", "cleared journal void ID")
-    assert ws.json("journal", "check")["ok"]
+    assert ws.json("check")["ok"]
 
 
 def test_an_opening_balance_that_was_voided_is_posted_again_corrected(ws: Workspace) -> None:
@@ -37,7 +37,7 @@ def test_an_opening_balance_that_was_voided_is_posted_again_corrected(ws: Worksp
     assert ws.json("journal", "open")["entries"] == ["2024-12-003"]
     assert ws.json("journal", "balance", "1010")[0]["balance"] == "1010.00"
     refused(ws("journal", "open"), 3, "posted already: 2024-12-003")
-    assert ws.json("journal", "check")["ok"]
+    assert ws.json("check")["ok"]
 
 
 def test_an_opening_balance_that_disagrees_with_the_first_file_is_a_card(ws: Workspace) -> None:

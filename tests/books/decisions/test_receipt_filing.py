@@ -227,13 +227,13 @@ def test_a_receipt_that_stays_on_this_machine(posted: Workspace, paid: dict[str,
 
 
 def test_a_receipt_that_was_changed_is_found(posted: Workspace, paid: dict[str, Any], tmp_path: Path) -> None:
-    """``journal check`` compares what git keeps with the digest, and a forged place is damage."""
+    """``check`` compares what git keeps with the digest, and a forged place is damage."""
     file = tmp_path / "paper.txt"
     file.write_bytes(b"Total 45.10")
     filed = posted.json("receipt", "add", str(file), "--entry", paid["entry_id"])["receipts"][0]
     (posted.root / filed["file"]).write_bytes(b"Total 99.10")
     posted.git("commit", "-qam", "forged")
-    assert "is not the file that was kept" in posted("journal", "check").out
+    assert "is not the file that was kept" in posted("check").out
     record = posted.root / "books/bank/receipts.csv"
     record.write_text(record.read_text().replace(filed["file"], "../../etc/passwd"))
     posted.git("commit", "-qam", "forged more")
@@ -253,7 +253,7 @@ def test_a_receipt_that_a_commit_took_away_is_named(
         kept.symlink_to("/etc/hostname")
     posted.git("commit", "-qam", "tidy up")
     commit = posted.head()[:10]
-    checked = posted("journal", "check")
+    checked = posted("check")
     assert checked.code == 1 and f"the receipt 'paper.txt' was taken away by the commit {commit}" in checked.out
     assert f"git checkout {commit}^ -- {filed['file']}" in checked.out
     posted.git("checkout", f"{commit}^", "--", filed["file"])

@@ -179,7 +179,7 @@ def test_nothing_is_left_of_an_export_that_fails(posted: Workspace) -> None:
     ):
         posted.put("books/2025/01/journal.csv", damaged)
         posted.commit("books")
-        refused(posted("export", "beancount", str(folder)), 4, text, "journal check")
+        refused(posted("export", "beancount", str(folder)), 4, text, "check")
         assert not folder.exists() or os.listdir(folder) == []
 
 

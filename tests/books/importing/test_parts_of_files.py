@@ -36,7 +36,7 @@ def test_a_file_by_parts_is_what_it_is_whole(ws: Workspace) -> None:
     assert ws.script(BY_PARTS)["result"] == [2, 2, 1]
     entries = ws.json("journal", "list")
     assert sorted(e["description"] for e in entries) == [f"SHOP {day}" for day in range(1, 6)]
-    ws.ok("journal", "check")
+    ws.ok("check")
     ws.drop("again.csv", chase(*ROWS))
     assert ws.run("probe")["result"] == []
 

@@ -208,7 +208,7 @@ def test_the_checks_themselves_refuse_a_status_that_moves_backwards(old: str, ne
     draft = books({JOURNAL: journal(*rows)})
     draft.statuses["2025-01-001"] = new  # past set_status, which refuses it
     found = check_draft(draft, bank())
-    assert [(v.check, v.entry_id, v.message) for v in found] == [
+    assert [(v.check, v.record_id, v.message) for v in found] == [
         ("unchanged", "2025-01-001", f"the status went from {old} to {new}")
     ]
     assert found[0].place and (found[0].place.file, found[0].place.line) == (JOURNAL, 2)

@@ -1,4 +1,4 @@
-"""``journal check`` beside a run that commits: what it compares is of one moment."""
+"""``check`` beside a run that commits: what it compares is of one moment."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ def test_what_is_lost_is_called_lost(posted: Workspace) -> None:
     posted.drop("many.csv", MANY)
     posted.run("ingest")
     posted.git("reset", "-q", "--hard", "HEAD~1")
-    found = posted("journal", "check", "--json").json["violations"]
+    found = posted("check", "--json").json["violations"]
     assert [each["check"] for each in found] == ["lost"] and "60 entries" in found[0]["message"]

@@ -15,7 +15,7 @@ from cleared.workspace.user_folder import cleared_home
 @pytest.fixture
 def right(posted: Workspace) -> Workspace:
     """Books that were checked, and found right."""
-    assert posted("journal", "check").code == 0
+    assert posted("check").code == 0
     return posted
 
 
@@ -37,22 +37,22 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_books_that_were_right_are_not_judged_again(right: Workspace, judged: list[str]) -> None:
-    done = right("journal", "check")
+    done = right("check")
     assert (done.code, judged) == (0, [])
-    assert done.out == "The books are in order: 4 entries, every invariant holds.\n"
+    assert done.out == "All is in order: 4 entries, every invariant holds.\n"
     right.put("notes.txt", "no book")
-    assert right("journal", "check").code == 0
+    assert right("check").code == 0
     assert not judged
     right.commit("notes.txt")
-    assert right("journal", "check").code == 0
+    assert right("check").code == 0
     assert judged == ["check_records", "find_unknown_origins"]  # another commit may have another history
 
 
 def test_books_with_a_fault_are_judged_each_time(posted: Workspace, judged: list[str]) -> None:
     posted.put("books/2025/01/journal.csv", posted.read("books/2025/01/journal.csv").replace("1500.00", "1600.00", 1))
     posted.git("commit", "-qam", "by hand")
-    first = posted("journal", "check", "--json")
-    assert (first.code, posted("journal", "check", "--json").out) == (1, first.out)
+    first = posted("check", "--json")
+    assert (first.code, posted("check", "--json").out) == (1, first.out)
     assert judged == ["check_records", "find_unknown_origins"] * 2
 
 
@@ -137,9 +137,9 @@ def plant_record(ws: Workspace) -> None:
 def test_whatever_changes_is_found_as_by_a_whole_check(right: Workspace, change: Callable[[Workspace], None]) -> None:
     change(right)
     record: Path = right.root / ".cleared/books/checked"
-    known = right("journal", "check", "--json")
+    known = right("check", "--json")
     record.unlink(missing_ok=True)
-    whole = right("journal", "check", "--json")
+    whole = right("check", "--json")
     assert (known.code, known.out) == (whole.code, whole.out)
     if change not in (change_run_key, forget_pin, change_currency):
         assert whole.code != 0

@@ -32,7 +32,7 @@ def book(ws: Workspace, name: str, data: str) -> None:
 
 
 def violations(ws: Workspace) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = ws("journal", "check", "--json").json["violations"]
+    found: list[dict[str, str]] = ws("check", "--json").json["violations"]
     return found
 
 
@@ -144,7 +144,7 @@ def test_a_merge_that_changes_something_itself_is_named(clones: tuple[Workspace,
     assert any("lost " in v["message"] and "COFFEE" in v["message"] for v in found)
     take_ok(mine, "recover", "--forget")
     merge = mine.git("log", "-1", "--merges", "--format=%H").strip()
-    mine.ok("journal", "accept", merge, "--reason", "it was dinner")
+    mine.ok("accept", merge, "--reason", "it was dinner")
     assert [v for v in violations(mine) if v["check"] == "provenance"] == []
 
 

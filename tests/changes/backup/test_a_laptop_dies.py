@@ -71,7 +71,7 @@ def test_everything_goes_on_where_it_was(lived: LivedIn, tmp_path: Path) -> None
 
         # It goes on.
         new.git("reset", "-q", "--hard")
-        assert new.json("journal", "check") == {"ok": True, "violations": []}
+        assert new.json("check") == {"ok": True, "violations": []}
         assert {a["state"] for a in new.json("status")["agents"]} <= {"approved", "starter"}
         new.drop("february.csv", FEBRUARY)
         assert new.run("ingest")["status"] == "succeeded"
@@ -85,7 +85,7 @@ def test_everything_goes_on_where_it_was(lived: LivedIn, tmp_path: Path) -> None
         with inner_server(new.root) as server:
             assert sign_in(server, lived.device).status == 303 and server.cookie
             assert Program(server, token=lived.token).call("journal.balance")[0] == 200
-        assert new.json("journal", "check") == {"ok": True, "violations": []}
+        assert new.json("check") == {"ok": True, "violations": []}
 
 
 def test_a_call_that_waits_is_run_once_and_a_schedule_does_nothing_twice(
@@ -137,7 +137,7 @@ def test_what_was_pushed_after_the_backup_comes_back_and_is_not_done_again(ws: W
         with World(new, at="2025-02-13T12:30:00Z") as world:
             world.forward(hours=1)
         assert new.git("log", "--format=%s", "--grep=^night\\|^heard").splitlines() == nights
-        assert new.json("journal", "check") == {"ok": True, "violations": []}
+        assert new.json("check") == {"ok": True, "violations": []}
 
 
 def test_a_call_that_waits_goes_along(lived: LivedIn, tmp_path: Path) -> None:

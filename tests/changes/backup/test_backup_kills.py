@@ -90,7 +90,7 @@ def test_a_killed_restore_is_whole_or_nothing(posted: Workspace, tmp_path: Path)
                 done = restore(file, target)
                 assert done.code == 0, (at, done)
             ws = Workspace(target)
-            assert ws.json("journal", "check") == {"ok": True, "violations": []}, at
+            assert ws.json("check") == {"ok": True, "violations": []}, at
             ws.ok("queue", "approve", "2025-01-002")
             assert ws.json("doctor")["ok"]
             assert not list(target.parent.glob(".new.restore-*")), "nothing unsealed is left"

@@ -35,14 +35,14 @@ def test_another_approval_key_is_named_and_kept_on_demand(file: Path, posted: Wo
         assert "left as this machine has it: approval-key" in done.err
         assert all(all_files(home)[path] == data for path, data in before.items())
         ws = Workspace(tmp_path / "new")
-        assert ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert ws.json("check") == {"ok": True, "violations": []}
         assert all(who["trusted"] for who in ws.json("trust", "--list"))
         ws.drop("march.csv", MARCH)
         assert ws.run("ingest")["status"] == "succeeded" and ws.run("asker")["status"] == "waiting"
         ws.ok("queue", "answer", question, "yes")
         ws.ok("queue", "approve", "2025-01-002")
         ws.ok("config", "set", "thresholds.auto_confirm", "0.97")
-        assert ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert ws.json("check") == {"ok": True, "violations": []}
         assert len(ws.json("webhook", "list")) == 1
 
 
@@ -60,12 +60,12 @@ def test_the_same_books_on_this_machine_stay(file: Path, posted: Workspace, tmp_
         assert not other.exists() or other.read_text() != mine.read_text()
     assert not (second.root / ".cleared/runs.db").exists() and second.json("webhook", "list") == []
     for ws in (posted, second):
-        assert ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert ws.json("check") == {"ok": True, "violations": []}
     second.ok("queue", "approve", "2025-01-002")
     shutil.rmtree(posted.root)
     done = restore(file, posted.root)
     assert done.code == 0, done
-    assert posted.json("journal", "check") == {"ok": True, "violations": []} and posted.json("webhook", "list")
+    assert posted.json("check") == {"ok": True, "violations": []} and posted.json("webhook", "list")
 
 
 def test_beside_on_another_machine_the_person_is_the_same_and_the_machine_another(file: Path, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_beside_on_another_machine_the_person_is_the_same_and_the_machine_anothe
         assert restore(file, tmp_path / "new", "--beside").code == 0
         ws = Workspace(tmp_path / "new")
         ws.ok("queue", "approve", "2025-01-002")
-        assert ws.json("journal", "check") == {"ok": True, "violations": []}
+        assert ws.json("check") == {"ok": True, "violations": []}
         assert (home / "approval-key").read_bytes() == old["approval-key"]
         assert (home / "run-key").read_bytes() != old["run-key"]
         assert all(who["trusted"] for who in ws.json("trust", "--list"))

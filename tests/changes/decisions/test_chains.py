@@ -159,7 +159,7 @@ def test_b30_without_the_one_date_it_would_count_twice(posted: Workspace, monkey
     assert posted.state() == before
 
 
-def test_b30_journal_check_names_an_entry_that_counts_twice(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_b30_the_check_names_an_entry_that_counts_twice(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it came into the books before anybody looked for it."""
     from datetime import date
 
@@ -173,7 +173,7 @@ def test_b30_journal_check_names_an_entry_that_counts_twice(posted: Workspace, m
         patch.setattr(Books, "date_change", lambda books, ids, not_before=None: date(2025, 1, 10))
         patch.setattr(checks, "check_staged_chains", lambda books, bank: [])
         posted.ok("queue", "undo")
-    found = posted("journal", "check", "--json")
+    found = posted("check", "--json")
     assert found.code == 1
     violations = [v for v in found.json["violations"] if v["check"] == "counts_once"]
     assert violations and all("2025-01-10" in v["message"] and "journal void" in v["remedy"] for v in violations)

@@ -59,7 +59,7 @@ def test_what_the_branch_lost_is_brought_back(books: Workspace, take) -> None:  
     told = ws("journal", "list")
     assert "the branch has lost" in told.err and "cleared recover" in told.err
     assert told.code == 0
-    assert "lost" in [v["check"] for v in ws("journal", "check", "--json").json["violations"]]
+    assert "lost" in [v["check"] for v in ws("check", "--json").json["violations"]]
     assert any("the branch has lost" in line for line in ws("status", "--json").json["trouble"])
     found = ws("doctor")
     assert found.code != 0 and "the branch has lost" in found.out and "cleared recover" in found.out
@@ -73,7 +73,7 @@ def test_what_the_branch_lost_is_brought_back(books: Workspace, take) -> None:  
     after = {path: data for path, data in ws.state().files.items() if not path.startswith("logs/")}
     after.pop("notes.txt", None)
     assert after == before
-    violations = ws("journal", "check", "--json").json["violations"]
+    violations = ws("check", "--json").json["violations"]
     assert [v["check"] for v in violations] == (["provenance"] if take is old_index else [])
     assert ws.ok("recover").out == "Nothing is missing.\n"
     assert "lost" not in ws.ok("journal", "list").err

@@ -1,4 +1,4 @@
-"""What passkeys have signed, as ``cleared journal check`` judges it in the history: no page and no extra is needed."""
+"""What passkeys have signed, as ``cleared check`` judges it in the history: no page and no extra is needed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def confirm(ws: Workspace, device: SoftPasskey, passkey: Passkey, entry: str = C
 
 
 def damage(ws: Workspace) -> list[str]:
-    return [each["message"] for each in ws("journal", "check", "--json").json["violations"]]
+    return [each["message"] for each in ws("check", "--json").json["violations"]]
 
 
 def only(ws: Workspace, text: str) -> None:
@@ -86,7 +86,7 @@ def test_a_passkey_that_nobody_registered_is_found_and_answered_for(posted: Work
     theirs = replace(passkey, key=format_passkey("localhost", _der(stranger)))
     commit = confirm(posted, stranger, theirs)
     only(posted, "its passkey was not registered in these books")
-    posted.ok("journal", "accept", commit, "--reason", "that was me, with my new phone")
+    posted.ok("accept", commit, "--reason", "that was me, with my new phone")
     posted.in_order()
 
 

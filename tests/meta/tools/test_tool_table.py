@@ -22,7 +22,7 @@ CONTRACT = {
     "run_until_file": ("command", "file_path", "timeout_sec?"),
 }
 CACHEABLE = {"read_file", "grep_files", "list_dir", "view_image", "web_search"}
-OWN = {"primitives", "agent_read", "agent_check", "history_try", "books_query", "runs_read", "propose"}
+OWN = {"primitives", "agent_read", "agent_check", "history_try", "query", "runs_read", "propose"}
 
 
 def test_the_tools_are_those_of_the_contract(session: Session) -> None:

@@ -131,7 +131,7 @@ def test_f38_what_it_changes_goes_through_the_gate(cyc: Workspace, engine: FakeE
     assert cyc.read("docs/note.md") == "a note\n"
     take_ok(cyc, "agent", "approve", "P1")
     assert cyc.read("agents/review_reminder.py") == script
-    cyc.ok("journal", "check")
+    cyc.ok("check")
 
 
 def test_a_change_that_fails_the_gate_stays_on_the_branch(cyc: Workspace, engine: FakeEngine) -> None:

@@ -61,7 +61,7 @@ def test_three_tasks_one_failing_and_retried_its_script_approved_and_live(tasks:
     assert card["kind"] == "proposal" and "command sh" in json.dumps(card["details"])
     take_ok(tasks.ws, "agent", "approve", proposal)
     assert tasks.ws.run("greet")["status"] == "succeeded"
-    assert tasks.ws.git("status", "--porcelain") == "" and tasks.ws("journal", "check").code == 0
+    assert tasks.ws.git("status", "--porcelain") == "" and tasks.ws("check").code == 0
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_the_loop_takes_a_turn(tasks: Tasks) -> None:
     tasks.ws.ok("loop", "enqueue", "task_turn")
     done = tasks.ws.process("loop", "run", "--max-cycles", "1")
     assert tasks.states() == {"T-001": "completed", "T-002": "pending"}, done
-    assert tasks.ws("journal", "check").code == 0
+    assert tasks.ws("check").code == 0
 
 
 SCRIPT = """
@@ -225,7 +225,7 @@ def test_a_script_reads_tasks_and_proposes_one_by_a_card(tasks: Tasks) -> None:
     tasks.ok("add", "--card", card["id"])
     assert tasks.states() == {"T-001": "pending", "T-002": "pending"}
     assert tasks.ws.json("queue", "list") == [] and tasks("add", "--card", card["id"]).code == 2
-    assert tasks.ws("journal", "check").code == 0
+    assert tasks.ws("check").code == 0
     tasks.ws.script(SCRIPT.replace("More", "Even more"), name="again")
     (card,) = tasks.ws.json("queue", "list")
     tasks.ws.ok("queue", "answer", card["id"], "decline")

@@ -26,4 +26,4 @@ def test_a_task_is_planned_claimed_verified_and_committed(tasks: Tasks) -> None:
     changed = tasks.ws.git("show", "--name-only", "--format=", "HEAD").split()
     assert {LEDGER, "docs/T-001.txt"} <= set(changed)
     assert tasks("next").code == 6
-    assert tasks.ws("journal", "check").code == 0
+    assert tasks.ws("check").code == 0

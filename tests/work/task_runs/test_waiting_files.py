@@ -57,7 +57,7 @@ def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks
     assert card["details"]["branch"] == outcome["branch"] and outcome["branch"] in outcome["summary"]
     assert all(name in done.err for name in (*STEERING, "docs/more.txt")), done
     tasks.ws.ok("queue", "answer", card["id"], "merge")
-    assert tasks.ws.read("tool.sh") == "x\n" and tasks.ws("journal", "check").code == 0
+    assert tasks.ws.read("tool.sh") == "x\n" and tasks.ws("check").code == 0
 
 
 HARMLESS = ("docs/a.md", "data/b.csv", "Notes.TXT", "docs/picture.png")

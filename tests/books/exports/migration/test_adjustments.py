@@ -26,7 +26,7 @@ def adjust(ws: Workspace, text: str, *options: str) -> list[str]:
 def test_each_entry_waits_as_a_card_and_is_posted_when_it_is_approved(ws: Workspace) -> None:
     made = ws.json(*adjust(ws, CSV))
     first, second = made["cards"]
-    assert ws.entries() == [] and ws.json("journal", "check")["ok"]
+    assert ws.entries() == [] and ws.json("check")["ok"]
     shown = ws.ok("queue", "show", first).out
     assert "Depreciation" in shown and "5220" in shown and "adjustments.csv, line 2" in shown
     assert {c["kind"] for c in ws.cards()} == {"adjustment"}
@@ -136,8 +136,8 @@ def test_a_card_that_was_edited_by_hand_posts_nothing(ws: Workspace) -> None:
             row["details"]["lines"][0]["debit"] = "1e9"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     ws.commit("queue")
-    refused(ws("queue", "approve", card), 3, "is held", "cleared journal accept")
-    ws.ok("journal", "accept", "HEAD", "--reason", "as far as I can see")
+    refused(ws("queue", "approve", card), 3, "is held", "cleared accept")
+    ws.ok("accept", "HEAD", "--reason", "as far as I can see")
     refused(ws("queue", "approve", card), 3, "cannot be read", f"queue reject {card}")
     assert ws.entries() == []
     ws.ok("queue", "reject", card, "--reason", "damaged")

@@ -1,4 +1,4 @@
-"""Where the books are read from: a commit, or the working tree. Each class is a ``FileSource``."""
+"""Where records are read from: a commit, or the working tree. Each class is a ``FileSource``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PreloadedSource(CommittedSource):
 
 
 class WorkingSource:
-    """The files of the working tree: only for ``journal check``, which checks them."""
+    """The files of the working tree: only for ``check``, which checks them."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

@@ -1,4 +1,4 @@
-"""Reading the workspace: primitives, agents, books, runs. Projections of ``operations``, for a model to read."""
+"""Reading the workspace: primitives, agents, records, runs. Projections of ``operations``, for a model to read."""
 
 from __future__ import annotations
 
@@ -12,25 +12,18 @@ from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.service.operations.table import OPERATIONS
 
-_QUERIES: Final[Mapping[str, str]] = {
-    "journal": "journal.list",
-    "balances": "journal.balance",
-    "accounts": "accounts.list",
-    "cards": "queue.list",
-    "card": "queue.show",
-    "why": "why",
-    "violations": "journal.check",
-    "periods": "period.list",
-    "proposals": "proposal.list",
-    "proposal": "proposal.show",
-}
+_OWN_TOOLS: Final = ("agent.", "run.", "primitives.")
+"""What operations begin with that other tools answer."""
+_QUERIES: Final = tuple(
+    name for name, each in OPERATIONS.items() if each.effect == "read" and not name.startswith(_OWN_TOOLS)
+)
 _MAX_ROWS: Final = 200
 _DEFAULT_ROWS: Final = 50
 _REVIEWED: Final = ("approved", "starter")
 _AGENT_FACTS: Final = ("name", "title", "description", "trigger", "schedule", "watch", "event", "state")
 
 
-class BooksTools:
+class ReadingTools:
     """The reading tools over one session's workspace."""
 
     def __init__(self, files: SessionFiles) -> None:
@@ -55,13 +48,13 @@ class BooksTools:
                 cacheable=True,
             ),
             Tool(
-                "books_query",
-                "Ask the books, the review queue and the proposals. journal: entries. balances: sums of accounts. "
-                "cards: the review queue. why (entry): how an entry came to be.",
+                "query",
+                "Ask what is recorded, the review queue and the proposals. "
+                + " ".join(f"{name}: {OPERATIONS[name].doc}" for name in _QUERIES),
                 make_schema(
                     ("what",), what={"type": "string", "enum": list(_QUERIES)}, **_query_parameters(), limit=limit
                 ),
-                self._query_books,
+                self._query_records,
                 cacheable=True,
             ),
             Tool(
@@ -125,9 +118,9 @@ class BooksTools:
         source = data.decode("utf-8", "replace").rstrip("\n").split("\n")
         return "\n".join([*lines, "", *(f"{number:>6}\t{line}" for number, line in enumerate(source, 1))])
 
-    def _query_books(self, arguments: Mapping[str, Any]) -> str:
+    def _query_records(self, arguments: Mapping[str, Any]) -> str:
         what = arguments["what"]
-        operation = OPERATIONS[_QUERIES[what]]
+        operation = OPERATIONS[what]
         names = {p.name for p in operation.parameters}
         given = {k: v for k, v in arguments.items() if k not in ("what", "limit") and v is not None}
         for key in given:
@@ -136,7 +129,7 @@ class BooksTools:
         found = operation.call_function(self._host, given)
         if not isinstance(found, list):
             return quote_data(json.dumps(found, ensure_ascii=False, indent=1, default=str), what)
-        return _quote_rows(found, arguments["limit"], what)
+        return _quote_rows(found, arguments["limit"], what, shows_last=operation.is_oldest_first)
 
     def _read_runs(self, arguments: Mapping[str, Any]) -> str:
         if arguments["id"]:
@@ -153,11 +146,11 @@ def _query_parameters() -> dict[str, Any]:
     """The parameters of all queries together; which query takes which is in their texts."""
     found: dict[str, Any] = {}
     users: dict[str, list[str]] = {}
-    for what, name in _QUERIES.items():
+    for name in _QUERIES:
         for parameter in OPERATIONS[name].parameters:
             if parameter.name == "limit":
                 continue
-            users.setdefault(parameter.name, []).append(what)
+            users.setdefault(parameter.name, []).append(name)
             schema = dict(parameter.json_schema)
             schema.pop("default", None)
             if parameter.name in found and "enum" in schema and schema["enum"] != found[parameter.name].get("enum"):
@@ -170,11 +163,11 @@ def _query_parameters() -> dict[str, Any]:
     return found
 
 
-def _quote_rows(rows: list[Any], limit: int, what: str) -> str:
+def _quote_rows(rows: list[Any], limit: int, what: str, *, shows_last: bool = False) -> str:
     if not rows:
         return f"{what}: none."
-    shown = rows[-limit:] if what == "journal" else rows[:limit]
-    part = "" if len(shown) == len(rows) else f" of {len(rows)}" + (" (the last)" if what == "journal" else "")
+    shown = rows[-limit:] if shows_last else rows[:limit]
+    part = "" if len(shown) == len(rows) else f" of {len(rows)}" + (" (the last)" if shows_last else "")
     text = "\n".join(json.dumps(row, ensure_ascii=False, default=str) for row in shown)
     more = "" if len(shown) == len(rows) else " Narrow the query, or raise limit."
     return f"{what}: {len(shown)}{part}.{more}\n{quote_data(text, what)}"
