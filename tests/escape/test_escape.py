@@ -32,8 +32,7 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.monty import Sandbox
 
 SECONDS = 0.8
-LATE = SECONDS + 2.0
-WHOLE = 60.0  # on a busy machine; what never ends takes longer
+HOST_SECONDS = 3.0  # of the processor, which a script may have the host use; what never ends would wait for ever
 MEMORY_MB = 128
 HOST_MB = 400  # what a script of 128 MB may cost the host for a moment: its text decoded, copied, clipped
 ENV = "ESCAPE_CANARY"
@@ -89,16 +88,16 @@ class World:
         result, error, told = None, None, ""
         self.host.kept_executor = executor
         try:
-            began = time.monotonic()
+            began = time.process_time()
             try:
                 result = attempt.execute_script()
             finally:
-                took = time.monotonic() - began
+                used = time.process_time() - began
         except ClearedError as e:
             error = e
             explained = attempt.explain_error(e)
             told = f"{e} {explained.message} {explained.traceback}"
-        assert took < LATE, f"it ran for {took:.1f} s"
+        assert used < HOST_SECONDS, f"the host computed for {used:.1f} s"
         printed = "".join(attempt.printed)
         attempt.log_printed_lines()
         log = [(r.action, r.details) for r in attempt.context.log]
@@ -173,10 +172,9 @@ def stopped(world: World) -> Iterator[None]:
     """What no script may bring about, however it ends."""
     before, held = world.ws.state(), children()
     Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-    resident, began = megabytes("VmRSS"), time.monotonic()
+    resident = megabytes("VmRSS")
     yield
-    took, peak = time.monotonic() - began, megabytes("VmHWM") - resident
-    assert took < WHOLE, f"it took {took:.1f} s"
+    peak = megabytes("VmHWM") - resident
     assert peak < HOST_MB, f"the host grew by {peak} MB"
     assert not world.ws.state().changed_since(before), "a file of the workspace was changed"
     assert [p.name for p in world.canary.iterdir()] == ["secret.txt"], "a file was made outside"

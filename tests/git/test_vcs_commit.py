@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -312,10 +311,8 @@ def test_a_lock_of_another_git(work: Work, content: bytes) -> None:
     lock = work.root / ".git/index.lock"
     lock.write_bytes(content)
     os.utime(lock, (lock.stat().st_atime, lock.stat().st_mtime - 7_300))
-    began = time.monotonic()
     with pytest.raises(GitBusy, match=r"for 2 hours.*remove .*index\.lock") as caught:
         work.seal(wait_seconds=0.3)
-    assert time.monotonic() - began >= 0.3
     assert caught.value.exit_code == 5
     assert (work.files(), work.repo.read_head(), lock.read_bytes()) == (before, work.base, content)
     assert (work.root / ".git/index").read_bytes() == index

@@ -208,7 +208,7 @@ def test_ctrl_c_stops_a_script(body: str) -> None:
         "from cleared.sandbox.monty import Sandbox\n"
         "host = Host(host=lambda: None, ready=lambda: print('ready', flush=True))\n"
         "try:\n"
-        f"    run(Sandbox(), 'ready()\\n{body}', host, limits=Limits(seconds=60))\n"
+        f"    run(Sandbox(), 'ready()\\n{body}', host, limits=Limits(seconds=600))\n"
         "except KeyboardInterrupt:\n"
         "    print('stopped', flush=True)\n"
     )
@@ -217,8 +217,8 @@ def test_ctrl_c_stops_a_script(body: str) -> None:
         assert process.stdout.readline() == "ready\n"
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "stopped\n", "by Ctrl-C, not by its limit of a minute"
-        assert process.wait(10) == 0
+        assert process.stdout.readline() == "stopped\n", "by Ctrl-C, not by its limit"
+        assert process.wait(90) == 0
 
 
 def test_importing_the_package_stays_cheap() -> None:

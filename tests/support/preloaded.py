@@ -203,7 +203,7 @@ def serve() -> None:
     os.set_inheritable(orders.fileno(), False)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no zombies of keepers
+    signal.signal(signal.SIGCHLD, _reap_keepers)  # waited for: else nobody is told of their processor time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     import_all()
     for number in (1, 2):
@@ -221,6 +221,12 @@ def serve() -> None:
             _keep(json.loads(packet), list(fds))
         for fd in fds:
             os.close(fd)
+
+
+def _reap_keepers(*_: object) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _keep(order: dict[str, Any], fds: list[int]) -> None:

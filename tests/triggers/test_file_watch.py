@@ -321,10 +321,10 @@ class TestFoldersThatComeAndGo:
     def test_asking_again_changes_nothing(self, ear: Ear, drop: Path) -> None:
         ear.watcher.set_directories("a", [drop])
         threads = set(threading.enumerate())
-        start = time.perf_counter()
+        start = time.process_time()
         for _ in range(200):
             assert ear.watcher.set_directories("a", [drop]) == []
-        assert time.perf_counter() - start < 0.2
+        assert time.process_time() - start < 0.2
         assert set(threading.enumerate()) == threads
         assert ear.hears_nothing()
 

@@ -419,7 +419,7 @@ class OtherCommand:
 
     def begin(self) -> None:
         self.thread.start()
-        assert self.held.wait(10)
+        assert self.held.wait(90)
 
     def end(self) -> None:
         self.free.set()

@@ -95,7 +95,7 @@ def test_with_tls_it_answers_to_its_name_and_signs_nobody_in_with_a_code(ws: Wor
                 self.sock = trust.wrap_socket(bare, server_hostname="books.test")
 
         for host, status in ((f"books.test:{port}", 200), ("evil.example", 400)):
-            wire = Connection("books.test", port, timeout=20)
+            wire = Connection("books.test", port, timeout=90)
             wire.request("GET", "/healthz", headers={"Host": host})
             assert wire.getresponse().status == status
             wire.close()

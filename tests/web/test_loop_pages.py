@@ -45,7 +45,7 @@ class Page:
     port: int
 
     def ask(self, method: str = "GET", path: str = "/", body: bytes | None = None, **headers: str) -> Got:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=90)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             answer = connection.getresponse()
@@ -73,11 +73,11 @@ def served(runtime: RuntimeDirectory) -> Iterator[Page]:
         thread = threading.Thread(target=server.serve, args=(app, listener, ready.set))
         thread.start()
         try:
-            assert ready.wait(20)
+            assert ready.wait(90)
             yield Page(port)
         finally:
             server.end()
-            thread.join(20)
+            thread.join(90)
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def process(ws: Workspace, *options: str) -> Iterator[tuple[int, subprocess.Pope
     finally:
         if started.poll() is None:
             started.send_signal(signal.SIGINT)
-            started.communicate(timeout=20)
+            started.communicate(timeout=90)
 
 
 @pytest.fixture
@@ -396,7 +396,7 @@ def test_the_command_ends_well_also_with_a_client_on_and_one_that_went_away(ws: 
         with socket.create_connection(("127.0.0.1", port), 20) as connection:
             connection.sendall(b"GET / HTT")
             started.send_signal(signal.SIGTERM)
-            out, err = started.communicate(timeout=20)
+            out, err = started.communicate(timeout=90)
         assert (started.returncode, out, err) == (0, b"", b"")
 
 

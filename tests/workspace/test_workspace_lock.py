@@ -50,12 +50,11 @@ def test_the_state_folder_is_private_and_unknown_to_git(state: Path) -> None:
 def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> None:
     process = other_process(state, 60)
     told: list[LockHolder | None] = []
-    start = time.monotonic()
     with pytest.raises(BusyError) as caught, writer_lock(state, 0.3, "y", on_wait=told.append):
         pass
-    assert time.monotonic() - start >= 0.3
     assert caught.value.exit_code == ExitCode.BUSY
     assert f"agent run ingest (process {process.pid}, since 20" in str(caught.value)
+    assert "(it was 0.3)" in str(caught.value)
     assert [found.pid for found in told if found] == [process.pid]
     assert read_holder(state) == told[0]
     process.kill()
@@ -71,7 +70,7 @@ def test_the_holder_is_named_to_who_waits_and_to_who_gives_up(state: Path) -> No
 def test_who_waits_gets_it_when_it_is_free(state: Path) -> None:
     process = other_process(state, 0.3)
     with writer_lock(state, 30, "y"):
-        assert process.wait(5) == 0
+        assert process.wait(90) == 0
 
 
 def test_the_same_thread_twice_is_a_fault_and_another_thread_waits(state: Path) -> None:

@@ -496,7 +496,7 @@ def test_in_a_real_terminal(posted: Workspace, tmp_path: Path) -> None:
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")} | {"TERM": "xterm-256color"}
 
     def tmux(*argv: str) -> str:
-        done = subprocess.run(["tmux", "-S", socket, *argv], capture_output=True, env=env, check=True, timeout=10)
+        done = subprocess.run(["tmux", "-S", socket, *argv], capture_output=True, env=env, check=True, timeout=90)
         return done.stdout.decode()
 
     def until(text: str) -> str:

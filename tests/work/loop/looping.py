@@ -205,8 +205,8 @@ def tried(name, **more):
 nothing = kind("nothing", "true")
 fails = shell("fails", "echo it went wrong; exit 3")
 silent = shell("silent", "exit 7")
-slow = shell("slow", "sleep 60")
-limited = shell("limited", "sleep 60", timeout=0.3)
+slow = shell("slow", "sleep 600")
+limited = shell("limited", "sleep 600", timeout=0.3)
 waits = shell("waits", "while [ ! -e go ]; do sleep 0.02; done; echo went")
 counts = shell("counts", "echo x >> made/ran", writes=("made",))
 environ = kind("environ", "env")
@@ -227,7 +227,7 @@ reads = tried("reads", reads=(".",))
 asks = tried("asks")
 writes = tried("writes", writes=("made",))
 dials = tried("dials")
-decides = tried("decides", timeout=30)
+decides = tried("decides", timeout=90)
 strays = tried("strays", writes=("made",))
 stubborn = tried("stubborn", writes=("made",), timeout=2)
 tells = tried("tells")
@@ -304,7 +304,7 @@ def stray(made, name, hold):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             held = hold_mark(made / name)
             argv = [sys.executable, "-I", "-c", "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
-                    "time.sleep(60)"]
+                    "time.sleep(600)"]
             if not hold:
                 os.close(1), os.close(2)
             os.execve(sys.executable, argv, {})

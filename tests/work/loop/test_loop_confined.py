@@ -211,4 +211,4 @@ def test_what_a_job_leaves_behind_is_ended(probed: Loop) -> None:
     result = probed.once("strays")
     assert result["status"] == "succeeded" and result["summary"] == "two are left", result
     for name in ("loose", "holds"):
-        eventually(lambda name=name: has_ended(probed.ws.root / "made" / name), 2)
+        eventually(lambda name=name: has_ended(probed.ws.root / "made" / name))

@@ -236,7 +236,7 @@ def test_a_script_has_a_sleeping_loop_run_a_job_whose_end_starts_an_agent(up: Up
         assert "\nDepth: 1\n" in ws.git("log", "-1", "--format=%B")
     finally:
         loop.terminate()
-        loop.communicate(timeout=20)
+        loop.communicate(timeout=90)
 
 
 def unclocked() -> dict[str, str]:

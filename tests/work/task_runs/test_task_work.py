@@ -340,7 +340,7 @@ def test_a_second_orchestrator_is_refused(tasks: Tasks, tmp_path: Path) -> None:
         assert done.code == 5 and "another orchestrator" in done.err
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=90)
     assert tasks.states() == {"T-001": "pending"} and "stopped" in tasks.lines()[-1]["summary"]
     assert LEDGER in tasks.ws.git("status", "--porcelain")
 
