@@ -332,7 +332,8 @@ def put_back(world: World) -> list[object]:
         world.ws.git("commit", "-q", "-a", "-m", "tidied up")
         take_ok(world.ws, "recover", "--forget")
         world.settle()
-        world.forward(days=15)
+        world.time.forward(days=15)
+        world.settle()
         os.environ["CLEARED_CLOCK"] = "2025-02-25T07:00:00Z"
         world.ws.run("other")
         world.settle()

@@ -19,6 +19,7 @@ from harness import copy_books
 
 from cleared.base.clock import SystemClock
 from cleared.books import queries
+from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.changes.workspace_opening import open_workspace
@@ -145,7 +146,7 @@ def check_sound(root: Path, *, written: bool = True) -> None:
     ``written``: a writing command has run since; what a seal had not even begun with (half of a note in
     ``.cleared/``) it is that sweeps up.
     """
-    assert queries.read_violations(open_workspace(root)) == []
+    assert find_violations(open_workspace(root)) == []
     assert git(root, "fsck", "--strict", "--no-dangling", "--no-progress") == ""
     assert git(root, "status", "--porcelain", "-uall") == ""
     assert git(root, "rev-list", "--merges", "HEAD") == ""

@@ -23,7 +23,7 @@ from looped import STEPS, Loops, eventually, plugged_in, prepare
 from cleared.jobs import loop_state
 
 EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
-KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "24"))
+KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "12"))
 SEEDS = 2
 
 

@@ -34,8 +34,8 @@ from crash_kill import stopped_at
 from harness import Workspace
 
 from cleared.base.errors import ClearedError, Interrupted
-from cleared.books import queries
 from cleared.books.decisions.entry_voiding import void_entry
+from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
 from cleared.git import STEPS, HeadMoved
@@ -235,7 +235,7 @@ def test_the_user_edits_the_journal_before_the_repair(root: Path) -> None:
     assert cardfile.read_bytes() == mine
     with pytest.raises(ClearedError, match="differ from the last commit"):
         run_now(open_workspace(root), "ingest")
-    assert [v["check"] for v in queries.read_violations(open_workspace(root))] == ["unchanged"]
+    assert [v.check for v in find_violations(open_workspace(root))] == ["unchanged"]
     subprocess.run(["git", "checkout", "-q", "--", "queue"], cwd=root, check=True)
     assert journal.exists()
     check_booked(root, read(root)[0], AFTER)

@@ -17,6 +17,7 @@ from cleared.base.errors import ClearedError
 from cleared.books import queries
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.decisions.period_closing import close_period, reopen_period
+from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.changes.workspace_opening import open_workspace
@@ -125,7 +126,7 @@ class Workspace:
 
     def check(self) -> None:
         host = self.host()
-        assert queries.read_violations(host) == []
+        assert find_violations(host) == []
         assert self.git("status", "--porcelain", "-uall") == ""
         posted = Counter(
             (

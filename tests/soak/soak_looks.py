@@ -7,7 +7,7 @@ from threading import Event
 
 from harness import Workspace, chase
 
-from cleared.books import queries
+from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
 
@@ -35,7 +35,7 @@ def look_beside_imports(ws: Workspace, looks: int) -> int:
         importing = pool.submit(keep_importing)
         try:
             for _ in range(looks):
-                assert queries.read_violations(open_workspace(ws.root)) == []
+                assert find_violations(open_workspace(ws.root)) == []
                 if importing.done():
                     break
         finally:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from harness import Workspace, chase
 
-from cleared.books import queries
 from cleared.books.audit.book_audit import BookAudit
+from cleared.changes.audit.record_violations import find_violations
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
 from cleared.workspace.lock import writer_lock
@@ -26,7 +26,7 @@ def wait_until_it_waits(ws: Workspace, check: Future[Any]) -> None:
 
 
 def check_aside(ws: Workspace, pool: ThreadPoolExecutor) -> Future[list[dict[str, Any]]]:
-    return pool.submit(lambda: queries.read_violations(open_workspace(ws.root)))
+    return pool.submit(lambda: find_violations(open_workspace(ws.root)))
 
 
 def test_the_branch_behind_what_is_remembered_of_it_is_looked_at_again(posted: Workspace) -> None:
@@ -88,7 +88,7 @@ def test_a_commit_between_reading_the_books_and_their_history(ws: Workspace, mon
         return found
 
     monkeypatch.setattr(BookAudit, "check_records", check_and_import)
-    assert queries.read_violations(open_workspace(ws.root)) == []
+    assert find_violations(open_workspace(ws.root)) == []
 
 
 def test_what_is_lost_is_called_lost(posted: Workspace) -> None:
