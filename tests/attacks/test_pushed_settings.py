@@ -1,4 +1,7 @@
-"""Whoever can push writes ``config.yaml``: no setting in it that could do harm is in force before its approval."""
+"""Whoever can push writes ``config.yaml``: no setting in it that could do harm is in force before its approval.
+
+Row D20.
+"""
 
 from __future__ import annotations
 

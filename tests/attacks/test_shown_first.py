@@ -1,4 +1,7 @@
-"""What is approved is what was shown: whoever can push changes what waits between one look and the next."""
+"""What is approved is what was shown: whoever can push changes what waits between one look and the next.
+
+Row D21.
+"""
 
 from __future__ import annotations
 

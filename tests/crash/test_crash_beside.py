@@ -1,4 +1,7 @@
-"""Fault 19: some of the stops of ``python -m tests.crash --beside-git``, which makes all of them."""
+"""Fault 19: some of the stops of ``python -m tests.crash --beside-git``, which makes all of them.
+
+Row I7.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 
 Each command that commits is killed at its steps, and then said again, not another one. The commands are read off the
 program: one that is new fails here until it has a case.
+
+Rows I9, I10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What runs and decisions commit of another domain is guarded as the books are; no part of the runtime names either."""
+"""What runs and decisions commit of another domain is guarded as the books are; no part of the runtime names either.
+
+Row A19.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CARD 1: what a change could do that no dry run showed is named first on its card, and takes more than one key."""
+"""CARD 1: what a change could do that no dry run showed is named first on its card, and takes more than one key.
+
+Row D22.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Messages that scripts send: after the commit, once, to the approved address; none is lost by a kill or an outage."""
+"""Messages that scripts send: after the commit, once, to the approved address; none is lost by a kill or an outage.
+
+Row I8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What guides an engine may include other files: they are shown and bound as it is, and none lies outside."""
+"""What guides an engine may include other files: they are shown and bound as it is, and none lies outside.
+
+Row D23.
+"""
 
 from __future__ import annotations
 
