@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-NOTES = "CLEARED_TEST_NOTES"
+NOTES = "TESTS_NOTE_THEIR_TIME_IN"
+"""Names the folder of notes; tests take away variables that begin as the program's do."""
 _PR_SET_CHILD_SUBREAPER = 36
 _TICKS = os.sysconf("SC_CLK_TCK")
 _servers: list[Path] = []
