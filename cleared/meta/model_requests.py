@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cleared.base.errors import CheckFailed, ClearedError
 from cleared.llm.failures import ModelFailed
 from cleared.meta.context_window import limit_images
+from cleared.meta.tools.tool import shorten_schema
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -244,4 +245,5 @@ def mark_for_cache(messages: Sequence[ModelMessage], *, marked: bool) -> list[Mo
 def _define_tool(tool: Tool) -> Any:
     from pydantic_ai import ToolDefinition
 
-    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=dict(tool.parameters))
+    schema = shorten_schema(tool.parameters)
+    return ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=schema)

@@ -15,15 +15,23 @@ from typing import Final
 from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.gate.language_guide import describe_triggers, read_examples, read_language
-from cleared.gate.lint_rules import RULES
 from cleared.git import Snapshot
-from cleared.primitives.registry.projections import render_stubs
 from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 
 OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
+OWNER_COMMANDS: Final = {
+    "bank add FILE": "a new bank account, or a bank's CSV that is not understood yet",
+    "teach WORDS ACCOUNT": "lines with these words always go to that account",
+    "accounts add NUMBER NAME": "a new account in the chart",
+    "config set notifications.daily_digest_time 06:00": "when the built-in digest of what waits is sent",
+    "config set notifications.method smtp": "messages by mail; they reach nobody while it is none",
+    "definition approve records/NAME.yaml": "the columns of a table",
+    "review": "decide about everything that waits",
+}
+"""What a person says instead of having a script made: command → what for."""
 _PLACEHOLDER: Final = re.compile(r"\{\{([a-z_]+)\}\}")
 _MOST_AGENTS: Final = 200
 _MOST_ACCOUNTS: Final = 1_000
@@ -51,8 +59,8 @@ def build_system_prompt(host: Host) -> SystemPrompt:
         "currency": lambda: host.config.business.currency,
         "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
         "triggers": describe_triggers,
-        "rules": _describe_rules,
         "primitives": lambda: _describe_primitives(host),
+        "commands": lambda: "\n".join(f"- `cleared {command}`: {what}" for command, what in OWNER_COMMANDS.items()),
         "accounts": lambda: _list_accounts(host),
         "agents": lambda: _list_agents(host),
         "house_rules": lambda: house_rules,
@@ -101,26 +109,26 @@ class _ApprovedTexts:
         return data.decode("utf-8", "replace")
 
 
-def _describe_rules() -> str:
-    return "\n".join(f"- {rule.finds.replace('``', '`')}: {rule.remedy}" for rule in RULES.values() if rule.blocks)
-
-
 def _describe_primitives(host: Host) -> str:
-    summaries = "\n".join(
-        f"- `{primitive.name}` (grant `{primitive.grant}`): {primitive.doc.splitlines()[0]}"
-        for primitive in host.registry.values()
-    )
-    return f"```python\n{render_stubs(host.registry)}```\n\n{summaries}"
+    """Every primitive with the names of its arguments, by grant; the rest is told on demand."""
+    by_grant: dict[str, list[str]] = {}
+    for primitive in host.registry.values():
+        arguments = ", ".join(param.name + ("" if param.required else "?") for param in primitive.params)
+        by_grant.setdefault(primitive.grant, []).append(f"{primitive.name}({arguments})")
+    return "\n".join(f"- {grant}: {', '.join(calls)}" for grant, calls in by_grant.items())
 
 
 def _list_accounts(host: Host) -> str:
     accounts = queries.read_accounts(host)
-    lines = [
-        f"- {account['account_id']} {_one_line(account['account_name'])} ({account['account_type']})"
-        for account in accounts
-        if account["status"] == "open"
-    ]
-    return _cut_lines(lines, _MOST_ACCOUNTS)
+    shown = [account for account in accounts if account["status"] == "open"][:_MOST_ACCOUNTS]
+    by_type: dict[str, list[str]] = {}
+    for account in shown:
+        by_type.setdefault(account["account_type"], []).append(
+            f"{account['account_id']} {_one_line(account['account_name'])}"
+        )
+    lines = [f"- {kind}: {'; '.join(names)}" for kind, names in by_type.items()]
+    hidden = sum(account["status"] == "open" for account in accounts) - len(shown)
+    return "\n".join([*lines, *([f"- … and {hidden} more"] if hidden else [])])
 
 
 def _list_agents(host: Host) -> str:

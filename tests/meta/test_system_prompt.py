@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from harness import Workspace, take_ok
+import pytest
+from harness import Workspace, chase, take_ok
 from proposing import propose
+from tool_session import Session
 
 from cleared.changes.workspace_opening import open_workspace
-from cleared.meta.system_prompt import SystemPrompt, build_system_prompt, read_shipped_template
+from cleared.meta.system_prompt import OWNER_COMMANDS, SystemPrompt, build_system_prompt, read_shipped_template
 
 
 def prompt_of(ws: Workspace) -> SystemPrompt:
@@ -19,10 +22,9 @@ def test_it_names_every_primitive_the_accounts_the_agents_and_the_rules(ws: Work
     host = open_workspace(ws.root)
     prompt = prompt_of(ws)
     assert prompt.source == "cleared/meta/meta.md" and not prompt.notices
-    assert all(f"`{name}`" in prompt.text and f"def {name}(" in prompt.text for name in host.registry)
-    assert "- 1010 Business checking (asset)" in prompt.text
+    assert all(f"{name}(" in prompt.text for name in host.registry)
+    assert "- asset: 1010 Business checking; 1020 " in prompt.text
     assert "- `ingest` (schedule, file_watch): Import new bank transactions" in prompt.text
-    assert "`import` and `from … import`: Remove it." in prompt.text
     assert "{{" not in prompt.text
     assert len(re.findall("^### ", prompt.text.split("## Worked examples")[1], re.M)) == 3
 
@@ -60,3 +62,63 @@ def test_secrets_do_not_reach_the_model(ws: Workspace) -> None:
     ws.put("config.yaml", ws.read("config.yaml") + "\nnotifications:\n  smtp_password: hunter2hunter2\n")
     ws.put("rules/mail.md", read_shipped_template()[:100] + "the password is hunter2hunter2\n")
     assert "hunter2" not in prompt_of(ws).text
+
+
+def block_of(ws: Workspace, language: str) -> str:
+    """A worked example as a model is sent it."""
+    found = re.search(rf"```{language}\n(.*?)```", prompt_of(ws).text, re.S)
+    assert found is not None
+    return found[1]
+
+
+def test_what_is_sent_each_time_is_short(ws: Workspace, start: Callable[[Workspace], Session]) -> None:
+    """Everything else is told on demand. Tokens: a quarter of the bytes, as the context is counted."""
+    session = start(ws)
+    assert len(prompt_of(ws).text.encode()) < 4 * 3_300
+    text = session.ok("primitives", name="rules")
+    assert "import: " in text and "unknown-account: " in text
+
+
+def test_the_worked_example_of_coffee_applies_and_does_what_was_asked(
+    ws: Workspace, start: Callable[[Workspace], Session]
+) -> None:
+    """The patch as it is sent, on the agent as it is shipped: cheap coffee is booked as meals, dear coffee asks."""
+    session = start(ws)
+    session.ok("apply_patch", patch=block_of(ws, "diff"))
+    assert "passes the gate" in session.ok("agent_check")
+    session.ok("propose", message="Coffee under 20 dollars is booked without asking.")
+    take_ok(ws, "agent", "approve", "P1")
+    ws.drop("march.csv", chase(("03/03/2025", "CORNER COFFEE", "-4.50"), ("03/04/2025", "CORNER COFFEE", "-24.00")))
+    ws.run("ingest")
+    booked = {row["amount"]: row for row in ws.json("journal", "list", "--month", "2025-03")}
+    assert booked["4.50"]["status"] == "auto-confirmed" and booked["24.00"]["status"] == "pending-review"
+    assert [line["account_id"] for line in booked["4.50"]["lines"]] == [5070, 1010]
+    names = {row["account_id"]: row["account_name"] for row in ws.json("accounts", "list")}
+    assert names[5070] == "Meals"
+
+
+def test_the_worked_example_of_a_digest_says_each_card_once(
+    ws: Workspace, start: Callable[[Workspace], Session]
+) -> None:
+    ws.drop("march.csv", chase(("03/03/2025", "CORNER SHOP", "-4.50")))
+    ws.run("ingest")
+    session = start(ws)
+    session.ok("write_file", file_path="agents/digest.py", content=block_of(ws, "python"))
+    tried = session.ok("try", name="digest")
+    assert "1 waiting for you" in tried and "CORNER SHOP" not in tried, "the ids put it below the text"
+
+
+@pytest.mark.parametrize("command", OWNER_COMMANDS)
+def test_commands_that_are_named_to_a_model_are_there(ws: Workspace, command: str) -> None:
+    words = [word for word in command.split() if word.islower() and "." not in word and "/" not in word]
+    if words[:2] == ["config", "set"]:
+        ws.ok("config", "get", command.split()[2])
+        words = words[:2]
+    usage = ws.ok(*words, "--help").out
+    placeholders = [word for word in command.split() if word.isupper()]
+    assert all(word in usage for word in placeholders)
+
+
+def test_names_that_scripts_do_not_have_are_named_as_such(ws: Workspace) -> None:
+    text = prompt_of(ws).text
+    assert "no\nnames `Decimal` and `date`" in text and "Decimal(" not in text and "date.today" not in text

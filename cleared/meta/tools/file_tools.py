@@ -17,22 +17,25 @@ from cleared.meta.tools.unified_patch import PatchRefused, apply_patch
 
 MAX_LINES: Final = 2_000
 _MAX_LINE: Final = 2_000
+MAX_SHOWN: Final = 9_000
+"""Bytes of lines in one answer: what is longer would be cut in its middle."""
 _MAX_LISTED: Final = 1_000
 _PATH: Final = {"type": "string", "minLength": 1, "maxLength": 1_000}
+_NAMED_PATH: Final = {**_PATH, "description": "Relative to the top of the workspace: agents/ingest.py"}
 
 
 class FileTools:
-    """The six tools over one session's files."""
+    """The seven tools over one session's files."""
 
     def __init__(self, files: SessionFiles) -> None:
         self._files = files
 
     def make_tools(self) -> list[Tool]:
-        path = {**_PATH, "description": "Relative to the top of the workspace: agents/ingest.py"}
+        path = _NAMED_PATH
         return [
             Tool(
                 "read_file",
-                "Read a text file with line numbers. offset is the first line, from 1.",
+                "Read a text file with line numbers, from line offset on. Of a long one it says where to go on.",
                 make_schema(
                     ("file_path",),
                     file_path=path,
@@ -42,22 +45,7 @@ class FileTools:
                 self._read_file,
                 cacheable=True,
             ),
-            Tool(
-                "write_file",
-                "Create or overwrite a file of your draft. The workspace itself is not changed: that takes propose, "
-                "and a person's approval.",
-                make_schema(("file_path", "content"), file_path=path, content={"type": "string"}),
-                self._write_file,
-                acts=True,
-            ),
-            Tool(
-                "apply_patch",
-                "Change files of your draft by a unified diff, several at once: all of it or nothing. Line numbers and "
-                "context must fit exactly. --- /dev/null creates a file, +++ /dev/null removes one.",
-                make_schema(("patch",), patch={"type": "string", "minLength": 1}),
-                self._apply_patch,
-                acts=True,
-            ),
+            *self._make_writing_tools(),
             Tool(
                 "grep_files",
                 "Search in files with a regular expression (Python's syntax), line by line.",
@@ -91,6 +79,39 @@ class FileTools:
             ),
         ]
 
+    def _make_writing_tools(self) -> list[Tool]:
+        path = _NAMED_PATH
+        return [
+            Tool(
+                "write_file",
+                "Create or overwrite a file of your draft. The workspace itself is not changed: that takes propose, "
+                "and a person's approval.",
+                make_schema(("file_path", "content"), file_path=path, content={"type": "string"}),
+                self._write_file,
+                acts=True,
+            ),
+            Tool(
+                "str_replace",
+                "Replace a text that stands exactly once in a file of your draft, or of what is approved.",
+                make_schema(
+                    ("file_path", "old", "new"),
+                    file_path=path,
+                    old={"type": "string", "minLength": 1, "description": "With enough around it to be unique"},
+                    new={"type": "string"},
+                ),
+                self._replace_text,
+                acts=True,
+            ),
+            Tool(
+                "apply_patch",
+                "Change files of your draft by a unified diff, several at once: all of it or nothing. Line numbers and "
+                "context must fit exactly. --- /dev/null creates a file, +++ /dev/null removes one.",
+                make_schema(("patch",), patch={"type": "string", "minLength": 1}),
+                self._apply_patch,
+                acts=True,
+            ),
+        ]
+
     def _read_file(self, arguments: Mapping[str, Any]) -> ToolResult:
         path = clean_path(arguments["file_path"])
         data = self._require_file(path)
@@ -103,10 +124,12 @@ class FileTools:
         if first > max(1, len(lines)):
             raise ToolFailed(f"{path} has {len(lines)} lines; there is no line {first}", "Give a smaller offset.")
         shown = lines[first - 1 : first - 1 + arguments["limit"]]
-        text = "\n".join(f"{number:>6}\t{_clip_line(line)}" for number, line in enumerate(shown, first))
-        head = f"{path}: {len(lines)} lines" + (
-            "" if len(shown) == len(lines) else f", {first} to {first - 1 + len(shown)} here"
-        )
+        rows = [f"{number:>6}\t{_clip_line(line)}" for number, line in enumerate(shown, first)]
+        rows = rows[: _count_fitting(rows)]
+        text, last = "\n".join(rows), first - 1 + len(rows)
+        head = f"{path}: {len(lines)} lines" + ("" if len(rows) == len(lines) else f", {first} to {last} here")
+        if len(rows) < len(shown):
+            head += f"; go on with offset={last + 1}"
         return ToolResult(f"{head}\n{text}" if _is_own_text(path) else f"{head}\n{quote_data(text, path)}")
 
     def _write_file(self, arguments: Mapping[str, Any]) -> str:
@@ -117,6 +140,24 @@ class FileTools:
             self._files.write_files({path: data})
         lines = arguments["content"].count("\n") + (not arguments["content"].endswith("\n") and bool(data))
         return f"{'Created' if before is None else 'Wrote'} {path}: {lines} lines. {_note_of(path)}"
+
+    def _replace_text(self, arguments: Mapping[str, Any]) -> str:
+        path, old, new = clean_path(arguments["file_path"]), arguments["old"], arguments["new"]
+        with self._files.open_commit():
+            try:
+                before = self._require_file(path).decode("utf-8")
+            except UnicodeDecodeError:
+                raise ToolFailed(f"{path} is no UTF-8 text", "Write it whole, with write_file.") from None
+            count = before.count(old)
+            if count != 1:
+                where = f"stands {count} times in {path}" if count else f"does not stand in {path}"
+                raise ToolFailed(
+                    f"the text to replace {where}, and nothing was changed",
+                    "Give more of the lines around it." if count else "Read the file again, and copy the text from it.",
+                )
+            self._files.write_files({path: before.replace(old, new).encode("utf-8")})
+        line = before[: before.index(old)].count("\n") + 1
+        return f"Replaced in {path}, line {line}. {_note_of(path)}"
 
     def _apply_patch(self, arguments: Mapping[str, Any]) -> str:
         def read_text(path: str) -> str | None:
@@ -243,6 +284,17 @@ def _note_of(path: str) -> str:
     if is_scratch(path):
         return "It is a scratch file: it is never proposed."
     return "It is in your draft only; agent_check looks at it, propose hands it in."
+
+
+def _count_fitting(rows: list[str]) -> int:
+    """How many of these lines are shown whole; at least one."""
+    left, count = MAX_SHOWN, 0
+    for row in rows:
+        left -= len(row.encode("utf-8")) + 3
+        if left < 0:
+            break
+        count += 1
+    return max(1, count)
 
 
 def _clip_line(line: str) -> str:

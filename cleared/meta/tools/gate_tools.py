@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError
+from cleared.domains.draft_records import load_comparisons
 from cleared.gate.examination import Gate
 from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
@@ -41,6 +44,13 @@ class GateTools:
                 "past runs, tests. With name: over that agent only. Nothing is proposed.",
                 make_schema(name=name),
                 self._check_draft,
+            ),
+            Tool(
+                "try",
+                "Run an agent as your draft has it, on today's books and the files that wait; nothing is kept. Gives "
+                "its result, log, messages, records and questions.",
+                make_schema(("name",), name=name),
+                self._try_draft,
             ),
             Tool(
                 "history_try",
@@ -98,6 +108,27 @@ class GateTools:
         self._save_verdict("passed" if report.passed else "blocked", findings)
         stages = {file: [result_to_dict(r) for r in results] for file, results in report.results.items()}
         return _describe_report(report.passed, stages, findings, "Your draft (" + ", ".join(sorted(changes)) + ")")
+
+    def _try_draft(self, arguments: Mapping[str, Any]) -> str:
+        log: list[str] = []
+        host = replace(self._files.host, show_message=log.append)
+        changes = self._read_changes(may_be_empty=True)
+        scripts = {path: data for path, data in changes.items() if path.startswith(("agents/", "scripts/"))}
+        ran = OPERATIONS["agent.dry_run"].function(host, arguments["name"], scripts, None)
+        lines = [f"{arguments['name']} {ran['status']}; nothing of it is kept."]
+        if ran["error"]:
+            error = ran["error"]
+            where = f"line {error['line']}: " if error["line"] else ""
+            lines.append(_one_line(f"{where}{error['message']}. Remedy: {error['remedy']}"))
+        shown = [f"result: {json.dumps(ran['result'], ensure_ascii=False, default=str)}"]
+        shown += [f"log: {text}" for text in log[:_MAX_EXAMPLES]]
+        shown += [f"message: {message['subject']}\n{message['text']}" for message in ran["messages"]]
+        shown += [f"question: {card['title']}" for card in ran["cards"][:_MAX_EXAMPLES]]
+        for noun in load_comparisons():
+            rows = ran.get(noun) or ()
+            shown += [f"{noun}: {len(rows)}"] if rows else []
+            shown += [json.dumps(row, ensure_ascii=False, default=str)[:300] for row in rows[:_MAX_EXAMPLES]]
+        return "\n".join([*lines, quote_data("\n".join(shown), "the run")])
 
     def _try_on_history(self, arguments: Mapping[str, Any]) -> str:
         changes = self._read_changes(may_be_empty=True)

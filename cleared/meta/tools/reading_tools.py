@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from cleared.gate.lint_rules import RULES
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
@@ -34,7 +35,7 @@ class ReadingTools:
         return [
             Tool(
                 "primitives",
-                "The functions a script can call. With name: one of them, with all it says.",
+                "The functions a script can call. With name: all about one of them; rules: what the checks refuse.",
                 make_schema(name={"type": "string", "maxLength": 100}),
                 self._describe_primitives,
                 cacheable=True,
@@ -72,6 +73,9 @@ class ReadingTools:
     def _describe_primitives(self, arguments: Mapping[str, Any]) -> str:
         rows = OPERATIONS["primitives.list"].function(self._host)
         name = arguments["name"]
+        if name == "rules":
+            blocking = [rule for rule in RULES.values() if rule.blocks]
+            return "\n".join(f"{rule.id}: {rule.finds.replace('``', '`')}" for rule in blocking)
         if not name:
             lines = [f"{p['name']}({', '.join(p['params']['properties'])}): {p['doc'].splitlines()[0]}" for p in rows]
             return "\n".join([*lines, "", "With name, all that is known about one of them."])

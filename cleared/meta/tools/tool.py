@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Outcome = Literal["ok", "failed", "invalid"]
 """``failed``: the call was understood, and cannot be done. ``invalid``: it is no call of a tool there is."""
@@ -67,6 +67,20 @@ class Evidence:
     findings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     """The files that the draft changes."""
+
+
+_NOT_SENT: Final = frozenset({"minLength", "maxLength", "maxItems", "minimum", "maximum", "additionalProperties"})
+
+
+def shorten_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema as a model is sent it: without bounds, which a refusal names where a call does not keep them."""
+    sent: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            sent[key] = {name: shorten_schema(each) for name, each in value.items()}
+        elif key not in _NOT_SENT and value != []:
+            sent[key] = shorten_schema(value) if isinstance(value, Mapping) else value
+    return sent
 
 
 def make_schema(required: tuple[str, ...] = (), **properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,10 @@ class ToolSet:
     """The tools of one session. One call at a time is made; more wait."""
 
     def __init__(self, host: Host, files: SessionFiles, file_tools: FileTools, tools: list[Tool]) -> None:
-        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+        self._all: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+        off = list_switched_off(host)
+        self.tools: Mapping[str, Tool] = {name: tool for name, tool in self._all.items() if name not in off}
+        """Those that the settings leave on: a model is told of no others."""
         self._host, self._files, self._file_tools = host, files, file_tools
         self._cache: dict[tuple[str, str], ToolResult] = {}
         self._cached_at = ""
@@ -44,7 +47,7 @@ class ToolSet:
     def call(self, name: str, arguments: object) -> ToolResult:
         """Call a tool. Whatever a model can cause is an answer; nothing is raised for it."""
         with self._lock:
-            tool = self.tools.get(name) if isinstance(name, str) else None
+            tool = self._all.get(name) if isinstance(name, str) else None
             if tool is None:
                 return self._finish(ToolResult(describe_unknown_tool(str(name), sorted(self.tools)), "invalid"))
             try:

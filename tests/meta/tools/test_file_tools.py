@@ -193,3 +193,31 @@ def test_a_plan_is_one_list(session: Session) -> None:
     steps = [{"step": "Read ingest", "status": "completed"}, {"step": "Write", "status": "in_progress"}, "Check"]
     assert session.ok("update_plan", steps=steps) == "The plan:\n[x] Read ingest\n[>] Write\n[ ] Check"
     session.invalid("update_plan", "must be one of pending", steps=[{"step": "x", "status": "soon"}])
+
+
+def test_a_text_is_replaced_where_it_stands_once(session: Session) -> None:
+    session.ok("write_file", file_path="scratch/a.txt", content="one\ntwo\ntwo\n")
+    assert "line 1" in session.ok("str_replace", file_path="scratch/a.txt", old="one\n", new="1\n")
+    session.failed("str_replace", "stands 2 times", file_path="scratch/a.txt", old="two", new="2")
+    session.failed("str_replace", "does not stand in", file_path="scratch/a.txt", old="three", new="3")
+    session.failed("str_replace", "there is no file", file_path="scratch/b.txt", old="x", new="y")
+    assert session.ok("read_file", file_path="scratch/a.txt").endswith("     1\t1\n     2\ttwo\n     3\ttwo")
+    with unchanged(session.ws):
+        session.ok(
+            "str_replace", file_path="agents/ingest.py", old="UNKNOWN_EXPENSE = 5030", new="UNKNOWN_EXPENSE = 5060"
+        )
+    assert b"5060" in (session.overlay.read_file("agents/ingest.py") or b"")
+
+
+def test_a_long_file_says_where_to_go_on_and_misses_no_line(session: Session) -> None:
+    """It promised 2,000 lines, gave ten kilobytes of them, and left out the middle."""
+    lines = [f"line {n} of a file that is longer than one answer" for n in range(1, 701)]
+    session.ok("write_file", file_path="scratch/long.txt", content="\n".join(lines) + "\n")
+    offset, seen = 1, []
+    while offset:
+        text = session.ok("read_file", file_path="scratch/long.txt", offset=offset)
+        head, _, body = text.partition("\n")
+        assert "left out" not in text
+        seen += [row.split("\t", 1)[1] for row in body.split("\n")]
+        offset = int(head.rpartition("offset=")[2]) if "offset=" in head else 0
+    assert seen == lines

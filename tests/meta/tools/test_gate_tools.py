@@ -139,3 +139,30 @@ def test_a_draft_that_is_damaged_is_not_used(session: Session) -> None:
     next((session.overlay.folder / "contents").iterdir()).write_bytes(b"other")
     with pytest.raises(WorkspaceError, match="not what was written"):
         Overlay(session.overlay.folder)
+
+
+def test_a_new_agent_is_tried_and_nothing_is_kept(session: Session) -> None:
+    body = (
+        'ctx_log("hello")\nnotify_send("Good morning", "Nothing waits.")\n'
+        'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")\n{"done": 1}'
+    )
+    session.ok("write_file", file_path="agents/coffee.py", content=text(body, name="Coffee"))
+    with unchanged(session.ws):
+        found = session.ok("try", name="coffee")
+    for said in (
+        '{"done": 1}',
+        "log: coffee: hello",
+        "message: Good morning",
+        "Nothing waits.",
+        "entries: 1",
+        "GITHUB",
+    ):
+        assert said in found, found
+    assert session.tools.evidence().state == "unchecked", "trying is not checking"
+
+
+def test_what_ends_a_tried_agent_is_said_with_its_line(session: Session) -> None:
+    session.ok("write_file", file_path="agents/coffee.py", content=text('decimal("x")', name="Coffee"))
+    found = session.ok("try", name="coffee")
+    assert "coffee failed" in found and "'x' is not a number" in found and "Remedy: " in found
+    session.failed("try", name="nobody")

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
+from harness import Workspace, take_ok
 from tool_session import Session
+
+from cleared.meta.tools.tool import shorten_schema
 
 CONTRACT = {
     "shell_command": ("command", "workdir?", "timeout_ms?"),
@@ -22,11 +28,14 @@ CONTRACT = {
     "run_until_file": ("command", "file_path", "timeout_sec?"),
 }
 CACHEABLE = {"read_file", "grep_files", "list_dir", "view_image", "web_search"}
-OWN = {"primitives", "agent_read", "agent_check", "history_try", "query", "runs_read", "propose"}
+OWN = {"primitives", "agent_read", "agent_check", "history_try", "try", "str_replace", "query", "runs_read", "propose"}
 
 
-def test_the_tools_are_those_of_the_contract(session: Session) -> None:
-    tools = session.tools.tools
+def test_the_tools_are_those_of_the_contract(ws: Workspace, start: Callable[[Workspace], Session]) -> None:
+    switches = "  shell: true\n  search_command: [search]\n  transcript_command: [transcribe]\n"
+    ws.put("config.yaml", ws.read("config.yaml") + f"\nllm:\n{switches}")
+    take_ok(ws, "config", "approve")
+    tools = start(ws).tools.tools
     assert tools.keys() == CONTRACT.keys() | OWN
     for name, parameters in CONTRACT.items():
         schema = tools[name].parameters
@@ -37,6 +46,7 @@ def test_the_tools_are_those_of_the_contract(session: Session) -> None:
     assert acting == {
         "shell_command",
         "write_file",
+        "str_replace",
         "apply_patch",
         "spawn_process",
         "kill_process",
@@ -52,3 +62,17 @@ def test_a_failed_and_an_invalid_call_are_told_apart(session: Session) -> None:
     invalid = session.invalid("read_file", file_path=["x"])
     assert "file_path must be of type string, not array. Nothing was done." in invalid
     assert "Call it again with these parameters (file_path: string, offset?: integer, limit?: integer)" in invalid
+
+
+def test_a_model_is_not_told_of_tools_that_are_off(session: Session) -> None:
+    assert not session.tools.tools.keys() & {"shell_command", "spawn_process", "web_search", "transcript"}
+    assert "Not configured here: shell_command" in session.tools.initial_state()
+    session.failed("shell_command", "llm.shell", command="ls")
+
+
+def test_what_a_model_is_sent_of_a_schema_has_no_bounds(session: Session) -> None:
+    """A refusal names them where a call does not keep them."""
+    sent = json.dumps([shorten_schema(tool.parameters) for tool in session.tools.tools.values()])
+    assert '"required": ["file_path", "content"]' in sent and '"default": 50' in sent
+    assert not [word for word in ("maxLength", "minimum", "additionalProperties") if word in sent]
+    session.invalid("primitives", "must have 0 to 100 characters", name="x" * 101)
