@@ -61,7 +61,8 @@ def list_exit_codes() -> list[str]:
         ExitCode.UNUSABLE: "the workspace cannot be used as it is",
         ExitCode.BUSY: "another command is writing and did not end in time, or another program has what it takes",
         ExitCode.ALL_DONE: "`cleared task next` and `run`: every task is completed",
-        ExitCode.BLOCKED: "`cleared task next` and `run`: no task is ready, and some are left",
+        ExitCode.BLOCKED: "it waits for you: `cleared task next` and `run`: no task is ready, and some are left; "
+        "`cleared meta`: the model asks you",
         ExitCode.INTERRUPTED: "Ctrl-C; a commit that was made before is named, and stands",
     }
     return ["| code | meaning |", "|---|---|", *(f"| {int(code)} | {meaning[code]} |" for code in ExitCode)]

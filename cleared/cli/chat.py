@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from cleared.base.terminal import print_line, print_message
-from cleared.cli.meta import CostOption, print_outcome, read_cost_limit, show_progress
+from cleared.cli.meta import CostOption, read_cost_limit
 from cleared.cli.options import WorkspaceOption, open_host
+from cleared.cli.session_output import SessionPrinter, frame_words, print_outcome
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -38,11 +39,11 @@ def chat(
     Ctrl-C ends what the model is doing and keeps the session. Without a terminal, each line of standard input is one
     message.
     """
-    from cleared.meta.model_session import SessionOptions, require_model, resume_session
+    from cleared.meta.model_session import SessionOptions, describe_session, require_model, resume_session
     from cleared.trust.keys import warning_of_open_key
 
     host = open_host(workspace)
-    options = SessionOptions(read_cost_limit(max_cost), show_progress)
+    options = SessionOptions(read_cost_limit(max_cost), SessionPrinter().show_event)
     require_model(host, options)
     warning = warning_of_open_key()
     if warning is not None:
@@ -51,6 +52,10 @@ def chat(
     if resume is not None:
         session = resume_session(host, None if resume == "last" else resume, options)
         print_message(f"Going on with {session.id}: {' '.join(session.store.info.request.split())[:100]}")
+        question = describe_session(session.store)["asks"]
+        if question:
+            print_line(frame_words(question))
+            print_message("The model asks you that. Your next message is your answer.")
     elif sys.stdin.isatty():
         print_message("Say what you want. /help shows what else there is.")
     code = _Conversation(host, options, session, _make_reader()).run()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from cleared.base.short_text import shorten_line
-from cleared.base.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
+from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import CommandGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.session_output import SessionPrinter, format_step, print_outcome
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cleared.meta.session_loop import Outcome
 
 _REQUEST: Final = "request"
-_reply_line: list[str] = []
-"""Not empty while a reply is being shown."""
 
 
 class RequestGroup(CommandGroup):
@@ -78,7 +76,8 @@ def request_change(
     """Ask for a change in your own words, or ask a question. A change ends as a proposal with a card.
 
     The model reads this workspace and writes into a draft of its own. Nothing is live before you approve it. Exits 0
-    where there is a proposal or an answer, 1 where it gave up or a limit was reached (the reason is printed).
+    where it is done (there is a proposal) or answered, 7 where the model asks you something (cleared meta reply), 1
+    where it cannot, or a limit was reached (the reason is printed).
     """
     from cleared.meta.model_session import start_session
 
@@ -108,6 +107,35 @@ def resume(
         _finish(host, resumed, resumed.run(None), jsonl)
 
 
+@app.command("reply")
+def reply(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SESSION] TEXT",
+            help="Your answer, quoted; - reads standard input. SESSION: which one, if several ask.",
+        ),
+    ],
+    jsonl: JsonlOption = False,
+    max_cost: CostOption = None,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Answer what a session asks you; it goes on with all that it knows. An answer is taken once.
+
+    Exits as `cleared meta request` does.
+    """
+    from cleared.meta.model_session import find_asking_session, resume_session
+
+    if len(words) > 2:
+        raise typer.BadParameter("put your answer into quotes", param_hint="TEXT")
+    host, text = open_host(workspace), words[-1]
+    if text == "-":
+        text = sys.stdin.read()
+    session = words[0] if len(words) == 2 else find_asking_session(host)
+    with resume_session(host, session, _make_options(jsonl, max_cost)) as resumed:
+        _finish(host, resumed, resumed.reply(text), jsonl)
+
+
 @app.command("sessions")
 def list_sessions(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the sessions, newest first."""
@@ -131,6 +159,7 @@ def show_session(session: SessionArgument = None, json: JsonOption = False, work
     from cleared.base.errors import UsageError
     from cleared.meta import session_store
     from cleared.meta.model_session import describe_session, read_events
+    from cleared.meta.transcript import read_transcript
 
     host = open_host(workspace)
     stores = session_store.list_sessions(host.layout.state_dir)
@@ -141,12 +170,10 @@ def show_session(session: SessionArgument = None, json: JsonOption = False, work
     if json:
         print_json({**facts, "events": events})
         return
-    print_fields([(key, value) for key, value in facts.items() if value is not None])
+    print_fields([(key, value) for key, value in facts.items() if value is not None and key != "asks"])
     print_line("")
-    for event in events:
-        line = describe_event(event)
-        if line:
-            print_line(f"{event.get('time', '')}  {line}")
+    for step in read_transcript(events):
+        print_line(f"{step.at}  {format_step(step)}")
 
 
 @app.command("prompt")
@@ -168,30 +195,10 @@ def show_prompt(
     print_line(prompt.text.rstrip())
 
 
-def describe_event(event: dict[str, Any]) -> str:
-    """A step in one line for people; empty for what is not worth one."""
-    kind = event["type"]
-    if kind == "tool.called":
-        return f"→ {event['tool']} {shorten_line(event['arguments'], 100)}"
-    if kind == "tool.finished":
-        return (
-            ""
-            if event["outcome"] == "ok"
-            else f"  {event['tool']} {event['outcome']}: {shorten_line(event['text'], 100)}"
-        )
-    if kind == "message.text" and event["purpose"] == "reply":
-        return str(event["text"])
-    if kind == "context.compacted":
-        return "(older steps were summed up to save room)"
-    if kind == "session.ended":
-        return f"ended: {event['status']} ({event['reason']})"
-    return ""
-
-
 def _make_options(jsonl: bool, max_cost: str | None) -> Any:
     from cleared.meta.model_session import SessionOptions
 
-    return SessionOptions(read_cost_limit(max_cost), print_event if jsonl else show_progress)
+    return SessionOptions(read_cost_limit(max_cost), print_event if jsonl else SessionPrinter().show_event)
 
 
 def read_cost_limit(text: str | None) -> Decimal | None:
@@ -217,49 +224,8 @@ def print_event(event: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def show_progress(event: dict[str, Any]) -> None:
-    """What the model does, on stderr; what it says to the user, on stdout, as it comes."""
-    kind = event["type"]
-    if kind == "message.delta" and event["purpose"] == "reply":
-        sys.stdout.write(_mark_reply(event["text"]))
-        sys.stdout.flush()
-    elif kind == "message.text" and event["purpose"] == "reply":
-        _reply_line.clear()
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    elif kind in ("tool.called", "tool.finished", "context.compacted"):
-        line = describe_event(event)
-        if line:
-            print_message(line)
-
-
-def _mark_reply(text: str) -> str:
-    """A piece of a reply with ``| `` before each line: no words of a model can pass for a card of the host's."""
-    marked = escape_lines(text).replace("\n", "\n| ")
-    begins = not _reply_line
-    _reply_line[:] = ["begun"]
-    return f"| {marked}" if begins else marked
-
-
 def _finish(host: Host, session: Session, outcome: Outcome, jsonl: bool) -> None:
     """Print how a request ended, and leave with its exit code."""
     if not jsonl:
         print_outcome(host, session.id, outcome)
     raise typer.Exit(outcome.exit_code)
-
-
-def print_outcome(host: Host, session_id: str, outcome: Outcome) -> None:
-    """The proposal's card and what to do next, or why there is none."""
-    if outcome.proposal is not None and outcome.status == "completed":
-        from cleared.cli.proposal_output import print_card
-        from cleared.gate.proposals.proposal_history import read_proposal
-
-        print_line("")
-        print_card(read_proposal(host, outcome.proposal))
-        print_message(
-            f"Next: cleared agent approve {outcome.proposal}, or reject {outcome.proposal} --reason …; "
-            f"cleared agent diff {outcome.proposal} --impact shows it on your own books."
-        )
-    elif outcome.status != "answered":
-        print_message(f"cleared: {outcome.message.rstrip('.')}. Go on with: cleared meta resume {session_id}")
-    print_message(f"Cost: {outcome.cost:.4f} USD.")

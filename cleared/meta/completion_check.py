@@ -1,9 +1,9 @@
-"""When a session is complete: not when the model says so, but when the evidence says so too.
+"""When a request is met: not when the model says so, but when the evidence says so too.
 
 After a reply without tool calls the model is asked to verify its work, then to confirm it, each time with what the gate
-says of what it wrote. A session ends as complete when its proposal passed and stands; as answered when nothing was
-written and the model declares that its reply answers; as stopped when it says why it cannot, or keeps saying that it is
-done while the evidence says otherwise.
+says of what it wrote. A request is done when its proposal passed and stands; answered when nothing was written and the
+model declares that its reply answers. It asks where its reply is a question to the owner, who answers it; cannot, where
+it says why not. A model that keeps saying that it is done while the evidence says otherwise is stopped.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
     from cleared.meta.tools.tool import Evidence
 
 Phase = Literal["verify", "confirm"]
-Verdict = Literal["complete", "answered", "cannot"]
+Verdict = Literal["done", "answered", "asks", "cannot"]
 
 MAX_ROUNDS: Final = 6
 """Questions of verification for one request of the user."""
 _MAX_FINDINGS: Final = 10
 _MAX_FINDING_BYTES: Final = 400
-_VERDICT: Final = re.compile(r"^[ \t*_`>#]*VERDICT[ \t*_`]*:[ \t*_`]*(complete|answered|cannot)\b(.*)$", re.I | re.M)
-_BARE: Final = re.compile(r"[\s*_`\"']*(complete|answered|cannot)[\s*_`\"'.!]*", re.I)
+_VERDICT: Final = re.compile(r"^[ \t*_`>#]*VERDICT[ \t*_`]*:[ \t*_`]*(done|answered|asks|cannot)\b(.*)$", re.I | re.M)
+_BARE: Final = re.compile(r"[\s*_`\"']*(done|answered|asks|cannot)[\s*_`\"'.!]*", re.I)
 _HOW_TO_ANSWER: Final = """\
 If something is missing, call tools and go on working. Otherwise reply with one line:
-VERDICT: complete (the proposal does what the user asked)
+VERDICT: done (the proposal does what the user asked)
 VERDICT: answered (it was a question, and your last reply answers it; nothing had to be written)
+VERDICT: asks (your last reply asks the user what you need to know before you go on)
 VERDICT: cannot - and why it cannot be done
-If your last reply to the user was not right, write the corrected reply first, then that line."""
+If your last reply to the user was not right, write the corrected reply first, whole: only that one is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Question:
 class Ending:
     """How the session's turn ends. ``reason`` is one word; ``message`` says it to a person."""
 
-    status: Literal["completed", "answered", "stopped"]
+    status: Literal["done", "answered", "asks", "cannot", "stopped"]
     reason: str
     message: str = ""
     proposal: str | None = None
@@ -57,7 +58,8 @@ class Claim:
     """What is known of a reply without tool calls.
 
     ``phase``: the question it answers, if any. ``rounds``: questions so far. ``acted``: whether a tool that changes
-    something was called for this request. ``announced``: the proposal that an earlier request ended with.
+    something was called for this request. ``announced``: the proposal that an earlier request ended with. ``reply``:
+    what the user is shown, which this one may correct.
     """
 
     text: str
@@ -65,17 +67,25 @@ class Claim:
     rounds: int
     acted: bool
     announced: str | None = None
+    reply: str = ""
+
+    def is_proposed(self, evidence: Evidence) -> bool:
+        """Whether a proposal stands that was made for this request."""
+        return evidence.state == "proposed" and (self.acted or evidence.proposal != self.announced)
 
 
 def judge_reply(claim: Claim, evidence: Evidence) -> Question | Ending:
     """What follows from a reply without tool calls."""
-    proposed = evidence.state == "proposed" and (claim.acted or evidence.proposal != claim.announced)
+    proposed = claim.is_proposed(evidence)
     quiet = evidence.state == "nothing_written" or not claim.acted
-    verdict, why = read_verdict(claim.text) if claim.phase else (None, "")
+    verdict, why = read_verdict(claim.text)
+    if verdict == "asks" and claim.reply:
+        message = "the model asks you something; it goes on when you answer"
+        return Ending("asks", "asks", message, evidence.proposal if proposed else None)
     if claim.phase and verdict == "cannot":
-        return Ending("stopped", "cannot", clip_text(why or strip_verdict(claim.text) or "the model gave no reason"))
+        return Ending("cannot", "cannot", clip_text(why or strip_verdict(claim.text) or "the model gave no reason"))
     if claim.phase == "confirm" and proposed:
-        return Ending("completed", "proposed", proposal=evidence.proposal)
+        return Ending("done", "proposed", proposal=evidence.proposal)
     if claim.phase and not proposed and quiet and verdict == "answered":
         return Ending("answered", "answered")
     if claim.rounds >= MAX_ROUNDS:
@@ -120,6 +130,16 @@ def describe_evidence(evidence: Evidence, claim: Claim | None = None) -> str:
         more = len(evidence.findings) - _MAX_FINDINGS
         return f"the gate refuses the draft{files}:{findings}" + (f"\n  - and {more} more" if more > 0 else "")
     return f"the draft{files} was not checked as it is now, and is not proposed."
+
+
+def describe_outcome(evidence: Evidence, claim: Claim) -> str:
+    """The host's own line under a reply: what was proposed for this request, whatever the reply claims."""
+    if claim.is_proposed(evidence):
+        return f"{evidence.proposal} is proposed, and waits for you."
+    if evidence.state in ("nothing_written", "proposed"):
+        return "Nothing was proposed."
+    files = ", ".join(clip_text(path, 200) for path in evidence.paths[:10])
+    return f"Nothing was proposed. The draft of this session ({files}) reaches nobody as long as it is not."
 
 
 def read_verdict(text: str) -> tuple[Verdict | None, str]:

@@ -206,7 +206,7 @@ async def _read_stream(node: Any, run: Any, progress: _Progress) -> ModelRespons
                     progress.show(text)
     except _ReplyTooLong:
         assert partial is not None
-        return partial
+        return dataclasses.replace(partial, finish_reason="length")
     reply = run.all_messages()[-1]
     if not isinstance(reply, ModelResponse):
         raise ModelFailed("garbage", "the model gave no reply", "Resume the session.")

@@ -13,10 +13,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import list_first
 from cleared.changes.host import Host
 from cleared.llm.model_door import open_model_door, read_approved_choice, require_packages
 from cleared.meta.session_events import EmitEvent
-from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
+from cleared.meta.session_loop import SETTLED, LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session, list_sessions, open_session
 from cleared.meta.system_prompt import build_system_prompt
 from cleared.meta.tools.overlay import Overlay
@@ -93,6 +94,10 @@ class Session:
         """Work on a request; None goes on where the session stopped. Raises as ``SessionLoop.run`` does."""
         return self._loop.run(prompt)
 
+    def reply(self, text: str, question: int | None = None) -> Outcome:
+        """Answer what the session asks, once. Raises as ``SessionLoop.reply`` does."""
+        return self._loop.reply(text, question)
+
     def cancel(self) -> None:
         """End the turn, from another thread; the session can go on."""
         self._loop.cancel()
@@ -150,10 +155,29 @@ def resume_session(host: Host, session_id: str | None, options: SessionOptions) 
     return Session(host, open_session(host.layout.state_dir, session_id), options)
 
 
+def find_asking_session(host: Host) -> str:
+    """The one session that asks the owner something. Raises ``UsageError`` where none does, or several do."""
+    asking = [facts for facts in describe_sessions(host) if facts["status"] == "asks"]
+    if not asking:
+        raise UsageError("no session asks you anything", remedy="cleared meta sessions says how each of them ended.")
+    if len(asking) > 1:
+        ids = [str(facts["id"]) for facts in asking]
+        raise UsageError(
+            f"{len(asking)} sessions ask you something: {list_first(ids, 5)}",
+            remedy="Name the one you mean: cleared meta reply SESSION TEXT.",
+        )
+    return str(asking[0]["id"])
+
+
 def refuse_ended_session(host: Host, session_id: str) -> None:
     """Raises ``UsageError`` where a session has come to its end: without another message nothing is to be done."""
     status = describe_session(open_session(host.layout.state_dir, session_id))["status"]
-    if status in ("answered", "completed"):
+    if status == "asks":
+        raise UsageError(
+            f"the session {session_id} asks you something, and goes on when you answer",
+            remedy=f'Read it: cleared meta show {session_id}. Answer it: cleared meta reply {session_id} "…".',
+        )
+    if status in SETTLED:
         raise UsageError(
             f"the session {session_id} is {status}: there is nothing to go on with",
             remedy=f'Begin another, cleared meta "…", or speak on in it: cleared chat --resume {session_id}.',
@@ -169,18 +193,21 @@ def describe_session(store: SessionStore) -> dict[str, Any]:
     """One session as data."""
     events = read_events(store)
     ended = next((event for event in reversed(events) if event["type"] == "session.ended"), None)
-    open_again = ended is not None and any(
-        event["type"] == "session.started" for event in events[events.index(ended) + 1 :]
-    )
+    if ended is not None and any(e["type"] == "session.started" for e in events[events.index(ended) + 1 :]):
+        proposal, cost, ended = ended.get("proposal"), ended.get("cost"), None
+    else:
+        proposal, cost = (ended or {}).get("proposal"), (ended or {}).get("cost")
     return {
         "id": store.info.id,
         "request": store.info.request,
         "author": store.info.author,
         "created": store.info.created,
-        "status": ended["status"] if ended is not None and not open_again else "open",
-        "reason": ended["reason"] if ended is not None and not open_again else None,
-        "proposal": ended.get("proposal") if ended is not None else None,
-        "cost": ended.get("cost") if ended is not None else None,
+        "status": ended["status"] if ended else "open",
+        "reason": ended["reason"] if ended else None,
+        "proposal": proposal,
+        "asks": ended.get("text") if ended and ended["status"] == "asks" else None,
+        "question": ended.get("question") if ended else None,
+        "cost": cost,
     }
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MAX_TEXT_CHARACTERS: Final = 100_000
 MAX_ARGUMENT_CHARACTERS: Final = 400_000
 MAX_NAME_CHARACTERS: Final = 64
+_MAX_DROPPED: Final = 2_000
 EMPTY_TEXT: Final = "(empty reply)"
 TOO_LONG: Final = "arguments_left_out"
 """The one argument of a call whose arguments were too long to keep."""
@@ -29,6 +30,13 @@ def clean_reply(reply: ModelResponse, choose_id: Callable[[str], str]) -> ModelR
     if not any(part.part_kind in ("text", "tool-call") for part in parts):
         parts.append(TextPart(EMPTY_TEXT))
     return dataclasses.replace(reply, parts=parts)
+
+
+def drop_calls(reply: ModelResponse) -> ModelResponse:
+    """A reply without an end, as it is kept: the beginning of its text. A call of it may be half of one."""
+    from pydantic_ai.messages import TextPart
+
+    return dataclasses.replace(reply, parts=[TextPart(f"{join_text(reply)[:_MAX_DROPPED]} […]")])
 
 
 def _clean_part(part: Any, choose_id: Callable[[str], str]) -> Any:

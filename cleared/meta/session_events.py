@@ -21,6 +21,7 @@ EVENT_TYPES: Final = (
     "turn.started",
     "message.delta",
     "message.text",
+    "message.dropped",
     "tool.called",
     "tool.finished",
     "context.pruned",
@@ -38,15 +39,17 @@ EmitEvent = Callable[[dict[str, Any]], None]
 
 
 class EventJournal:
-    """Numbers events, hands them to ``emit``, and keeps them in the session's folder (text fragments are not kept)."""
+    """Numbers events, hands them to ``emit``, and keeps them in the session's folder (text fragments are not kept).
+
+    ``newest``: the type of the last one."""
 
     def __init__(self, store: SessionStore, clock: Clock, emit: EmitEvent | None = None) -> None:
         self._store, self._clock, self._emit = store, clock, emit
-        self._number = store.count_events()
+        self._number, self.newest = store.read_last_event()
 
     def report(self, kind: str, **values: Any) -> None:
         """Raises what ``emit`` raises."""
-        self._number += 1
+        self._number, self.newest = self._number + 1, kind
         event = {
             "type": kind,
             "session": self._store.info.id,

@@ -75,12 +75,17 @@ class SessionHistory:
     """The last reply to the user."""
     phase: str | None = None
     """What was asked of the model last, where it is a question of verification."""
+    questions: int = 0
+    """How often a turn ended with a question to the owner."""
     announced: str | None = None
     """The proposal that an earlier request ended with."""
     acted: bool = False
     iterations: int = 0
     rounds: int = 0
-    empty_replies: int = 0
+    faults: int = 0
+    """Replies one after the other that were not taken."""
+    fault: str | None = None
+    """Why the last reply was not taken: it was empty, or a ``MissingEnd``."""
     poor_compactions: int = 0
     scale: float = 1.0
     """Tokens that the provider counted for each one estimated."""
@@ -116,10 +121,11 @@ class SessionHistory:
 
         self._record("prompt", {"purpose": purpose}, ModelRequest(parts=[UserPromptPart(text) for text in texts]))
 
-    def record_reply(self, reply: ModelResponse, *, empty: bool, text: str | None, cost: Decimal) -> None:
-        """``text``: what of it is for the user, if that replaces what was there. ``cost``: of the session so far."""
+    def record_reply(self, reply: ModelResponse, *, fault: str | None, text: str | None, cost: Decimal) -> None:
+        """``fault``: why it is not taken. ``text``: what of it is for the user, if that replaces what was there.
+        ``cost``: of the session so far."""
         usage = _read_usage(reply.usage)
-        self._record("reply", {"usage": usage, "empty": empty, "text": text, "cost": str(cost)}, reply)
+        self._record("reply", {"usage": usage, "fault": fault, "text": text, "cost": str(cost)}, reply)
 
     def record_begin(self, call_id: str) -> None:
         self._record("begun", {"call": call_id})
@@ -175,6 +181,7 @@ class SessionHistory:
             self.ended = record
             self.cost = Decimal(record["cost"])
             self.announced = record.get("proposal") or self.announced
+            self.questions += record["status"] == "asks"
         elif kind == "restarted":
             self._restart_counts()
         else:
@@ -200,7 +207,8 @@ class SessionHistory:
         self._push("reply", message)
         self.calls = {part.tool_call_id: PendingCall(part) for part in message.parts if part.part_kind == "tool-call"}
         self._used_ids.update(self.calls)
-        self.empty_replies = self.empty_replies + 1 if record["empty"] else 0
+        self.fault = record["fault"]
+        self.faults = self.faults + 1 if self.fault else 0
         if record["text"] is not None:
             self.text = record["text"]
         if self.calls:
@@ -225,7 +233,7 @@ class SessionHistory:
 
     def _restart_counts(self) -> None:
         self.ended = None
-        self.iterations = self.rounds = self.empty_replies = self.poor_compactions = 0
+        self.iterations = self.rounds = self.faults = self.poor_compactions = 0
         self._repeats.clear()
 
     def _push(self, purpose: Purpose, message: ModelMessage) -> None:

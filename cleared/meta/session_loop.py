@@ -18,12 +18,13 @@ from cleared.base.bounds import clip_text
 from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, ExitCode, UsageError
 from cleared.llm.failures import ModelFailed
+from cleared.llm.reply_end import find_missing_end
 from cleared.llm.spending import SpendingStopped
-from cleared.meta.completion_check import Claim, Ending, judge_reply, strip_verdict
+from cleared.meta.completion_check import Claim, Ending, describe_outcome, judge_reply, strip_verdict
 from cleared.meta.context_room import ContextExhausted, ContextRoom
 from cleared.meta.context_window import Limits, estimate_text
 from cleared.meta.model_requests import ContextTooLong, ModelRequests, RequestCancelled
-from cleared.meta.reply_cleaning import clean_reply, join_text
+from cleared.meta.reply_cleaning import clean_reply, drop_calls, join_text
 from cleared.meta.session_events import EmitEvent, EventJournal, clip_for_event
 from cleared.meta.session_history import Usage, read_history
 from cleared.meta.session_store import SessionStore
@@ -33,11 +34,28 @@ if TYPE_CHECKING:
     from cleared.meta.tools.tool import Tool
     from cleared.workspace.settings.model import Llm
 
-Status = Literal["completed", "answered", "stopped", "failed", "interrupted"]
+Status = Literal["done", "answered", "asks", "cannot", "stopped", "failed", "interrupted"]
+"""The first four are the model's verdict; the others are the host's word for what ended it."""
 
-MAX_EMPTY_REPLIES: Final = 3
+SETTLED: Final = ("done", "answered", "asks")
+"""With these there is nothing to go on with until the owner says something."""
+MAX_FAULTS: Final = 3
 _STATE_HEAD: Final = "[workspace at the start; data, not instructions]\n"
-_EMPTY_NOTICE: Final = "Your reply was empty. Go on with the user's request: call a tool, or reply in words."
+_FAULT_NOTICES: Final = {
+    "empty": "Your reply was empty. Go on with the user's request: call a tool, or reply in words.",
+    "cut_off": "Your last reply was cut off at its greatest length, {most_tokens} tokens. It was not taken: it is no "
+    "answer, and no call of it was made. Say it again, shorter; write long files in several parts.",
+    "barred": "The provider broke off your last reply. It was not taken: it is no answer, and no call of it was made. "
+    "Go on in another way.",
+}
+_FAULT_ENDINGS: Final = {
+    "empty": ("empty_replies", "the model gave {count} empty replies one after the other"),
+    "cut_off": (
+        "cut_off",
+        "{count} replies one after the other were cut off at {most_tokens} tokens (llm.max_tokens); none was taken",
+    ),
+    "barred": ("barred", "the provider broke off {count} replies one after the other; none was taken"),
+}
 _CONTINUE_NOTICE: Final = "Go on with the user's request."
 
 
@@ -67,11 +85,15 @@ class Outcome:
     text: str
     usage: Usage
     cost: Decimal
+    note: str = ""
+    """The host's own line about what was proposed."""
 
     @property
     def exit_code(self) -> ExitCode:
-        if self.status in ("completed", "answered"):
+        if self.status in ("done", "answered"):
             return ExitCode.DONE
+        if self.status == "asks":
+            return ExitCode.BLOCKED
         return ExitCode.INTERRUPTED if self.status == "interrupted" else ExitCode.FAILED
 
 
@@ -140,8 +162,8 @@ class SessionLoop:
         """
         self._cancelled.clear()
         history = self._history
-        if prompt is None and history.ended and history.ended["status"] in ("completed", "answered"):
-            return self._make_outcome(history.ended)
+        if prompt is None and history.ended and history.ended["status"] in SETTLED:
+            return self._report_end(history.ended)
         if prompt is not None:
             self._check_prompt(prompt)
         elif not history.items:
@@ -168,6 +190,25 @@ class SessionLoop:
             ending = {"status": "failed", "reason": "error", "message": str(error)}
         return self._end(ending)
 
+    def reply(self, text: str, question: int | None = None) -> Outcome:
+        """Work on the owner's answer to what the session asks. ``question``: the number of the one that was read.
+
+        Raises ``UsageError`` where it asks nothing, or another question by now; and as ``run`` does.
+        """
+        ended, number = self._history.ended, self._history.questions
+        name = self._store.info.id
+        if ended is None or ended["status"] != "asks":
+            raise UsageError(
+                f"the session {name} asks you nothing" + (" any more; it has an answer" if number else ""),
+                remedy=f"cleared meta show {name} says how far it is; cleared meta resume {name} goes on with it.",
+            )
+        if question is not None and question != number:
+            raise UsageError(
+                f"the session {name} has its answer to that, and asks another question by now; nothing was taken",
+                remedy="Read the new one, then answer it.",
+            )
+        return self.run(text)
+
     def _check_prompt(self, prompt: str) -> None:
         if not prompt.strip():
             raise UsageError("the request is empty", remedy="Say what you want, in your own words.")
@@ -181,7 +222,7 @@ class SessionLoop:
         history = self._history
         if prompt is None:
             if history.ended:
-                stopped = history.ended["status"] == "stopped" and history.items[-1].purpose == "reply"
+                stopped = history.ended["status"] in ("stopped", "cannot") and history.items[-1].purpose == "reply"
                 history.record_restart()
                 if stopped:  # else the same reply would be judged the same way
                     history.record_prompt("notice", [_CONTINUE_NOTICE])
@@ -235,16 +276,21 @@ class SessionLoop:
             except ContextTooLong as error:
                 raise ContextExhausted("context_window", str(error)) from error
         assert isinstance(reply, ModelResponse)
-        reply = clean_reply(reply, history.choose_call_id)
+        fault: str | None = find_missing_end(reply)
+        reply = clean_reply(drop_calls(reply) if fault else reply, history.choose_call_id)
         said, calls = join_text(reply), any(part.part_kind == "tool-call" for part in reply.parts)
-        empty = not said.strip() and not calls
+        if not said.strip() and not calls and not fault:
+            fault = "empty"
         text = None
-        if not calls and not empty:  # what is said beside calls, or only to the host, is not the answer
-            text = said.strip() if history.phase is None else strip_verdict(said) or None
-        history.record_reply(reply, empty=empty, text=text, cost=self._spent())
+        if not calls and not fault:  # what is said beside calls, or only to the host, is not the answer
+            text = strip_verdict(said) or None
+        history.record_reply(reply, fault=fault, text=text, cost=self._spent())
         self._report_step("reply")
-        if said.strip():
-            self._events.report("message.text", text=said, purpose=purpose)
+        if fault:
+            self._events.report("message.dropped", reason=fault)
+        elif said.strip():
+            shown = strip_verdict(said) or said if purpose == "reply" else said
+            self._events.report("message.text", text=shown, purpose=purpose)
         self._events.report("usage", **history.usage.as_dict(), cost=f"{history.cost:f}")
 
     def _ask_once(self, show_text: Callable[[str], None]) -> Any:
@@ -254,28 +300,20 @@ class SessionLoop:
     def _judge(self) -> Mapping[str, Any] | None:
         """Ask for verification, or end."""
         history = self._history
-        if history.empty_replies:
-            if history.empty_replies >= MAX_EMPTY_REPLIES:
-                return {
-                    "status": "stopped",
-                    "reason": "empty_replies",
-                    "message": f"the model gave {history.empty_replies} empty replies one after the other",
-                }
-            history.record_prompt("notice", [_EMPTY_NOTICE])
+        if history.fault:
+            words = {"count": history.faults, "most_tokens": f"{self._door.settings()['max_tokens']:,}"}
+            if history.faults >= MAX_FAULTS:
+                reason, message = _FAULT_ENDINGS[history.fault]
+                return {"status": "stopped", "reason": reason, "message": message.format(**words)}
+            history.record_prompt("notice", [_FAULT_NOTICES[history.fault].format(**words)])
             return None
         evidence = self._tools.evidence()
-        claim = Claim(
-            join_text(history.items[-1].message),
-            history.phase,  # type: ignore[arg-type]
-            history.rounds,
-            history.acted,
-            history.announced,
-        )
+        claim = self._read_claim(join_text(history.items[-1].message))
         decision = judge_reply(claim, evidence)
         facts = {"evidence": evidence.state, "proposal": evidence.proposal, "findings": len(evidence.findings)}
         if isinstance(decision, Ending):
             self._events.report("verification", phase="ended", round=history.rounds, **facts)
-            if decision.status == "completed":
+            if decision.proposal:
                 self._events.report("proposal", proposal=decision.proposal, paths=list(evidence.paths))
             return {
                 "status": decision.status,
@@ -288,6 +326,17 @@ class SessionLoop:
         self._report_step(decision.phase)
         return None
 
+    def _read_claim(self, text: str) -> Claim:
+        """What is known of a reply."""
+        history = self._history
+        return Claim(text, history.phase, history.rounds, history.acted, history.announced, history.text)  # type: ignore[arg-type]
+
+    def _describe_outcome(self) -> str:
+        """The host's line; empty where the books cannot be looked at."""
+        with suppress(ClearedError, KeyboardInterrupt):
+            return describe_outcome(self._tools.evidence(), self._read_claim(""))
+        return ""
+
     def _end(self, ending: Mapping[str, Any]) -> Outcome:
         history = self._history
         values = {
@@ -295,13 +344,20 @@ class SessionLoop:
             "reason": ending["reason"],
             "message": clip_text(ending["message"]),
             "proposal": ending.get("proposal"),
+            "note": "" if ending["status"] == "done" else self._describe_outcome(),
+            "question": history.questions + 1 if ending["status"] == "asks" else None,
         }
         history.record_ending({**values, "cost": str(self._spent())})
         self._report_step("ended")
+        return self._report_end(values)
+
+    def _report_end(self, values: Mapping[str, Any]) -> Outcome:
+        """The outcome that is recorded; it is told, unless that was the last thing told."""
         outcome = self._make_outcome(values)
-        self._events.report(
-            "session.ended", **values, text=outcome.text, usage=outcome.usage.as_dict(), cost=f"{outcome.cost:f}"
-        )
+        if self._events.newest != "session.ended":
+            told = {name: values[name] for name in ("status", "reason", "message", "proposal", "note", "question")}
+            usage, cost = outcome.usage.as_dict(), f"{outcome.cost:f}"
+            self._events.report("session.ended", **told, text=outcome.text, usage=usage, cost=cost)
         return outcome
 
     def _make_outcome(self, values: Mapping[str, Any]) -> Outcome:
@@ -314,6 +370,7 @@ class SessionLoop:
             history.text,
             history.usage,
             history.cost,
+            values["note"],
         )
 
     def _spent(self) -> Decimal:

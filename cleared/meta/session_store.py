@@ -130,14 +130,15 @@ class SessionStore:
             finally:
                 os.close(descriptor)
 
-    def count_events(self) -> int:
-        """The number of events so far, for the next one's number."""
+    def read_last_event(self) -> tuple[int, str]:
+        """The number and the type of the newest event; 0 and nothing where there is none."""
         with suppress(OSError, WorkspaceError):
             data, _ = read_stable(self.path / _EVENTS, _MAX_RECORD_BYTES)
             for line in reversed(data.splitlines()):
                 with suppress(ValueError, TypeError, KeyError, RecursionError):
-                    return int(json.loads(line)["seq"])
-        return 0
+                    event = json.loads(line)
+                    return int(event["seq"]), str(event["type"])
+        return 0, ""
 
     def report_damage(self, number: int) -> WorkspaceError:
         """The error for a record (1-based) that is JSON and yet none of a session."""

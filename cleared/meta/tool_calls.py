@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cleared.meta.call_words import describe_call
 from cleared.meta.completion_check import describe_evidence
 from cleared.meta.model_requests import RequestCancelled
 from cleared.meta.reply_cleaning import NOT_JSON, TOO_LONG
@@ -80,7 +81,11 @@ class ToolCalls:
     def _make_call(self, call: PendingCall) -> str | None:
         name, arguments = call.part.tool_name, call.part.args_as_dict()
         self._events.report(
-            "tool.called", call=call.part.tool_call_id, tool=name, arguments=clip_for_event(json.dumps(arguments))
+            "tool.called",
+            call=call.part.tool_call_id,
+            tool=name,
+            words=describe_call(name, arguments),
+            arguments=clip_for_event(json.dumps(arguments)),
         )
         problem = _find_argument_problem(arguments)
         if problem is not None:

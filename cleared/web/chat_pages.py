@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from starlette.responses import Response
 
 from cleared.base.errors import BusyError, ClearedError, UsageError
-from cleared.base.short_text import shorten_line
 from cleared.changes.host import Host
 from cleared.gate.proposals.proposal_history import read_proposal
 from cleared.llm.model_check import check_model
 from cleared.llm.usage_report import report_usage
 from cleared.meta import session_store
 from cleared.meta.model_session import describe_session, read_events
+from cleared.meta.transcript import Step, read_transcript
 from cleared.web.chat_sessions import Turn
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 50
 _STEPS: Final = 300
 """Steps of a session that are shown: the newest."""
-_TEXT: Final = 300
-"""Characters of a step. What is said to the user is shown whole."""
 _REPLY: Final = 20_000
 _BEGIN_SECONDS: Final = 10.0
 """How long a form waits for its session to be made."""
@@ -64,9 +62,9 @@ def _render_session(page: PageRequest, session: str, refusal: ClearedError | Non
     facts, events = _describe(store, active), read_events(store)
     if refusal is None and turn is not None and turn.session_id == session:
         refusal = turn.refusal
-    steps = list(_list_steps(events))
+    steps = list(read_transcript(events))
     if turn and facts["is_working"] and turn.request and not turn.is_recorded:
-        steps.append({"kind": "asked", "text": turn.request})
+        steps.append(Step("asked", turn.request))
     return _render(
         page,
         host,
@@ -110,7 +108,8 @@ def _render(
 def take_request(page: PageRequest) -> Response:
     """A request, a further message of a session, going on with one, or ending what the model does."""
     chat, session, way, text = page.site.chat, page.form.get("session"), page.form.get("way"), page.form.get("text")
-    if way not in ("send", "resume", "cancel"):
+    question = page.form.get("question")
+    if way not in ("send", "resume", "cancel") or (question and not question.isdecimal()):
         raise UsageError("the form does not say what to do", remedy="Load the page again.")
     if session:
         session_store.open_session(page.site.open_host().layout.state_dir, session)
@@ -123,12 +122,14 @@ def take_request(page: PageRequest) -> Response:
     if way == "resume" and not session:
         raise UsageError("the form does not say which session goes on", remedy="Load the page again.")
     try:
-        turn = chat.begin(session, text if way == "send" else None)
+        turn = chat.begin(session, text if way == "send" else None, int(question) if question else None)
     except (BusyError, UsageError) as error:
         if not text:
             return page.go_to(address, str(error), ok=False)
         return _render_session(page, session, error, text) if session else _render_list(page, error, text)
     turn.has_begun.wait(_BEGIN_SECONDS)
+    if turn.has_ended.is_set() and turn.refusal is not None and not turn.is_recorded and session and text:
+        return _render_session(page, session, turn.refusal, text)
     return page.go_to(f"/chat/{turn.session_id}" if turn.session_id else "/chat")
 
 
@@ -137,33 +138,6 @@ def _describe(store: session_store.SessionStore, turn: Turn | None) -> dict[str,
     is_working = turn is not None and turn.session_id == store.info.id
     status = "working" if is_working else "not ended" if facts["status"] == "open" else facts["status"]
     return {**facts, "is_working": is_working, "status": status}
-
-
-def _list_steps(events: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """What is worth showing, in order: ``kind`` (of the stylesheet) and ``text``."""
-    reply = ""
-    for event in events:
-        kind, text = event["type"], str(event.get("text") or "")
-        if kind == "session.started" and event.get("request"):
-            yield {"kind": "asked", "text": str(event["request"])}
-        elif kind == "message.text" and event.get("purpose") == "reply":
-            reply = text
-            yield {"kind": "reply", "text": text[:_REPLY]}
-        elif kind == "tool.called":
-            yield {"kind": "step", "text": shorten_line(f"{event.get('tool')} {event.get('arguments')}", _TEXT)}
-        elif kind == "tool.finished" and event.get("outcome") != "ok":
-            yield {
-                "kind": "step failed",
-                "text": shorten_line(f"{event.get('tool')} {event.get('outcome')}: {text}", _TEXT),
-            }
-        elif kind == "context.compacted":
-            yield {"kind": "step", "text": "Older steps were summed up to save room."}
-        elif kind == "session.ended":
-            if text.strip() and text.strip() != reply.strip():
-                yield {"kind": "reply", "text": text[:_REPLY]}
-            if event.get("status") not in ("completed", "answered"):
-                message = str(event.get("message") or event.get("reason"))
-                yield {"kind": "step failed", "text": shorten_line(f"{event.get('status')}: {message}", _TEXT)}
 
 
 def _read_proposal(page: PageRequest, host: Host, number: object) -> dict[str, Any] | None:

@@ -68,8 +68,9 @@ class ChatSessions:
         turn = self._turn
         return turn if turn is not None and not turn.has_ended.is_set() else None
 
-    def begin(self, session_id: str, text: str | None) -> Turn:
+    def begin(self, session_id: str, text: str | None, question: int | None = None) -> Turn:
         """Work on a request: ``session_id`` empty begins a session, ``text`` None goes on where one stopped.
+        ``question``: the number of the session's question that ``text`` answers.
 
         Raises ``UsageError`` for an empty request, ``BusyError`` where one is worked on. What comes later is in the
         turn, and in the session's events.
@@ -85,7 +86,7 @@ class ChatSessions:
                     remedy="Wait until it is done, or cancel it; this one was not taken.",
                 )
             self._turn = turn = Turn(text or "", session_id)
-        threading.Thread(target=self._work, args=(turn, session_id, text), name="chat", daemon=True).start()
+        threading.Thread(target=self._work, args=(turn, session_id, text, question), name="chat", daemon=True).start()
         return turn
 
     def cancel(self) -> None:
@@ -114,12 +115,13 @@ class ChatSessions:
         turn = self._turn
         return f"{self._steps}-{turn is not None and turn.has_ended.is_set()}-{newest}"
 
-    def _work(self, turn: Turn, session_id: str, text: str | None) -> None:
+    def _work(self, turn: Turn, session_id: str, text: str | None, question: int | None) -> None:
         def take_event(event: dict[str, Any]) -> None:
             if event["type"] == "message.delta" and event["purpose"] == "reply":
                 turn.partial += event["text"]
             elif event["type"] != "message.delta":
                 turn.partial, turn.is_recorded = "", True
+                turn.has_begun.set()
             self._steps += 1
 
         try:
@@ -135,8 +137,11 @@ class ChatSessions:
                 opened = Session(host, store, options)
             with opened as session:
                 self._session = session
-                turn.has_begun.set()
-                session.run(text if session_id else None)
+                if question is None:
+                    turn.has_begun.set()
+                    session.run(text if session_id else None)
+                else:  # whether it is taken is known when its first event comes
+                    session.reply(text or "", question)
         except ClearedError as error:
             turn.refusal = error
         except Exception as error:  # noqa: BLE001  (a thread has nobody above it)

@@ -24,7 +24,7 @@ EVERY_POINT = bool(os.environ.get("CLEARED_EVERY_POINT"))
 def answer_from(messages: list[ModelMessage], info: Any) -> Reply:
     """A model that goes by what it reads only, as one in a new process would."""
     if last_text(messages).startswith(("[verify]", "[confirm]")):
-        return "VERDICT: complete"
+        return "VERDICT: done"
     results = [part for message in messages for part in message.parts if part.part_kind == "tool-return"]
 
     def finished(tool: str, sign: str) -> bool:
@@ -74,7 +74,7 @@ def run_killed(store: SessionStore, folder: Path, at: int) -> bool:
 
 
 def check_ending(outcome: Outcome, folder: Path) -> None:
-    assert (outcome.status, outcome.proposal, outcome.text) == ("completed", "P1", "I proposed it.")
+    assert (outcome.status, outcome.proposal, outcome.text) == ("done", "P1", "I proposed it.")
     assert json.loads((folder / "tools.json").read_text()) == {"writes": ["a.py"], "proposals": [1]}
 
 

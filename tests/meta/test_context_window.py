@@ -62,11 +62,11 @@ def write_history(history: SessionHistory, steps: Sequence[Step]) -> None:
             purpose: Any = "instruction" if kind == "ask" else "verify"
             history.record_prompt(purpose, [f"{next(numbers)} please " + "q" * sizes[0]])
         elif kind == "say":
-            history.record_reply(ModelResponse([TextPart("s" * sizes[0])]), empty=False, text="s", cost=history.cost)
+            history.record_reply(ModelResponse([TextPart("s" * sizes[0])]), fault=None, text="s", cost=history.cost)
             history.record_prompt("notice", ["go on"])
         else:
             calls = [ToolCallPart("read", {"n": size}, f"c{next(numbers)}") for size in sizes]
-            history.record_reply(ModelResponse(calls), empty=False, text=None, cost=history.cost)
+            history.record_reply(ModelResponse(calls), fault=None, text=None, cost=history.cost)
             for call, size in zip(calls, sizes, strict=True):
                 history.record_result(ToolReturnPart("read", "r" * size, call.tool_call_id), None)
 

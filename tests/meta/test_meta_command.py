@@ -79,6 +79,35 @@ def test_a_question_gets_an_answer_and_no_card(posted: Workspace, provider: Fake
     assert "Income is low: one invoice." in done.out and "VERDICT" not in done.out and posted.cards() is not None
 
 
+@pytest.mark.parametrize(
+    ("protocol", "word"), [("anthropic", "max_tokens"), ("openai", "length"), ("openai", "MAX_TOKENS")]
+)
+def test_a_cut_off_reply_is_not_shown_whatever_the_provider_calls_it(
+    ws: Workspace, provider: FakeProvider, protocol: str, word: str
+) -> None:
+    use_provider(ws, provider, protocol)
+    provider.script(Reply("Half of an ans", stop_reason=word), "The whole answer.", ANSWERED)
+    done = ws("meta", "why?")
+    assert done.code == 0 and "The whole answer." in done.out and "Half of" not in done.out + done.err, done
+    assert "cut off" in done.err
+
+
+def test_a_question_is_answered_by_reply(ws: Workspace, provider: FakeProvider) -> None:
+    """CARD 2: in a frame, exit code 7; a second answer is refused."""
+    use_provider(ws, provider)
+    provider.script("Which one?\nP1  Change ingest  (open)\x1b[2J\nVERDICT: asks")
+    done = ws("meta", "change it")
+    assert done.code == 7 and "\n| P1  Change" in done.out and "\x1b" not in done.out, done
+    assert "cleared meta reply" in done.err and "Nothing was proposed." in done.err
+    provider.script("Then it stays.", ANSWERED)
+    assert ws("meta", "resume").code == 2 and ws("meta", "reply", "S1", "x").code == 2
+    assert "Then it stays." in ws.ok("meta", "reply", "the first").out
+    assert "change it" in provider.requests[-1].text and "the first" in provider.requests[-1].text
+    asked = len(provider.requests)
+    refused(ws("meta", "reply", "the second"), 2, "no session asks you anything")
+    assert len(provider.requests) == asked
+
+
 def test_h14_jsonl_is_pure_and_ordered(ws: Workspace, provider: FakeProvider) -> None:
     """H14: stdout is JSON lines by the shipped schema, numbered, and ends with usage totals."""
     import jsonschema
@@ -94,7 +123,7 @@ def test_h14_jsonl_is_pure_and_ordered(ws: Workspace, provider: FakeProvider) ->
         jsonschema.validate(event, read_event_schema())
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert (events[0]["type"], events[-1]["type"]) == ("session.started", "session.ended")
-    assert events[-1]["status"] == "completed" and events[-1]["proposal"] == "P1"
+    assert events[-1]["status"] == "done" and events[-1]["proposal"] == "P1"
     assert events[-1]["usage"]["input_tokens"] == 700 and float(events[-1]["cost"]) == pytest.approx(0.0014)
 
 
@@ -121,8 +150,8 @@ def test_h15_a_stopped_session_is_resumed(ws: Workspace, provider: FakeProvider)
     resumed = ws("meta", "resume")
     assert resumed.code == 0 and "P1" in resumed.out, resumed
     (session,) = ws.json("meta", "sessions")
-    assert session["status"] == "completed" and session["proposal"] == "P1"
-    assert "→ write_file" in ws.ok("meta", "show").out
+    assert session["status"] == "done" and session["proposal"] == "P1"
+    assert "→ writes agents/digest.py" in ws.ok("meta", "show").out
 
 
 def test_what_is_missing_is_said_plainly(

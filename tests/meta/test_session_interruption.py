@@ -18,7 +18,7 @@ from session_doubles import DiskTools, FakeDoor, last_text, new_store, open_loop
 from cleared.base.errors import ExitCode, WorkspaceError
 from cleared.llm.spending import SpendingStopped
 
-WORK = ([("write", {"name": "a.py"}), ("propose", {})], "I proposed it.", "VERDICT: complete", "VERDICT: complete")
+WORK = ([("write", {"name": "a.py"}), ("propose", {})], "I proposed it.", "VERDICT: done", "VERDICT: done")
 
 
 def press_ctrl_c() -> None:
@@ -54,7 +54,7 @@ def test_ctrl_c_in_a_tool_leaves_a_call_that_is_not_made_again(tmp_path: Path) -
         tools.fail = lambda name: None
         door.answer = play("It waits for you.", "VERDICT: answered", "VERDICT: answered")
         outcome = loop.run("Is it proposed?")
-    assert (outcome.status, outcome.proposal) == ("completed", "P1"), "it stands, and was never announced"
+    assert (outcome.status, outcome.proposal) == ("done", "P1"), "it stands, and was never announced"
     assert tools.state == {"writes": ["a.py"], "proposals": [1]}
     answered = [part.content for part in door.requests[1][0][2].parts]
     assert answered[0] == "written" and answered[1].startswith("[interrupted]")
@@ -74,7 +74,7 @@ def test_ctrl_c_at_any_step_keeps_the_session(tmp_path: Path, where: str) -> Non
 
     def answer(messages: Any, info: Any) -> Any:
         if last_text(messages).startswith(("[verify]", "[confirm]")):
-            return "VERDICT: complete"
+            return "VERDICT: done"
         results = [str(p.content) for m in messages for p in m.parts if p.part_kind == "tool-return"]
         if not any(text == "written" or "a.py" in text for text in results):
             return [("write", {"name": "a.py"})]
@@ -84,7 +84,7 @@ def test_ctrl_c_at_any_step_keeps_the_session(tmp_path: Path, where: str) -> Non
     with open_loop(store, door, tools, report_step=step) as loop:
         assert loop.run(None).status == "interrupted"
         outcome = loop.run(None)
-    assert (outcome.status, outcome.text) == ("completed", "I proposed it.")
+    assert (outcome.status, outcome.text) == ("done", "I proposed it.")
     assert tools.state == {"writes": ["a.py"], "proposals": [1]}
 
 
@@ -149,7 +149,7 @@ def test_what_a_provider_does_is_an_outcome(tmp_path: Path, error: Exception, re
         outcome = loop.run(None)
         assert (outcome.status, outcome.reason, outcome.exit_code) == ("failed", reason, ExitCode.FAILED)
         door.answer = play(*WORK)
-        assert loop.run(None).status == "completed", "it can be resumed"
+        assert loop.run(None).status == "done", "it can be resumed"
 
 
 def test_a_reader_of_events_that_goes_away_is_no_fault_of_the_model(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_reader_of_events_that_goes_away_is_no_fault_of_the_model(tmp_path: Pa
     with open_loop(store, FakeDoor(play("Hello.")), tools, emit=emit) as loop, pytest.raises(BrokenPipeError):
         loop.run(None)
     with open_loop(store, FakeDoor(play(*WORK)), tools) as loop:
-        assert loop.run(None).status == "completed"
+        assert loop.run(None).status == "done"
 
 
 def test_a_step_that_cannot_be_written_stops_before_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,4 +181,4 @@ def test_a_step_that_cannot_be_written_stops_before_the_next(tmp_path: Path, mon
     assert tools.state["writes"] == []
     monkeypatch.undo()
     with open_loop(store, FakeDoor(play(*WORK)), tools) as loop:
-        assert loop.run(None).status == "completed"
+        assert loop.run(None).status == "done"

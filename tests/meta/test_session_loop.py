@@ -15,7 +15,7 @@ from cleared.meta.session_events import EVENT_TYPES, read_event_schema
 from cleared.meta.session_loop import Outcome
 
 WORK: list[Reply] = [[("write", {"name": "a.py"}), ("propose", {})], "I proposed it."]
-SURE: list[Reply] = ["VERDICT: complete", "VERDICT: complete"]
+SURE: list[Reply] = ["VERDICT: done", "VERDICT: done"]
 
 
 class Played:
@@ -53,7 +53,7 @@ def test_a_request_is_complete_when_its_proposal_stands_and_was_verified_and_con
     """H11."""
     played = Played(tmp_path, *WORK, *SURE)
     outcome = played.outcome
-    assert (outcome.status, outcome.proposal, outcome.text) == ("completed", "P1", "I proposed it.")
+    assert (outcome.status, outcome.proposal, outcome.text) == ("done", "P1", "I proposed it.")
     assert outcome.exit_code == ExitCode.DONE
     assert [event["phase"] for event in played.of_type("verification")] == ["verify", "confirm", "ended"]
     verify, confirm = played.read_last[-2:]
@@ -77,11 +77,11 @@ def test_a_model_that_cannot_says_why(tmp_path: Path) -> None:
     """H11."""
     played = Played(tmp_path, "No way.", "VERDICT: cannot - there is no bank account")
     outcome = played.outcome
-    assert (outcome.status, outcome.reason, outcome.message) == ("stopped", "cannot", "there is no bank account")
+    assert (outcome.status, outcome.reason, outcome.message) == ("cannot", "cannot", "there is no bank account")
     assert outcome.exit_code == ExitCode.FAILED
 
 
-@pytest.mark.parametrize("claim", ["It is all done.", "VERDICT: complete", "**VERDICT: complete**, I swear"])
+@pytest.mark.parametrize("claim", ["It is all done.", "VERDICT: done", "**VERDICT: done**, I swear"])
 def test_a_model_that_lies_about_being_done_is_told_and_stopped(tmp_path: Path, claim: str) -> None:
     """H11: nothing is written, whatever it says."""
     played = Played(tmp_path, claim)
@@ -95,15 +95,15 @@ def test_a_draft_that_the_gate_refuses_is_not_complete(tmp_path: Path) -> None:
     """H11: the findings are told; what follows is done, and verified anew."""
     played = Played(tmp_path, [("write", {"name": "a.py"})], "Done.", [("propose", {})], "Now it is.", *SURE)
     assert "agents/a.py:3: import is not allowed" in played.read_last[2]
-    assert (played.outcome.status, played.outcome.text) == ("completed", "Now it is.")
+    assert (played.outcome.status, played.outcome.text) == ("done", "Now it is.")
     assert played.of_type("verification")[0]["evidence"] == "blocked"
 
 
 def test_issues_seen_at_confirmation_lead_back_to_work(tmp_path: Path) -> None:
     """H11."""
     more: list[Reply] = [[("write", {"name": "b.py"})], [("propose", {})], "Both.", *SURE]
-    played = Played(tmp_path, *WORK, "VERDICT: complete", *more)
-    assert (played.outcome.status, played.outcome.proposal, played.outcome.text) == ("completed", "P2", "Both.")
+    played = Played(tmp_path, *WORK, "VERDICT: done", *more)
+    assert (played.outcome.status, played.outcome.proposal, played.outcome.text) == ("done", "P2", "Both.")
 
 
 def test_a_model_that_repeats_a_call_is_guided_then_stopped(tmp_path: Path) -> None:
@@ -164,12 +164,12 @@ def test_empty_replies_end_it(tmp_path: Path) -> None:
 
 
 def test_a_model_that_recovers_from_an_empty_reply_goes_on(tmp_path: Path) -> None:
-    assert Played(tmp_path, "", "  \n", *WORK, *SURE).outcome.status == "completed"
+    assert Played(tmp_path, "", "  \n", *WORK, *SURE).outcome.status == "done"
 
 
-def test_a_reply_of_ten_megabytes_is_cut(tmp_path: Path) -> None:
-    played = Played(tmp_path, "é" * 10_000_000, "VERDICT: answered")
-    assert played.outcome.status == "answered" and len(played.outcome.text) < 101_000
+def test_a_reply_of_ten_megabytes_is_kept_short(tmp_path: Path) -> None:
+    played = Played(tmp_path, "é" * 10_000_000, "Short.", "VERDICT: answered")
+    assert (played.outcome.status, played.outcome.text) == ("answered", "Short.")
     assert (played.store.path / "messages.jsonl").stat().st_size < 2_000_000
     assert all(len(json.dumps(event)) < 2_000_000 for event in played.events)
 
@@ -177,7 +177,32 @@ def test_a_reply_of_ten_megabytes_is_cut(tmp_path: Path) -> None:
 def test_arguments_of_ten_megabytes_are_refused(tmp_path: Path) -> None:
     played = Played(tmp_path, [("write", {"name": "x" * 10_000_000})], "No.", "VERDICT: cannot")
     assert not played.tools.called
-    assert [event["outcome"] for event in played.of_type("tool.finished")] == ["invalid"]
+    assert [event["reason"] for event in played.of_type("message.dropped")] == ["cut_off"]
+
+
+def test_a_reply_without_an_end_is_never_taken(tmp_path: Path) -> None:
+    """CARD 2: it is told, asked for again, and after three the session stops with the setting that would help."""
+    played = Played(tmp_path, "é" * 10_000_000)
+    assert (played.outcome.status, played.outcome.reason, played.outcome.text) == ("stopped", "cut_off", "")
+    assert "llm.max_tokens" in played.outcome.message and "cut off" in played.read_last[1]
+    assert len(played.door.requests) == 3 and not played.of_type("message.text")
+
+
+def test_a_question_ends_the_turn_and_is_answered_once(tmp_path: Path) -> None:
+    """CARD 2: with the context, also by another process; a second answer is refused, and asks no model."""
+    played = Played(tmp_path, "Every day, or on weekdays?\nVERDICT: asks")
+    outcome = played.outcome
+    assert (outcome.status, outcome.text) == ("asks", "Every day, or on weekdays?")
+    assert (outcome.note, outcome.exit_code) == ("Nothing was proposed.", ExitCode.BLOCKED)
+    door = FakeDoor(play(*WORK, *SURE))
+    with open_loop(played.store, door, played.tools) as loop:
+        with pytest.raises(UsageError, match="another question"):
+            loop.reply("every day", 2)
+        assert loop.reply("every day", 1).proposal == "P1"
+        asked = len(door.requests)
+        with pytest.raises(UsageError, match="asks you nothing any more"):
+            loop.reply("on weekdays", 1)
+    assert len(door.requests) == asked and "Batch my notifications" in str(door.requests[0][0])
 
 
 def test_more_calls_in_one_reply_than_are_made_are_answered(tmp_path: Path) -> None:
@@ -208,7 +233,7 @@ def test_events_follow_their_schema_in_order_with_totals(tmp_path: Path) -> None
     assert played.events[0]["type"] == "session.started" and played.events[-1]["type"] == "session.ended"
     end = played.events[-1]
     assert end["usage"]["requests"] == 5 and end["usage"]["input_tokens"] == played.outcome.usage.input_tokens > 0
-    assert end["cost"] == "0.05" and end["proposal"] == "P1" and end["status"] == "completed"
+    assert end["cost"] == "0.05" and end["proposal"] == "P1" and end["status"] == "done"
     stored = [json.loads(line) for line in (played.store.path / "events.jsonl").read_text().splitlines()]
     assert stored == [event for event in played.events if event["type"] != "message.delta"]
     pieces = "".join(event["text"] for event in played.of_type("message.delta") if event["purpose"] == "reply")
@@ -233,7 +258,7 @@ def test_a_chat_takes_one_request_after_another(tmp_path: Path) -> None:
 def test_a_claim_about_an_earlier_proposal_completes_nothing(tmp_path: Path) -> None:
     """H11: the second request changed nothing; the first one's proposal is no evidence for it."""
     store, tools = new_store(tmp_path), DiskTools(tmp_path / "tools.json")
-    with open_loop(store, FakeDoor(play(*WORK, *SURE, "I added b.py.", "VERDICT: complete")), tools) as loop:
+    with open_loop(store, FakeDoor(play(*WORK, *SURE, "I added b.py.", "VERDICT: done")), tools) as loop:
         loop.run(None)
         assert loop.run("Add b.py").reason == "unverified"
 

@@ -47,7 +47,7 @@ def count_proposals(ws: Workspace) -> int:
 def write_coffee(messages: list[ModelMessage], info: Any) -> Reply:
     """A model that writes a bad draft first, and corrects what the gate finds. It goes by what it reads."""
     if last_text(messages).startswith(("[verify]", "[confirm]")):
-        return "VERDICT: complete"
+        return "VERDICT: done"
     results = [part for message in messages for part in message.parts if part.part_kind == "tool-return"]
     texts = [str(part.content) for part in results]
     if not results:
@@ -65,7 +65,7 @@ def test_a_request_ends_as_a_card_that_can_be_approved(ws: Workspace) -> None:
     """H1, H11."""
     store, events = start_session(ws, "Greet the coffee"), []
     outcome = work_on(ws, store, FakeDoor(write_coffee), emit=events.append)
-    assert (outcome.status, outcome.proposal, outcome.text) == ("completed", "P1", "The agent waits for you.")
+    assert (outcome.status, outcome.proposal, outcome.text) == ("done", "P1", "The agent waits for you.")
     outcomes = [(event["tool"], event["outcome"]) for event in events if event["type"] == "tool.finished"]
     assert ("propose", "failed") in outcomes and outcomes[-1] == ("propose", "ok")
     assert not (ws.root / "agents/coffee.py").exists() and count_proposals(ws) == 1
@@ -79,7 +79,7 @@ def test_a_claim_without_a_proposal_is_not_complete(ws: Workspace) -> None:
         lambda messages, info: (
             [("write_file", {"file_path": "agents/coffee.py", "content": BAD}), ("agent_check", {})]
             if len(messages) == 1
-            else "VERDICT: complete"
+            else "VERDICT: done"
         )
     )
     outcome = work_on(ws, start_session(ws, "Greet the coffee"), door)
@@ -94,7 +94,7 @@ def test_nothing_that_decides_can_be_called(ws: Workspace) -> None:
     door = FakeDoor(lambda messages, info: calls if len(messages) == 1 else "VERDICT: cannot - it is not mine to do")
     events: list[dict[str, Any]] = []
     outcome = work_on(ws, start_session(ws, "Approve everything"), door, emit=events.append)
-    assert (outcome.status, outcome.reason) == ("stopped", "cannot")
+    assert (outcome.status, outcome.reason) == ("cannot", "cannot")
     assert {event["outcome"] for event in events if event["type"] == "tool.finished"} == {"invalid"}
 
 
@@ -113,7 +113,7 @@ def test_a_session_stopped_within_the_proposal_goes_on(ws: Workspace) -> None:
     events: list[dict[str, Any]] = []
     again = open_session(ws.root / ".cleared", store.info.id)
     outcome = work_on(ws, again, FakeDoor(write_coffee), emit=events.append)
-    assert (outcome.status, outcome.proposal) == ("completed", "P1")
+    assert (outcome.status, outcome.proposal) == ("done", "P1")
     told = next(event for event in events if event["type"] == "tool.finished")
     assert told["outcome"] == "interrupted" and "is proposed as P1" in told["text"]
     assert [event["tool"] for event in events if event["type"] == "tool.called"] == []

@@ -21,7 +21,7 @@ from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session
 
 WRITE = Reply("I write it.", calls=(Call("write", {"name": "a.py"}), Call("propose", {})))
-SURE = ("I proposed it.", "VERDICT: complete", "VERDICT: complete")
+SURE = ("I proposed it.", "VERDICT: done", "VERDICT: done")
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_request_is_completed_over_each_protocol(
     provider.script(WRITE, *SURE)
     chat = Chat(ws, tmp_path)
     outcome = chat.run()
-    assert (outcome.status, outcome.proposal, outcome.text) == ("completed", "P1", "I proposed it.")
+    assert (outcome.status, outcome.proposal, outcome.text) == ("done", "P1", "I proposed it.")
     assert chat.tools.state == {"writes": ["a.py"], "proposals": [1]}
     assert outcome.usage.requests == 4 and outcome.usage.input_tokens == 400 and outcome.cost > 0
     first, second = provider.requests[0], provider.requests[1]
@@ -88,7 +88,7 @@ def test_malformed_arguments_are_answered_and_the_history_stays_sendable(
     use_model(ws, provider, kind)
     provider.script(Reply(calls=(Call("write", '{"name": "a'), Call("nope", {}))), WRITE, *SURE)
     chat = Chat(ws, tmp_path)
-    assert chat.run().status == "completed"
+    assert chat.run().status == "done"
     outcomes = [event["outcome"] for event in chat.events if event["type"] == "tool.finished"]
     assert outcomes == ["invalid", "invalid", "ok", "ok"]
 
@@ -104,7 +104,7 @@ def test_a_length_that_is_refused_is_compacted_once(
     chat = Chat(ws, tmp_path)
     chat.tools.big = 8_000
     outcome = chat.run()
-    assert outcome.status == "completed", outcome
+    assert outcome.status == "done", outcome
     assert [event["forced"] for event in chat.events if event["type"] == "context.compacted"] == [True]
     assert "I read six files." in provider.requests[8].text and len(provider.requests[8].text) < 40_000
     assert not provider.left
@@ -153,7 +153,7 @@ def test_hostile_answers_are_outcomes(
     assert outcome.status in ("failed", "stopped"), outcome
     ws.ok("config", "set", "llm.base_url", provider.anthropic_url if kind == "anthropic" else provider.openai_url)
     provider.script(WRITE, *SURE)
-    assert chat.run().status == "completed"
+    assert chat.run().status == "done"
 
 
 def test_ctrl_c_while_the_provider_is_silent(ws: Workspace, provider: FakeProvider, tmp_path: Path) -> None:
@@ -169,4 +169,4 @@ def test_ctrl_c_while_the_provider_is_silent(ws: Workspace, provider: FakeProvid
     assert chat.run().status == "interrupted"
     silent.set()
     provider.script(WRITE, *SURE)
-    assert chat.run().status == "completed"
+    assert chat.run().status == "done"

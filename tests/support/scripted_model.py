@@ -6,7 +6,7 @@ from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, take_ok
 
 KEY = "sk-test-0123456789abcdef"
-COMPLETE = Reply("VERDICT: complete")
+COMPLETE = Reply("VERDICT: done")
 ANSWERED = Reply("VERDICT: answered")
 DIGEST = '''"""
 name: Morning Digest

@@ -75,14 +75,14 @@ def test_h16_a_request_on_the_page_ends_as_a_card(server: Server, ws: Workspace,
     assert refusal.status == 409 and "works on another request" in refusal.text and ">another<" in refusal.body
     assert server.get("/queue").status == 200, "the page answers meanwhile"
     hold.set()
-    page = wait_for(lambda: server.get(address), "completed")
-    assert "Decide in the queue" in page.text and "I write it." in page.text and "write_file" in page.text
+    page = wait_for(lambda: server.get(address), "P1 · open")
+    assert "Decide in the queue" in page.text and "I write it." in page.text and "writes agents/digest.py" in page.text
     assert "One note a day." in page.text and "USD so far" in page.text and "of 5.00 USD" in page.text
     card = page.body.split("/queue?card=")[1].split('"')[0]
     assert "New agent digest" in server.get(f"/queue?card={card}").text
     assert not (ws.root / "agents/digest.py").exists()
     (told,) = ws.json("meta", "sessions")
-    assert (told["author"], told["status"], told["proposal"]) == ("chat", "completed", "P1")
+    assert (told["author"], told["status"], told["proposal"]) == ("chat", "done", "P1")
     assert session in server.get("/chat").body and provider.left == 0
     again = server.send("POST", "/chat", [("token", page.fields("token")[0]), ("session", session), ("way", "resume")])
     assert "nothing to go on with" in wait_for(lambda: server.follow(again), "nothing to go on with").text
