@@ -12,12 +12,13 @@ from cleared.base.schema_parts import (
     list_of,
     object_of,
 )
-from cleared.books import queries
+from cleared.books import entry_sums, queries
 from cleared.books.ledger.entry import STATUSES
 from cleared.books.ledger.entry_schema import ENTRY
 from cleared.gate.operation import Operation, Parameter
 
 _ENTRIES: Final = list_of(ENTRY)
+_SUMS: Final = list_of({"type": "object"})
 _BALANCES: Final = list_of(object_of(account_id=INTEGER, account_name=TEXT, account_type=TEXT, balance=TEXT))
 _ACCOUNTS: Final = list_of(
     object_of(
@@ -50,6 +51,20 @@ OPERATIONS: Final = (
         ),
         _ENTRIES,
         is_oldest_first=True,
+    ),
+    Operation(
+        "journal.sums",
+        "Income and expenses by account, month or counterparty; of one account, what moved on it.",
+        "read",
+        entry_sums.read_sums,
+        (
+            Parameter("by", "string", "account", entry_sums.GROUPS, doc="What each sum is of."),
+            _ACCOUNT,
+            Parameter("text", "string", None, doc="Only entries that hold this text."),
+            Parameter("date_from", "string", None, doc="The first day, YYYY-MM-DD."),
+            Parameter("date_to", "string", None, doc="The last day, YYYY-MM-DD."),
+        ),
+        _SUMS,
     ),
     Operation(
         "journal.balance",

@@ -172,6 +172,11 @@ def _quote_rows(rows: list[Any], limit: int, what: str, *, shows_last: bool = Fa
         return f"{what}: none."
     shown = rows[-limit:] if shows_last else rows[:limit]
     part = "" if len(shown) == len(rows) else f" of {len(rows)}" + (" (the last)" if shows_last else "")
-    text = "\n".join(json.dumps(row, ensure_ascii=False, default=str) for row in shown)
+    text = "\n".join(json.dumps(_drop_empty(row), ensure_ascii=False, default=str) for row in shown)
     more = "" if len(shown) == len(rows) else " Narrow the query, or raise limit."
     return f"{what}: {len(shown)}{part}.{more}\n{quote_data(text, what)}"
+
+
+def _drop_empty(row: Any) -> Any:
+    """A row without what it does not have: a model pays for each word of it."""
+    return {k: v for k, v in row.items() if v not in (None, "", [], {})} if isinstance(row, dict) else row

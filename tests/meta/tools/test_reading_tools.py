@@ -62,3 +62,29 @@ def test_what_cannot_be_asked_is_said(session: Session) -> None:
     session.failed("query", "is not a month", what="journal.list", month="January")
     session.failed("runs_read", "there is no run", id="nothing")
     assert session.ok("query", what="check") == "check: none."
+
+
+def test_what_was_spent_is_one_call(ws: Workspace, start: Callable[[Workspace], Session]) -> None:
+    """ "How much on coffee this year?" took eleven calls and sums in the head."""
+    rows = [("01/03/2025", "CORNER COFFEE", "-4.50"), ("02/04/2025", "CORNER COFFEE", "-3.00")]
+    ws.drop("january.csv", chase(*rows, ("02/05/2025", "BRIGHT LABS", "100.00"), ("02/06/2025", "SHOP", "-9.00")))
+    ws.run("ingest")
+    session = start(ws)
+
+    def ask(**arguments: object) -> list[str]:
+        return session.ok("query", what="journal.sums", **arguments).split("\n")[2:]
+
+    assert ask(text="coffee", date_from="2025-01-01", date_to="2025-12-31") == [
+        '| {"account": 5030, "entries": 2, "expenses": "7.50", "name": "Uncategorised expense"}'
+    ]
+    assert ask(by="month") == [
+        '| {"month": "2025-01", "entries": 1, "expenses": "4.50"}',
+        '| {"month": "2025-02", "entries": 3, "expenses": "12.00", "income": "100.00"}',
+    ]
+    assert ask(by="counterparty", account=1010, date_to="2025-02-04") == [
+        '| {"counterparty": "CORNER COFFEE", "entries": 2, "moved": "-7.50"}'
+    ]
+    entry = ws.json("journal", "list", "--month", "2025-01")[0]["entry_id"]
+    ws.ok("journal", "void", entry, "--reason", "wrong card")
+    assert '"expenses": "3.00"' in ask(text="coffee")[0], "what is voided comes to nothing"
+    session.failed("query", "lies before", what="journal.sums", date_from="2025-02-01", date_to="2025-01-01")
