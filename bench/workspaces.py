@@ -18,7 +18,7 @@ from cleared.primitives import primitive_registry
 from cleared.trust.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
 from cleared.trust.keys import own_key
 from cleared.trust.workspace_pin import identify_workspace, new_workspace_id, pin_clone
-from cleared.workspace import starters
+from cleared.workspace import template
 
 NOW = datetime(2025, 12, 31, 12, tzinfo=UTC)
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #"
@@ -54,7 +54,7 @@ def use_own_home() -> None:
 
 def ingest_script() -> str:
     """The starter agent's script, as shipped."""
-    return starters.starter_files()["agents/ingest.py"].decode()
+    return template.starter_files()["agents/ingest.py"].decode()
 
 
 def workspace(*, files: dict[str, bytes] | None = None, agents: dict[str, str] | None = None) -> Path:

@@ -307,7 +307,7 @@ _SHOWN: Final = {
     "cleared.workspace.settings.loading",
     "cleared.primitives.dispatch",
     "cleared.books.bank_files.base",
-    "cleared.domains.violations",
+    "cleared.domains.record_audit",
     "cleared.sandbox.script_failure",
     "cleared.git.refs",
     "cleared.git.commit",

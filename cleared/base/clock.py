@@ -1,12 +1,21 @@
-"""The only module that asks what time it is."""
+"""The time: what it is now, and how much of it a run still has. The only module that asks for it.
+
+A script is stopped from outside, the host's own long loops are not: who runs something opens ``run_deadline``; whoever
+walks what may be long takes ``check_deadline``, or says ``count_steps``. Where no time is set (a command of a
+person's), nothing is asked.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Protocol
+from itertools import islice
+from typing import Final, Protocol, TypeVar
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import CheckFailed, UsageError
 
 
 class Clock(Protocol):
@@ -60,3 +69,63 @@ def clock_from(instant: str | None) -> Clock:
 def format_iso(instant: datetime) -> str:
     """``2025-02-01T06:00:00Z``: UTC, whole seconds, ISO 8601 (the one form in which times are stored)."""
     return instant.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_T = TypeVar("_T")
+_STEPS_BETWEEN_CHECKS: Final = 256
+"""Items between two looks at the clock."""
+
+
+class DeadlineExceeded(CheckFailed):
+    """The host was at work for a script when its time was up."""
+
+    type = "TimeoutError"
+
+
+class _Deadline:
+    def __init__(self, at: float, monotonic: Callable[[], float], seconds: float) -> None:
+        self.at, self.monotonic, self.seconds = at, monotonic, seconds
+        self.spent = 0
+
+    def check_time(self) -> None:
+        if self.monotonic() > self.at:
+            raise DeadlineExceeded(
+                f"the run did not end within {self.seconds:g} s",
+                remedy="Do less at a time, or raise the limit: `timeout:` in the script's header, or sandbox.timeout.",
+            )
+
+    def check_each(self, items: Iterable[_T]) -> Iterator[_T]:
+        iterator = iter(items)
+        for item in iterator:
+            self.check_time()
+            yield item
+            yield from islice(iterator, _STEPS_BETWEEN_CHECKS - 1)
+
+
+_current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def run_deadline(at: float, monotonic: Callable[[], float], seconds: float) -> Iterator[None]:
+    """Set the time for the host's work in this block: an instant of ``monotonic``, ``seconds`` after the start."""
+    token = _current.set(_Deadline(at, monotonic, seconds))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def check_deadline(items: Iterable[_T]) -> Iterable[_T]:
+    """The items. Raises ``DeadlineExceeded`` among them, once the time is up."""
+    current = _current.get()
+    return items if current is None else current.check_each(items)
+
+
+def count_steps(steps: int = 1) -> None:
+    """So many steps have been done, or will be. Raises ``DeadlineExceeded`` once the time is up."""
+    current = _current.get()
+    if current is not None:
+        current.spent += steps
+        if current.spent >= _STEPS_BETWEEN_CHECKS:
+            current.spent = 0
+            current.check_time()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final, NoReturn, cast
 
 from cleared.base.bounds import MAX_DIGITS
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 
 # ISO 4217 minor units; every currency not named here has two.
 _NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"

@@ -1,4 +1,4 @@
-"""Sums that tell which rows there are, and how often each, without saying anything of their order.
+"""Which rows there are, and how often each: as a sum that says nothing of their order, or held against another file.
 
 AdHash (Bellare and Micciancio, "A New Paradigm for Collision-free Hashing", EUROCRYPT 1997), as a hash of multisets
 (Clarke et al., "Incremental Multiset Hash Functions", ASIACRYPT 2003): each row is hashed to a number, and these are
@@ -11,7 +11,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import Final
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 BITS: Final = 4096
 _BYTES: Final = BITS // 8
@@ -41,3 +43,28 @@ def decode_sum(text: object) -> int:
     except (binascii.Error, ValueError):
         return 0
     return int.from_bytes(data, "big") if len(data) == _BYTES else 0
+
+
+_Row = TypeVar("_Row", str, bytes)
+
+
+def mark_more(lines: Sequence[_Row], others: Sequence[_Row]) -> list[bool]:
+    """Of each line whether ``others`` has it less often; of the same lines the last."""
+    more = Counter(lines) - Counter(others)
+    marks = []
+    for line in reversed(lines):
+        marks.append(more[line] > 0)
+        more[line] -= 1
+    return marks[::-1]
+
+
+def find_moved(before: Sequence[_Row], after: Sequence[_Row]) -> list[_Row]:
+    """The first row that does not come after those that it came after before. git joins files without moving any; of
+    some files the last row is what counts."""
+    left, rest = Counter(after), iter(after)
+    for row in before:
+        if left[row] > 0:
+            left[row] -= 1
+            if row not in rest:
+                return [row]
+    return []

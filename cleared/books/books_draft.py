@@ -16,7 +16,7 @@ from cleared.books.ledger.entry_json import entry_to_json
 from cleared.books.opened_books import ledger_accounts, open_books
 from cleared.books.staged_books import StagedBooks
 from cleared.domains.domain import DraftDescription, Opening
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 

@@ -13,7 +13,7 @@ from cleared.base.errors import ClearedError, Place
 from cleared.base.safe_files import read_stable
 from cleared.cards.card import Card
 from cleared.cards.kinds import BAD_FILE
-from cleared.workspace.drop_names import escape_name
+from cleared.workspace.watched_names import escape_name
 
 MAX_HASHED_LINES: Final = 500
 _MAX_NAMED: Final = 50

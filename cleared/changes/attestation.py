@@ -30,7 +30,7 @@ from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob
 from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.taken_over import TAKES_OVER, describe_takeover
-from cleared.git.clone_mark import find_clone_id
+from cleared.git.repository import find_clone_id
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import run_key, run_public_key
 from cleared.trust.verification import Approvals

@@ -12,7 +12,7 @@ from cleared.cards.refused_files import list_card_files
 from cleared.changes.consumed_events import is_only_failure
 from cleared.primitives.context import taken_files
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
-from cleared.workspace.drop_names import FAILED_FOLDER
+from cleared.workspace.watched_names import FAILED_FOLDER
 
 if TYPE_CHECKING:
     from cleared.cards.card import Card

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from cleared.base.row_order import mark_more
+from cleared.base.multiset_sum import mark_more
 from cleared.changes.latest_rows import list_rows_before
 from cleared.git.object_writer import blob_id
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from cleared.base.csv_text import split_rows
-from cleared.base.row_order import find_moved, mark_more
+from cleared.base.multiset_sum import find_moved, mark_more
 from cleared.domains.installed_domains import load_domains
 
 Subject = tuple[str, ...]

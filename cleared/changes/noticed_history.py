@@ -14,8 +14,8 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
+from cleared.git.history import read_recent_commits
 from cleared.git.object_reader import is_oid
-from cleared.git.recent_commits import read_recent_commits
 from cleared.trust import trust_store
 from cleared.trust.approval_record import FOLDER, try_parse_record
 from cleared.trust.passkey_records import FOLDER as PASSKEYS
@@ -23,7 +23,7 @@ from cleared.trust.passkey_records import read_passkey
 from cleared.trust.trust_store import Trust
 from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles
-from cleared.workspace.starters import was_path_shipped
+from cleared.workspace.template import was_path_shipped
 
 if TYPE_CHECKING:
     from cleared.git.history import CommitInfo

@@ -24,7 +24,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.domains.domain import Opening
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop

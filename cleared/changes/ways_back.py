@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from cleared.domains.domain import Act, WayBack, match_act
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.way_back import Act, WayBack, match_act
 
 _NO_ACT: Final = ("log:", "event:", "task:", "init:", "agree:", "recover:", "test:")
 """First lines of commits that the program makes beside decisions, and of those that decide nothing."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cleared.base.clock import Clock, SystemClock, clock_from
 from cleared.changes.host import Host, repair_interrupted_commit
-from cleared.trust.key_access import restore_access
+from cleared.trust.keys import restore_access
 from cleared.trust.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
 from cleared.trust.workspace_pin import follow_moved_clone
 from cleared.workspace.location import CONFIG_NAME, Layout, find_workspace

@@ -65,7 +65,7 @@ def list_cards(workspace: Path | None, status: str) -> CardList:
     """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
     if status == "open":
         from cleared.cards.open_cards import read_open_cards
-        from cleared.workspace.workspace_root import find_workspace
+        from cleared.workspace.location import find_workspace
 
         current = read_open_cards(find_workspace(chosen_workspace(workspace)))
         if current is not None:
@@ -77,6 +77,6 @@ def list_cards(workspace: Path | None, status: str) -> CardList:
 
 def _open_current(workspace: Path | None) -> CurrentBooks | None:
     from cleared.books.index.current_books import open_current_books
-    from cleared.workspace.workspace_root import find_workspace
+    from cleared.workspace.location import find_workspace
 
     return open_current_books(find_workspace(chosen_workspace(workspace)))

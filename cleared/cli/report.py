@@ -95,7 +95,7 @@ def _write_report(report: Report, format: str, path: Path, force: bool, workspac
     from cleared.books.exports.export_target import open_target
     from cleared.books.reports.renderings import write_file
     from cleared.cli.options import chosen_workspace
-    from cleared.workspace.workspace_root import find_workspace
+    from cleared.workspace.location import find_workspace
 
     with open_target(find_workspace(chosen_workspace(workspace)), path, force=force) as file:
         write_file(report, format, file, places)

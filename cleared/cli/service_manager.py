@@ -29,7 +29,7 @@ class ManagerUnreachable(Exception):
 class Systemd:
     def __init__(self, service: ServiceDefinition) -> None:
         from cleared.service.unit_file import systemd_unit
-        from cleared.workspace.user_folder import config_home
+        from cleared.workspace.location import config_home
 
         self.unit = systemd_unit(service, config_home())
         self.wait = service.stop_seconds + CALL_SECONDS
@@ -67,7 +67,7 @@ class Systemd:
 class Launchd:
     def __init__(self, service: ServiceDefinition) -> None:
         from cleared.service.unit_file import launchd_agent
-        from cleared.workspace.user_folder import user_home
+        from cleared.workspace.location import user_home
 
         self.unit = launchd_agent(service, user_home())
         self.wait = service.stop_seconds

@@ -1,26 +1,25 @@
 """What the runtime asks of a domain, and nothing more.
 
 A domain is a kind of records that agents work on: the books, tables. It has primitives, and it opens its records as of
-a commit; what a run or decision stages on them becomes part of the one commit.
+a commit; what a run or decision stages on them becomes part of the one commit. It may say how its records stand, and
+what takes back an act that ``cleared queue undo`` does not.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.domains.record_audit import RecordAudit
+from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import RecordComparison
-from cleared.domains.standing import Standing
-from cleared.domains.violations import Violation
-from cleared.domains.way_back import Act
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 
@@ -225,7 +224,7 @@ class Domain:
     """The names of its files of which, of all rows about the same, the last counts; with the columns that say what a
     row is about, from 0 on: none where all are about the same."""
     list_checks: Callable[[], Mapping[str, str]] = dict
-    """What holds of its records, by the names of the checks, beside what holds of all (``violations``)."""
+    """What holds of its records, by the names of the checks, beside what holds of all (``record_audit``)."""
     list_acts: Callable[[], Sequence[Act]] = tuple
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     review: Callable[[], RecordReview] | None = None
@@ -258,3 +257,47 @@ class Domain:
     new condition of a script would do where no file of the past met it."""
     read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
     """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """``heading`` and ``lines`` are for people, ``rows`` the same for programs; by itself there is nothing to say."""
+
+    heading: str = ""
+    lines: Sequence[str] = ()
+    rows: Sequence[Mapping[str, Any]] = ()
+
+
+IsReversed: TypeAlias = Callable[[Layout, FileSource, FileSource], bool]
+"""Given the files as the act left them, and as they are now. Raises ``WorkspaceError`` where they cannot be read."""
+
+
+class WayBack(NamedTuple):
+    """``name``: of what was acted on, among acts of one ``kind``. ``remedy``: the command; empty where this act itself
+    took back another one of that kind and name, or is none that a person made."""
+
+    kind: str
+    name: str
+    remedy: str
+    is_about_records: bool = False
+    """Whether decisions before it rest on the records as it left them."""
+    is_reversed: IsReversed | None = None
+    """Whether it is taken back already, though no act after it says so; None: then it is not."""
+
+
+class Act(NamedTuple):
+    """One sort of act. The groups of ``pattern``, which begins the first line of its commit, are its name."""
+
+    pattern: str
+    kind: str
+    remedy: str
+    is_about_records: bool = False
+    is_reversed: IsReversed | None = None
+
+
+def match_act(acts: Iterable[Act], subject: str) -> WayBack | None:
+    """The way back of the first act that a commit's first line fits; None where it fits none."""
+    for act in acts:
+        if match := re.match(act.pattern, subject):
+            return WayBack(act.kind, " ".join(match.groups()), act.remedy, act.is_about_records, act.is_reversed)
+    return None

@@ -1,4 +1,4 @@
-"""The domains of this program, and those of other packages that the settings in force name.
+"""The domains of this program, and those of other packages that the settings in force name; what they add to headers.
 
 Each that comes with it is named here and nowhere else, and imported when it is used. A further one is an entry point of
 the group ``cleared.domains``, under its name, and switched on by that name in ``domains.plugins``.
@@ -10,14 +10,17 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import join_words
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import Domain, ImportedFile, RunHost
-from cleared.domains.violations import CHECKS
+from cleared.domains.record_audit import CHECKS
+from cleared.sandbox import header
+from cleared.sandbox.finding import Finding
+from cleared.sandbox.header import Header, HeaderKey
 from cleared.workspace.location import Layout
 
 BUILT_IN: Final = (
@@ -124,3 +127,21 @@ def describe_number_of_records(host: RunHost) -> str:
 def list_checks() -> dict[str, str]:
     """What must hold of the records, by the names of the checks: of each domain, then of all."""
     return {name: text for domain in load_domains() for name, text in domain.list_checks().items()} | CHECKS
+
+
+@cache_by_domains
+def load_header_keys() -> tuple[HeaderKey, ...]:
+    """The keys of all domains."""
+    return tuple(key for domain in load_domains() for key in domain.list_header_keys())
+
+
+def parse_header(
+    source: str, file: str, *, kind: Literal["agent", "script"] = "agent"
+) -> tuple[Header | None, list[Finding]]:
+    """As ``sandbox.header.parse_header``, which knows no domain."""
+    return header.parse_header(source, file, kind=kind, own_keys=load_header_keys())
+
+
+def describe_own_values(found: Header) -> list[str]:
+    """What a header says under keys of domains, in words."""
+    return [key.describe(found.own_values[key.name]) for key in load_header_keys() if key.name in found.own_values]

@@ -20,8 +20,8 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import recent_commits
 from cleared.domains.domain import DraftDescription
 from cleared.domains.draft_records import describe_drafts, load_comparisons
+from cleared.domains.record_audit import RecordsViolated, Violation
 from cleared.domains.record_comparison import Record
-from cleared.domains.violations import RecordsViolated, Violation
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import taken_files
 from cleared.primitives.loop_jobs import DryRunLoop

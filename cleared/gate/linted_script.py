@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from cleared.base.errors import Place
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 from cleared.gate.possible_values import PossibleValues
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule

@@ -23,7 +23,7 @@ from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.primitives.model_requests import recorded_answers
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE, WEBHOOK
-from cleared.workspace.drop_names import is_ready_name
+from cleared.workspace.watched_names import is_ready_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import load_domains, parse_header
 from cleared.gate import semantic_lint
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup

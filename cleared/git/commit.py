@@ -32,12 +32,11 @@ from cleared.git.git_process import Git, GitFailed
 from cleared.git.index import Damaged, IndexLock
 from cleared.git.made_commits import hold_interrupts, note_commit, write_command_note
 from cleared.git.object_reader import TreeEntry
-from cleared.git.object_writer import LooseObjects, blob_id, sync_files
+from cleared.git.object_writer import LooseObjects, blob_id, build_tree, sync_files
 from cleared.git.recovery import recover_interrupted_commit
 from cleared.git.refs import RefMove, head_moved_error, sync_branch
 from cleared.git.repository import Repository
 from cleared.git.snapshot import Snapshot
-from cleared.git.tree_builder import build_tree
 from cleared.git.working_tree_update import OnStep, end_intent, remove_made_folders, update_working_tree
 
 #: The instants between which a commit can be killed, in order; ``file`` once for each file of the working tree.

@@ -1,7 +1,7 @@
 """Reading the history: what was committed, when, by whom, with which trailers. Through GitPython (``git_python``).
 
 All commits are printed by one ``git log``: GitPython's own commit objects cost 2.7 times as much, and a process each
-for their files and short ids.
+for their files and short ids. The newest ones are read without starting a git: they are needed after every run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.git.commit_text import parse_trailers
+from cleared.git.commit_text import parse_parents, parse_trailers
 from cleared.git.git_process import NOT_INSTALLED
+from cleared.git.repository import Repository
 
 if TYPE_CHECKING:
     from cleared.git.git_python import HardenedRepo
@@ -246,3 +247,56 @@ def _open_repo(root: Path) -> AbstractContextManager[HardenedRepo]:
 def _output_of(result: Any) -> bytes:
     """What a command of GitPython printed; ``HardenedGit`` returns bytes, which GitPython's types do not know."""
     return bytes(result)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentCommit:
+    """One commit: its id, the first line of its message, and its trailers."""
+
+    id: str
+    subject: str
+    trailers: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_recent_commits(
+    repo: Repository, commit: str, after: str | None, limit: int = 200
+) -> list[RecentCommit] | None:
+    """The commits after ``after`` (None: all) up to ``commit``, newest first.
+
+    None where that is not a straight line of at most ``limit`` commits (a merge, another history, a shallow clone's
+    end): use ``read_log`` then.
+    """
+    commits: list[RecentCommit] = []
+    at: str | None = commit
+    while at is not None and at != after:
+        if len(commits) >= limit:
+            return None
+        try:
+            kind, data = repo.objects.read_object(at)
+        except WorkspaceError:
+            return None
+        parents = parse_parents(data)
+        if kind != "commit" or len(parents) > 1 or (not parents and after is not None):
+            return None
+        message = data.partition(b"\n\n")[2].decode("utf-8", "replace")
+        commits.append(RecentCommit(at, message.partition("\n")[0], parse_trailers(message)))
+        at = parents[0] if parents else None
+    return commits
+
+
+def find_ancestor(repo: Repository, commit: str, steps: int) -> str | None:
+    """The commit that many steps before ``commit``, by first parents; ``None`` where the history is shorter.
+
+    Where a shallow clone ends before that, the oldest commit that is there.
+    """
+    at = commit
+    for _ in range(steps):
+        try:
+            parents = parse_parents(repo.objects.read_object(at)[1])
+            if not parents:
+                return None
+            repo.objects.find_tree_id(parents[0])
+        except WorkspaceError:  # a shallow clone ends here
+            return at
+        at = parents[0]
+    return at

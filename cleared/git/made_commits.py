@@ -19,7 +19,7 @@ from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.safe_files import write_durably
-from cleared.git.recent_commits import RecentCommit, find_ancestor, read_recent_commits
+from cleared.git.history import RecentCommit, find_ancestor, read_recent_commits
 from cleared.git.repository import Repository
 
 _NOTES: Final = "unreported"

@@ -1,20 +1,22 @@
-"""An opened git repository: where it is, whether a commit can be made in it, its branch and its objects."""
+"""An opened git repository: where it is, or why git does not open it; its branch, its objects, the id of this clone."""
 
 from __future__ import annotations
 
 import functools
 import os
+import re
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, cast
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import write_atomic
 from cleared.git.branch import Branch, current_branch_name
 from cleared.git.commit_text import parse_parents
-from cleared.git.git_process import Git, GitFailed, find_git
+from cleared.git.git_process import Git, GitFailed, find_git, first_line
 from cleared.git.object_reader import HashName, ObjectReader
-from cleared.git.open_errors import open_error
 
 #: What git leaves in the git directory while it waits for the user to finish something.
 _UNFINISHED: Final = (
@@ -252,3 +254,54 @@ def _read_location_state(root: Path) -> tuple[object, ...] | None:
         *((each.st_ino, each.st_mode) for each in folders),
         *((each.st_ino, each.st_mode, each.st_size, each.st_mtime_ns) for each in files),
     )
+
+
+def open_error(root: Path, answers: list[str], err: bytes) -> WorkspaceError:
+    """The error for ``root``, from what git printed when it was asked which repository ``root`` belongs to."""
+    text = err.decode("utf-8", "replace")
+    if not root.is_dir():
+        return WorkspaceError(f"{root} is not a directory")
+    if "dubious ownership" in text:
+        command = next((line.strip() for line in text.splitlines() if "safe.directory" in line), "")
+        return WorkspaceError(
+            f"git does not trust {root}: it belongs to another user",
+            remedy=f"If you do: {command}" if command else "See git's setting safe.directory.",
+        )
+    if len(answers) >= 2 and answers[1] == "true":
+        return WorkspaceError(f"{root} is a bare repository, without files", remedy="Clone it and use the clone.")
+    if "not a git repository" in text:
+        return WorkspaceError(f"{root} is not a git repository", remedy="Make it one: git init.")
+    if "must be run in a work tree" in text:
+        return WorkspaceError(
+            f"{root} is the inside of a git repository, not its working tree",
+            remedy="Use the directory that holds the files.",
+        )
+    return WorkspaceError(f"git cannot open {root}: {first_line(err) or 'its path is not one line'}")
+
+
+_NAME = "cleared-origin"
+_MARK = re.compile(r"[0-9a-f]{12}")
+
+
+def forget_clone_id(git_dir: Path) -> None:
+    """Give the clone another id when it needs one: it is a copy of one that keeps this."""
+    (git_dir / _NAME).unlink(missing_ok=True)
+
+
+def find_clone_id(repo: Repository, *, make: bool = False) -> str | None:
+    """The id of this clone: 12 hex digits; ``None`` where it has none yet.
+
+    ``make`` gives it one; the caller holds the writer lock then.
+    """
+    path = repo.git_dir / _NAME
+    try:
+        text = path.read_text("ascii").strip()
+    except (OSError, ValueError):
+        text = ""
+    if _MARK.fullmatch(text):
+        return text
+    if not make:
+        return None
+    text = secrets.token_hex(6)
+    write_atomic(path, f"{text}\n".encode())
+    return text

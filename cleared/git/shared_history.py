@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cleared.git.commit_text import parse_parents
 from cleared.git.git_process import Git
+from cleared.git.history import read_recent_commits
 from cleared.git.object_reader import is_oid
-from cleared.git.recent_commits import read_recent_commits
 from cleared.git.repository import Repository
 
 

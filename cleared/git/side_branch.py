@@ -9,10 +9,9 @@ from cleared.base.errors import WorkspaceError
 from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git
 from cleared.git.object_reader import TreeEntry
-from cleared.git.object_writer import LooseObjects
+from cleared.git.object_writer import LooseObjects, build_tree
 from cleared.git.repository import Repository
 from cleared.git.snapshot import Snapshot
-from cleared.git.tree_builder import build_tree
 
 
 def commit_to_branch(

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.primitives.context import Context
 from cleared.primitives.registry.dict_shapes import CardInfo

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import fold_path, relative_problem
-from cleared.workspace.drop_names import has_control_characters
-from cleared.workspace.watched_names import WatchedNames
+from cleared.workspace.watched_names import WatchedNames, has_control_characters
 
 MAX_RUN_BYTES: Final = 128 << 20
 """Of all files that one run reads."""

@@ -10,7 +10,7 @@ from cleared.base.effects import Effect
 from cleared.base.errors import Place, PolicyError, PrimitiveError, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.domains.domain import DraftDescription, Opening, Staged
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.primitives.context import Context
 from cleared.records.row_changes import RowChange, change_effect, describe_change
 from cleared.records.table_rows import Key, Row, Table, load_table, read_rows, render_table

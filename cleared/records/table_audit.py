@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from cleared.base.effects import Effect
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.record_audit import DefinitionChange, RecordAudit
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import DefinitionChange, RecordAudit, Violation
 from cleared.git import Snapshot
 from cleared.records.row_changes import change_effect, list_changes_between
 from cleared.records.schema_changes import describe_schema_change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError, merge_faults
 from cleared.primitives.context import Context, budget_error
 from cleared.primitives.registry.primitive import Effect, primitive

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, encode, format_record, read_records
-from cleared.base.deadline import check_deadline
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.records.table_schema import Schema, parse_schema, schema_path, table_path
 
 Key: TypeAlias = tuple[str, ...]

@@ -13,7 +13,7 @@ from cleared.changes.audit.record_violations import find_committed_violations
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import list_checks
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 CHECK = "check"
 """Who settles these cards, where no person does."""

@@ -16,8 +16,8 @@ from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
+from cleared.domains.domain import WayBack
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.way_back import WayBack
 from cleared.git import Snapshot, history
 from cleared.review.damage_cards import CHECK
 from cleared.runs.question_tickets import TIMEOUT_ACTOR

@@ -17,7 +17,7 @@ from cleared.git import Snapshot, blob_id, history
 from cleared.git.working_files import read_content_id
 from cleared.trust.approval_record import digest_of
 from cleared.trust.verification import Approvals, Verification, refusal_of
-from cleared.workspace import starters
+from cleared.workspace import template
 
 if TYPE_CHECKING:
     from cleared.sandbox.finding import Finding
@@ -142,10 +142,10 @@ class Scripts:
         one is given; None where none did."""
         rev = self.snapshot.commit or "HEAD"
         for commit in (
-            history.read_log(self.host.root, None, [path], rev=rev) if starters.was_path_shipped(path) else ()
+            history.read_log(self.host.root, None, [path], rev=rev) if template.was_path_shipped(path) else ()
         ):
             data = self.snapshot.at_commit(commit.id).read_file(path)
-            if data is None or data == but or not starters.was_shipped(path, data):
+            if data is None or data == but or not template.was_shipped(path, data):
                 continue
             if digest in ("", digest_of(data)):
                 return data
@@ -154,7 +154,7 @@ class Scripts:
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue, and what it may spend on language models."""
-        from cleared.domains.script_headers import parse_header
+        from cleared.domains.installed_domains import parse_header
         from cleared.sandbox.used_primitives import (
             ENQUEUE,
             MODEL_PRIMITIVES,
@@ -225,7 +225,7 @@ class _Starters(Mapping[str, bytes]):
     def installed(self) -> dict[str, bytes]:
         """The installed package's."""
         if self._today is None:
-            self._today = starters.starter_files()
+            self._today = template.starter_files()
         return self._today
 
     def __iter__(self) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _read_working_copy(host: Host, file: str) -> bytes | None:
 
 def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
     """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
-    from cleared.domains.script_headers import parse_header
+    from cleared.domains.installed_domains import parse_header
     from cleared.sandbox import construct_lint, effective_limits
     from cleared.sandbox import header as headers
     from cleared.sandbox.finding import blocking_findings, split_findings

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.bounds import MAX_SHOWN_LINES
-from cleared.base.deadline import DeadlineExceeded, run_deadline
+from cleared.base.clock import DeadlineExceeded, run_deadline
 from cleared.base.errors import ClearedError, Place, PrimitiveError
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.traced_calls import TracedCalls
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context, QuestionState
 from cleared.primitives.dispatch import Call, Dispatcher

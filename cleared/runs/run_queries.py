@@ -53,7 +53,7 @@ _STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted",
 
 
 def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
-    from cleared.domains.script_headers import parse_header
+    from cleared.domains.installed_domains import parse_header
     from cleared.sandbox.construct_lint import lint_script
     from cleared.trust.verification import remedy_of
 

@@ -185,7 +185,7 @@ def parse_header(
 
     An agent must have one, with a ``name``. A shared script (``kind="script"``) may have none, or any prose; its header
     has only ``name``, ``description`` and ``args``, and its name is its file's by default. ``own_keys``: what domains
-    declare; ``domains.script_headers`` knows them.
+    declare; ``domains.installed_domains`` knows them.
     """
     source = normalise_text(source)
     tree = parse_script(source, file)

@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Decimal
 
 from cleared.sandbox.argument_size import MAX_PLACES
-from cleared.sandbox.result_expression import RESULT, TAIL
+from cleared.sandbox.script_source import RESULT, TAIL
 
 MAX_DEPTH = 32
 MAX_ITEMS = 100_000

@@ -23,13 +23,13 @@ from cleared.base.errors import BusyError, WorkspaceError
 from cleared.processes.confinement import (
     ConfinementLevel,
     ConfinementUnavailable,
+    ParentDeathSignal,
     Restrictions,
     limit_data,
     observe_level,
     run_restricted,
     worker_restrictions,
 )
-from cleared.processes.parent_death import ParentDeathSignal
 
 if TYPE_CHECKING:
     from pydantic_monty import Monty

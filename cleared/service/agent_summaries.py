@@ -23,7 +23,7 @@ from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import own_public_key
 from cleared.trust.workspace_pin import identify_workspace
 from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
-from cleared.workspace.starters import shipped_digests
+from cleared.workspace.template import shipped_digests
 
 FEWEST: Final = 100
 """Fewer agents are read in less time than a file is looked after."""

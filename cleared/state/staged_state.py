@@ -12,9 +12,8 @@ from cleared.base.file_source import FileSource
 from cleared.base.json_values import from_wire, to_wire
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import DraftDescription, Opening, Staged
-from cleared.domains.record_audit import RecordAudit
+from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
-from cleared.domains.violations import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from cleared.changes.host import Host
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event

@@ -22,7 +22,7 @@ from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import StepTimes
 from cleared.triggers.watched_folder import CompleteFile, WatchedFolder
 from cleared.triggers.workspace_view import WorkspaceView
-from cleared.workspace.brought_files import refuse_brought
+from cleared.workspace.watched_names import refuse_brought
 
 _WHILE_GIT_WRITES: Final = timedelta(seconds=1)
 """After what time to look again where git writes files."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.safe_files import describe_os_error
-from cleared.workspace.drop_names import escape_name
+from cleared.workspace.watched_names import escape_name
 
 if TYPE_CHECKING:
     from watchdog.events import FileSystemEvent, FileSystemEventHandler

@@ -24,7 +24,7 @@ from cleared.runs.failed_runs import retry_details
 from cleared.sandbox.trigger_kinds import EVENT
 from cleared.triggers.ended_jobs import find_job_requester
 from cleared.triggers.event_stream import JOB_FINISHED, RecordedEvent
-from cleared.workspace.drop_names import FAILED_FOLDER
+from cleared.workspace.watched_names import FAILED_FOLDER
 
 
 def report_event_cycle(host: Host, agents: list[str], recorded: RecordedEvent) -> None:

@@ -17,8 +17,7 @@ from typing import Final
 
 from cleared.base.clock import Clock
 from cleared.base.safe_files import describe_os_error
-from cleared.workspace.drop_names import escape_name
-from cleared.workspace.watched_names import WatchedNames
+from cleared.workspace.watched_names import WatchedNames, escape_name
 
 EMPTY_SECONDS: Final = 30.0
 """Seconds for which an empty file must not have changed: programs create a file first and write it later."""

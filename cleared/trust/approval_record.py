@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 from cleared.trust.device_signing import make_token
 from cleared.trust.keys import Key, verify_signature
 from cleared.trust.passkey_assertions import is_passkey
-from cleared.workspace.workspace_root import APPROVED_CONFIG
+from cleared.workspace.location import APPROVED_CONFIG
 
 FOLDER: Final = "agents/approvals"
 CONFIG: Final = APPROVED_CONFIG

@@ -1,9 +1,15 @@
-"""The key a person approves with (Ed25519). It lies outside every repository, readable by its owner alone."""
+"""The key a person approves with (Ed25519). It lies outside every repository, readable by its owner alone.
+
+A confined program changes no key and no list of trust; one that runs with the user's rights can take their permissions
+away, and so lock the person out. So the right to read them is given back.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import os
+import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +20,40 @@ from cleared.base.safe_files import describe_os_error, write_atomic, write_new
 from cleared.trust import passphrase, sealed_key
 from cleared.trust.clone_marks import KEY as KEY
 from cleared.trust.clone_marks import RUN_KEY as RUN_KEY
-from cleared.trust.clone_marks import find_other_home, is_inside
+from cleared.trust.clone_marks import find_other_home, is_inside, pins_folder
 from cleared.trust.passkey_assertions import is_passkey, verify_assertion
-from cleared.workspace.user_folder import cleared_home as cleared_home
+from cleared.workspace.location import cleared_home as cleared_home
+from cleared.workspace.location import trust_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+def restore_access() -> list[Path]:
+    """Give the owner's rights back to what ``cleared`` keeps of this user; what it was given back to.
+
+    Rights of others are left as they are: a key that others can read is refused, with what to do about it.
+    """
+    given = []
+    for folder in (cleared_home(), trust_folder(), pins_folder()):
+        given += _restore_mode(folder, stat.S_IRWXU)
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if folder != cleared_home() or "-key" in entry.name:
+                    given += _restore_mode(Path(entry.path), stat.S_IRUSR | stat.S_IWUSR)
+    return given
+
+
+def _restore_mode(path: Path, wanted: int) -> list[Path]:
+    with suppress(OSError):
+        status = path.lstat()
+        mode = stat.S_IMODE(status.st_mode)
+        ours = os.name == "posix" and status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode)
+        if ours and mode & wanted != wanted:
+            path.chmod(mode | wanted)
+            return [path]
+    return []
+
 
 PREFIX: Final = "ed25519:"
 TASK_KEY: Final = "task-key"

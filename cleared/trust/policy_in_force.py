@@ -16,6 +16,7 @@ from cleared.trust.trust_store import Trust, remember_settings
 from cleared.trust.verification import TRUST_DOUBTS, Approvals
 from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.location import CONFIG_NAME as SETTINGS
+from cleared.workspace.location import trust_folder
 from cleared.workspace.settings.loading import ConfigError
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import (
@@ -24,7 +25,6 @@ from cleared.workspace.settings.protected_settings import (
     protected_settings_of,
     with_protected_settings,
 )
-from cleared.workspace.user_folder import trust_folder
 
 
 class _WorkingFiles:

@@ -17,7 +17,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.trust.approval_record import ApprovalRecord, digest_of
 from cleared.trust.keys import own_key_mark
-from cleared.workspace.user_folder import trust_folder
+from cleared.workspace.location import trust_folder
 
 _ID = re.compile(r"[0-9a-f]{32}")
 

@@ -23,7 +23,7 @@ from cleared.trust.approval_record import (
 )
 from cleared.trust.keys import own_public_key, run_public_key
 from cleared.trust.workspace_pin import WorkspaceIdentity, identify_workspace
-from cleared.workspace.starters import was_shipped
+from cleared.workspace.template import was_shipped
 
 if TYPE_CHECKING:
     from cleared.base.file_source import FileSource

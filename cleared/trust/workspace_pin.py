@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
-from cleared.git.clone_mark import forget_clone_id
+from cleared.git.repository import forget_clone_id
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.clone_marks import (
     MARK,

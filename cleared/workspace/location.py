@@ -1,16 +1,43 @@
-"""Where a workspace is, and where everything in it lies."""
+"""Where a workspace is, where everything in it lies, and where what is this user's and no workspace's lies."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_names import require_safe_name
 from cleared.workspace.settings.model import Config
-from cleared.workspace.workspace_root import CONFIG_NAME as CONFIG_NAME
-from cleared.workspace.workspace_root import find_workspace as find_workspace
+
+CONFIG_NAME: Final = "config.yaml"
+APPROVED_CONFIG: Final = "agents/approvals/config.json"
+"""The record that approves it."""
+
+
+def find_workspace(start: Path | None = None) -> Path:
+    """The root of the workspace that holds ``start`` (default: the current directory).
+
+    Looks upwards for ``config.yaml``, as git does for ``.git``. Raises ``WorkspaceError``.
+    """
+    try:
+        first = (start or Path.cwd()).resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise WorkspaceError(f"there is no directory {start or 'here any more'}") from None
+    for folder in (first, *first.parents):
+        try:
+            if (folder / CONFIG_NAME).is_file() or (folder / APPROVED_CONFIG).is_file():
+                return folder  # without the file the first command says what brings it back
+        except OSError:
+            break  # not allowed to look: nothing above is ours
+    raise WorkspaceError(
+        f"{first} is not in a workspace: no {CONFIG_NAME} here or above",
+        remedy="Make one with: cleared init DIR",
+    )
+
 
 USED_FOLDERS: Final = frozenset(
     (
@@ -148,3 +175,63 @@ class Layout:
     @property
     def _is_flat(self) -> bool:
         return self.config.paths.books.strip("/") == "."
+
+
+def cleared_home() -> Path:
+    """Where this user's key and trust lie: ``$CLEARED_HOME``, else the platform's configuration folder.
+
+    Raises ``UsageError`` where the variable that says so is not absolute: each folder that a command is run in would
+    be another home, with other keys, and nobody trusted there.
+    """
+    chosen = _read_folder("CLEARED_HOME")
+    if chosen is not None:
+        return chosen
+    if sys.platform == "win32":
+        return (_read_folder("APPDATA") or user_home() / "AppData" / "Roaming") / "cleared"
+    return config_home() / "cleared"
+
+
+def config_home() -> Path:
+    """Where the programs of this user keep their settings: ``$XDG_CONFIG_HOME``, else ``~/.config``. Raises as
+    ``cleared_home``."""
+    return _read_folder("XDG_CONFIG_HOME") or user_home() / ".config"
+
+
+def user_home() -> Path:
+    """The user's home directory: ``$HOME``, else what the system knows. Raises ``UsageError`` where it is not absolute,
+    or there is none."""
+    named = os.environ.get("HOME") if sys.platform != "win32" else None
+    if named is not None:
+        return _require_absolute("HOME", named)
+    try:
+        return Path.home()
+    except RuntimeError:  # no variable, and the system does not know this user
+        raise UsageError(
+            "this user has no home directory to keep keys in",
+            place=Place(field="HOME"),
+            remedy="Set HOME (or CLEARED_HOME) to an absolute path.",
+        ) from None
+
+
+def trust_folder() -> Path:
+    """Where it is kept whom this user trusts, a file for each workspace; it is written to whenever one changes."""
+    return cleared_home() / "workspaces"
+
+
+def _read_folder(variable: str) -> Path | None:
+    """The folder that a variable names; None where it is not set, or empty."""
+    text = os.environ.get(variable)
+    return _require_absolute(variable, text) if text else None
+
+
+def _require_absolute(variable: str, text: str) -> Path:
+    folder = Path(text)
+    if folder.is_absolute():
+        return folder
+    examples = {"HOME": "/home/ana", "XDG_CONFIG_HOME": "/home/ana/.config, or unset it"}
+    example = examples.get(variable, "/home/ana/keys, or unset it")
+    raise UsageError(
+        f"{text[:200]!r} is not an absolute path, so your keys would lie elsewhere in each folder that you are in",
+        place=Place(field=variable),
+        remedy=f"Set {variable} to an absolute path, such as {example}.",
+    )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.workspace.user_folder import cleared_home
+from cleared.workspace.location import cleared_home
 
 FOLDER: Final = "books"
 KEY: Final = "index-key"

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cleared.workspace.git_directory import Checkout, read_checkout
+from cleared.workspace.location import APPROVED_CONFIG, CONFIG_NAME, trust_folder
 from cleared.workspace.sealed_files import SealedFiles
-from cleared.workspace.user_folder import trust_folder
-from cleared.workspace.workspace_root import APPROVED_CONFIG, CONFIG_NAME
 
 STATE_DIR: Final = ".cleared"
 _MAX_CONFIG_BYTES: Final = 1_000_000

@@ -1,4 +1,7 @@
-"""The files that an agent's header watches, by their names: no hidden ones, none through a link, none outside."""
+"""Which files of a watched folder count, by their names: no hidden ones, none through a link, none outside.
+
+Some names only a program could have given; some files git has brought: whoever can push has put them there.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,41 @@ import fnmatch
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
+from cleared.base.errors import Place, PolicyError
 from cleared.base.safe_files import describe_os_error
-from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, escape_name, is_ready_name
 from cleared.workspace.location import Layout
+
+TEMPORARY_ENDINGS: Final = (".part", ".crdownload", ".tmp", ".download", ".partial", "~")
+"""How names end that programs give to files they have not finished; in any case of letters."""
+FAILED_FOLDER: Final = "failed"
+"""In ``import/``: files that no run got through with."""
+FINISHED_FOLDERS: Final = ("processed", FAILED_FOLDER)
+"""Folders at the top of ``import/`` that hold what is done with."""
+MAX_FILES: Final = 20_000
+"""More are not looked at at once; the first by name are."""
+_UNSPEAKABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def is_ready_name(name: str) -> bool:
+    """Whether a file of that name is one to look at: not hidden, and finished as far as its name tells."""
+    return not name.startswith(".") and not name.lower().endswith(TEMPORARY_ENDINGS)
+
+
+def has_control_characters(name: str) -> bool:
+    """Whether the name holds control characters, line separators, or bytes that are no text."""
+    return _UNSPEAKABLE.search(name) is not None
+
+
+def escape_name(name: str) -> str:
+    """The name as text for people, on one line: what is no character, or controls a terminal, is escaped."""
+    return _UNSPEAKABLE.sub(lambda match: ascii(match[0])[1:-1], name)
+
 
 _EXCLUDED_FOLDERS: Final = tuple(f"{Layout.import_dir}/{name}" for name in FINISHED_FOLDERS)
 
@@ -160,3 +191,21 @@ def _is_utf8(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def refuse_brought(path: str, name: str, has_file: Callable[[str], bool]) -> None:
+    """Raises ``PolicyError`` for a file that git brought, as nobody on this machine has handed it in.
+
+    ``path``: where it lies, relative to the workspace; ``name``: what it is called in the message. ``has_file``:
+    whether the last commit has a file, a symbolic link or a submodule at a path.
+    """
+    # A link or a submodule on the way brings files that the commit itself does not name.
+    tracked = next((way for way in accumulate(path.split("/"), "{}/{}".format) if has_file(way)), None)
+    if tracked is not None:
+        shown = quote(tracked)
+        raise PolicyError(
+            f"{name!r} is in a commit: git brought it, and nobody on this machine handed it in",
+            place=Place(tracked),
+            remedy=f"Look who did (git log -- {shown}). If it is right: git rm --cached {shown}, and commit that; then "
+            "it is taken. Else git rm it.",
+        )

@@ -13,7 +13,7 @@ from cleared.changes import attestation_lines, attested_sums, lost_rows
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.line_worth import LineWorth
 from cleared.trust.keys import run_key
-from cleared.workspace.user_folder import cleared_home
+from cleared.workspace.location import cleared_home
 
 DRAW = "2024-12-001"
 

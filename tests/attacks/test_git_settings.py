@@ -1,5 +1,5 @@
 """Fault 8: a repository whose settings and attributes name programs. None of them runs, whichever command is used; with
-the one wall that is for it (``cleared.git.git_settings``, and the environment) switched off, they do."""
+the one wall that is for it (``cleared.git.git_process``, and the environment) switched off, they do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness import Workspace, chase, no_traceback, refused
 
 import cleared
 from cleared.base.errors import WorkspaceError
-from cleared.git import blob_id, git_process, git_settings
+from cleared.git import blob_id, git_process
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_process import JobContext
 from cleared.jobs.job_types import load_built_in
@@ -135,9 +135,9 @@ def collect_garbage(ws: Workspace) -> None:
 
 
 def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_settings, "fixed_options", lambda **_: [])
-    monkeypatch.setattr(git_settings, "overriding_options", lambda *_: [])
-    monkeypatch.setattr(git_settings, "COMMAND_OPTIONS", dict.fromkeys(git_settings.COMMAND_OPTIONS, ()))
+    monkeypatch.setattr(git_process, "fixed_options", lambda **_: [])
+    monkeypatch.setattr(git_process, "overriding_options", lambda *_: [])
+    monkeypatch.setattr(git_process, "COMMAND_OPTIONS", dict.fromkeys(git_process.COMMAND_OPTIONS, ()))
     monkeypatch.setattr(git_process, "_FIXED", {"LC_ALL": "C"})
 
 

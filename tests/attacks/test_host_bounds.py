@@ -15,7 +15,7 @@ import pytest
 from harness import CLOCK, Workspace, chase, fails
 
 from cleared.api.rpc.workspace_server import RequestHandler
-from cleared.base import bounds, deadline, money
+from cleared.base import bounds, clock, money
 from cleared.base.clock import FixedClock, clock_from
 from cleared.base.errors import ClearedError, PrimitiveError
 from cleared.base.json_values import from_wire, to_wire
@@ -82,7 +82,7 @@ def test_without_the_deadline_the_hosts_loops_go_on(
 ) -> None:
     ws.drop("january.csv")
     time_is_up_in(name)
-    monkeypatch.setattr(deadline._Deadline, "check_time", lambda self: None)
+    monkeypatch.setattr(clock._Deadline, "check_time", lambda self: None)
     ws.agent("probe", SLOW[name])
     assert ws("agent", "run", "probe", "--dry-run").code == 0
 
@@ -112,7 +112,7 @@ def test_a6_the_seals_checks_ask_too_and_the_seal_is_not_stopped(
 
     monkeypatch.setattr(execution, "resolve_cards", late)
     fails(ws, f"journal_add_many([{POST}])", "did not end within")
-    monkeypatch.setattr(deadline._Deadline, "check_time", lambda self: asked.append(True))
+    monkeypatch.setattr(clock._Deadline, "check_time", lambda self: asked.append(True))
     assert ws.run("probe")["status"] == "succeeded" and asked
 
 

@@ -13,7 +13,7 @@ from cleared.base.effects import Effect
 from cleared.changes.commit_messages import cards_opened
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.workspace_opening import open_workspace
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 
 
 def write_note(ws: Workspace, name: str, text: str) -> list[Effect]:

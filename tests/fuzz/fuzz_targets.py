@@ -23,7 +23,7 @@ from hypothesis.strategies import SearchStrategy
 from cleared.base.errors import ClearedError
 from cleared.books.ledger.chart import parse_chart
 from cleared.changes.host import Host
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 from cleared.gate.examination import check_agents
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.primitives import primitive_registry

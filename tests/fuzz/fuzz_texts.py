@@ -7,7 +7,7 @@ import tokenize
 
 from hypothesis import strategies as st
 
-from cleared.workspace import starters
+from cleared.workspace import template
 
 SNIPPETS = (
     '"""\nname: a\ntrigger: on_demand\n"""\nx = [t["amount"] for t in importer_parse("a.csv")]\nsum(x)\n',
@@ -22,7 +22,7 @@ SNIPPETS = (
     "while True:\n    continue\n    x = 1\nfor i in range(3):\n    break\nelse:\n    global y\n    y = (z := i)\n",
     "x = 1 if y else 2; x += 1 # type: ignore\nround(x, 2) \\\n    + 1\n'''a\nb''' f'{x}' b'c' rb'\\x' 0x1F 1_000 1e309 1j\n",
 )
-SEEDS = (*(data.decode() for data in starters.starter_files().values()), *SNIPPETS)
+SEEDS = (*(data.decode() for data in template.starter_files().values()), *SNIPPETS)
 
 HOSTILE = (
     "\0",

@@ -12,7 +12,7 @@ from harness import Workspace, no_traceback
 
 from cleared.base.errors import WorkspaceError
 from cleared.books.ledger.chart import parse_chart
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 from cleared.gate.lint_rules import rule_of
 from cleared.gate.semantic_lint import lint_semantics
 from cleared.primitives import primitive_registry

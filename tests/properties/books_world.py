@@ -22,16 +22,16 @@ from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.card import Card
 from cleared.cards.queue_files import CardDraft, load_cards
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.dispatch import Dispatcher
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.primitives.watched_files import WatchedFiles
-from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.loading import load_config as load_config
+from cleared.workspace.template import read_starter_chart
 
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

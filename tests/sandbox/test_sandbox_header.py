@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandbox_samples import INGEST
 
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 
 
 def findings(*lines: str, kind: str = "agent") -> list[tuple[str, str | None, int | None]]:

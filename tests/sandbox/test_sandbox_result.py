@@ -12,8 +12,8 @@ from sandbox_samples import FILE, INGEST, Host, run
 
 from cleared.base.errors import Place
 from cleared.sandbox.monty import Sandbox
-from cleared.sandbox.result_expression import RewrittenScript
 from cleared.sandbox.script_failure import HostCallFailed, ScriptError
+from cleared.sandbox.script_source import RewrittenScript
 
 ROWS = [
     {"date": "2025-01-03", "description": "GITHUB *PRO", "amount": -4.0, "reference": "a", "type": "ACH_DEBIT"},

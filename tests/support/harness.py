@@ -19,7 +19,7 @@ from typing import Any
 
 import preloaded
 
-from cleared.workspace.user_folder import cleared_home
+from cleared.workspace.location import cleared_home
 
 CLOCK = "2025-02-10T06:00:00Z"
 IDENTITY = {

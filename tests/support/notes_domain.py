@@ -14,9 +14,8 @@ from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
 from cleared.cards.kinds import CardKind
 from cleared.domains.domain import Domain, DraftDescription, Opening, Staged, import_when_called
-from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind
+from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, Violation
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
-from cleared.domains.violations import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.primitives.registry import primitive as declaration

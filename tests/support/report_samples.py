@@ -14,7 +14,7 @@ from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.journal import append_entries, parse_month
 from cleared.books.reports.report_books import ReportBooks
-from cleared.workspace.charts import read_starter_chart
+from cleared.workspace.template import read_starter_chart
 
 BANKS = (
     BankRow("checking", "Checking", 1010, "checking"),

@@ -16,7 +16,7 @@ from cleared.api.rpc.methods import COMMANDS
 from cleared.service.operations.table import OPERATIONS
 from cleared.web.client_file import FOLDER
 from cleared.web.http_api import needed_scope
-from cleared.workspace.user_folder import cleared_home
+from cleared.workspace.location import cleared_home
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Workspace, refused, take_ok
 
-from cleared.workspace import starters
+from cleared.workspace import template
 
 TOP = Path(__file__).parents[2]
 LIST = "cleared/workspace/starter_digests.txt"
@@ -35,20 +35,20 @@ needs_history = pytest.mark.skipif(not (TOP / ".git").exists(), reason="not a ch
 
 def test_todays_starters_are_listed() -> None:
     """The list is the only thing that approves a starter, so that forgetting a line is seen at once."""
-    for path, data in starters.starter_files().items():
+    for path, data in template.starter_files().items():
         digest = hashlib.sha256(data).hexdigest()
-        assert starters.was_shipped(path, data), f"add to {LIST}: {digest}  {path}"
+        assert template.was_shipped(path, data), f"add to {LIST}: {digest}  {path}"
 
 
 @needs_history
 def test_the_list_holds_all_of_history_and_nothing_else() -> None:
     shipped = {
-        (hashlib.sha256(data).hexdigest(), path) for path, data in [*history(), *starters.starter_files().items()]
+        (hashlib.sha256(data).hexdigest(), path) for path, data in [*history(), *template.starter_files().items()]
     }
-    assert shipped <= starters.shipped_digests(), (
+    assert shipped <= template.shipped_digests(), (
         "a version that was shipped is missing: workspaces that have it would stop"
     )
-    assert starters.shipped_digests() <= shipped, "a digest in the list is of no version that was ever shipped"
+    assert template.shipped_digests() <= shipped, "a digest in the list is of no version that was ever shipped"
 
 
 @needs_history
@@ -60,7 +60,7 @@ def test_no_line_of_the_list_was_ever_taken_away() -> None:
 
 def test_without_its_line_a_starter_does_not_run(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """The wall that reminds: a starter that is not in the list does not even run where it was just installed."""
-    monkeypatch.setattr(starters, "shipped_digests", lambda: frozenset[tuple[str, str]]())
+    monkeypatch.setattr(template, "shipped_digests", lambda: frozenset[tuple[str, str]]())
     refused(ws("agent", "run", "ingest"), 3, "nobody has approved this version")
 
 

@@ -6,12 +6,12 @@ from typing import Any
 import pydantic_monty
 import pytest
 
-from cleared.workspace import starters
+from cleared.workspace import template
 
 
 def run(path: str, inputs: dict[str, Any] | None = None, **primitives: Any) -> Any:
     with pydantic_monty.Monty() as pool, pool.checkout() as session:
-        return session.feed_run(starters.starter_files()[path].decode(), inputs=inputs, external_lookup=primitives)
+        return session.feed_run(template.starter_files()[path].decode(), inputs=inputs, external_lookup=primitives)
 
 
 def vendor_name(name: str, description: str) -> Any:

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from cleared.base.errors import UsageError
-from cleared.workspace import starters
-from cleared.workspace.charts import ENTITY_TYPES, read_starter_chart
+from cleared.workspace import template
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import load_config
-from cleared.workspace.template import initial_files
+from cleared.workspace.template import ENTITY_TYPES, initial_files, read_starter_chart
 
 TOP = Path(__file__).parents[2]
 MEANINGS = {
@@ -55,7 +54,7 @@ def test_the_checkout_is_itself_a_workspace() -> None:
     assert (TOP / layout.chart).read_bytes() == read_starter_chart(layout.config.business.entity_type)
     assert layout.config.business.entity_type == "llc_single_member"
     assert (TOP / layout.import_dir).is_dir()
-    assert sorted(starters.starter_files()) == [
+    assert sorted(template.starter_files()) == [
         "agents/ingest.py",
         "agents/monthly_summary.py",
         "agents/review_reminder.py",
@@ -73,7 +72,7 @@ def test_the_documented_tree() -> None:
     text = files["config.yaml"].decode()
     business = load_config(text).business
     assert (business.name, business.entity_type, business.currency) == ("Müller & Söhne: #1", "generic", "EUR")
-    assert text.count("#") == starters.starter_config().count("#") + 1  # every comment, and the name's own
+    assert text.count("#") == template.starter_config().count("#") + 1  # every comment, and the name's own
 
 
 def test_wrong_choices_are_refused() -> None:

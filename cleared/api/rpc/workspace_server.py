@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import cleared
 from cleared.api.rpc.methods import COMMANDS, call_command, describe_command
-from cleared.base.deadline import run_deadline
+from cleared.base.clock import run_deadline
 from cleared.base.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
 from cleared.base.json_values import from_wire, to_wire
 from cleared.changes.host import Host

@@ -12,8 +12,7 @@ from typing import Final
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
-from cleared.domains.record_audit import RecordAudit, RowKind, SharedFile
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import RecordAudit, RowKind, SharedFile, Violation
 from cleared.git import Snapshot
 
 _YEAR: Final = re.compile(r"[0-9]{4}")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from cleared.base.errors import Place
 from cleared.books.ledger.receipts import parse_receipts
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
 

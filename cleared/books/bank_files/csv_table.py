@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.base.short_text import list_first
 from cleared.books.bank_files.base import Fault, Faults, FieldError, ImportFileError, Sample, quote_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from cleared.base import money
-from cleared.base.deadline import DeadlineExceeded, check_deadline
+from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.account_matching import lies_in
 from cleared.books.bank_files.base import (

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.csv_records import split_lines

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.csv_table import too_many_rows_error

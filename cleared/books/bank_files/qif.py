@@ -13,7 +13,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final, TypeVar
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Fault, Faults, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import AmountStyle

@@ -20,7 +20,7 @@ from cleared.books.staged_books import books_of
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
-from cleared.domains.script_headers import parse_header
+from cleared.domains.installed_domains import parse_header
 
 MAX_TEXT: Final = 200
 """Characters of a name, a tax line or a description."""

@@ -24,7 +24,7 @@ from cleared.books.ledger.reconciliation import (
 from cleared.books.opened_books import journal_bounds
 from cleared.books.queries import open_committed_books
 from cleared.changes.host import Host
-from cleared.domains.standing import Standing
+from cleared.domains.domain import Standing
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 if TYPE_CHECKING:

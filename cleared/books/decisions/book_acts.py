@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.base.file_source import FileSource
-from cleared.domains.way_back import Act
+from cleared.domains.domain import Act
 from cleared.workspace.location import Layout
 
 

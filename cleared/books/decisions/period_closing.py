@@ -20,9 +20,9 @@ from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.grown_files import return_grown_files
 from cleared.changes.host import Host
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 from cleared.primitives.context import Context
-from cleared.workspace.drop_names import FAILED_FOLDER, is_ready_name
+from cleared.workspace.watched_names import FAILED_FOLDER, is_ready_name
 
 _MAX_SHOWN: Final = 10
 _ABOUT_ROWS: Final = frozenset({NEAR_MATCH.name, TRANSFER.name})

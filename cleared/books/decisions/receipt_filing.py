@@ -41,8 +41,7 @@ from cleared.changes.host import Host
 from cleared.git import LocalMove, Snapshot
 from cleared.primitives.context import Context
 from cleared.trust.person_only import refuse_in_job
-from cleared.workspace.brought_files import refuse_brought
-from cleared.workspace.drop_names import escape_name
+from cleared.workspace.watched_names import escape_name, refuse_brought
 
 MAX_FILES: Final = 200
 """Of one commit; the others are taken by the next."""

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.bank_files import ImportFileError
 from cleared.books.ledger.bank_lines import BankLine

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.base import money
-from cleared.base.deadline import DeadlineExceeded, check_deadline
+from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import resolve_inside
@@ -46,9 +46,9 @@ from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.refused_files import stage_refusals
-from cleared.workspace.brought_files import refuse_brought
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
+from cleared.workspace.watched_names import refuse_brought
 
 
 class ImportSession:

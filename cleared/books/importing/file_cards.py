@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook

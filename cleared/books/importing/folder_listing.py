@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from cleared.base.errors import PolicyError
-from cleared.workspace.drop_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
+from cleared.workspace.watched_names import FINISHED_FOLDERS, MAX_FILES, has_control_characters, is_ready_name
 
 
 def list_names(root: Path) -> list[str]:

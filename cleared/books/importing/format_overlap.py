@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.books.importing.bank_file import ImportFile, find_covered_days
 from cleared.books.ledger.bank_lines import BankLine, normalise_description
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, BankBook

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.importing.bank_file import ImportFile, find_entry_day
 from cleared.books.importing.format_overlap import find_format_overlap

@@ -12,7 +12,7 @@ from typing import Final
 from cleared.base.errors import Place, PolicyError, WorkspaceError, restore_command
 from cleared.base.safe_files import read_stable
 from cleared.books.ledger.bank_lines import ImportRecord, parse_imports
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 

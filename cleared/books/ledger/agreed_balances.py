@@ -18,7 +18,7 @@ from cleared.base.errors import Place, WorkspaceError, restore_remedy
 from cleared.books.ledger.bank_timing import BankTiming
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 HEADER: Final = ("account_id", "date", "balance", "state", "by", "at", "reason")
 AGREED, MET, WITHDRAWN, LAPSED = "agreed", "met", "withdrawn", "lapsed"

@@ -23,8 +23,8 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from cleared.base import money
+from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.deadline import check_deadline
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
 from cleared.books.ledger.bank_row import BankRow
 

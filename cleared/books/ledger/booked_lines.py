@@ -8,7 +8,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.entry import ZERO, Entry, Leg

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import AgreementCheck
@@ -25,7 +25,7 @@ from cleared.books.ledger.receipts import ReceiptCheck, parse_receipts
 from cleared.books.ledger.single_count import ChainCheck, check_staged_chains
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 
 _MAX_SHARED_MONTH: Final = 1 << 20
 """Bytes of a month's journal, some 3,000 entries, that is held for the next reader."""

@@ -9,7 +9,7 @@ from cleared.base import money
 from cleared.base.errors import Place
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.staged_journal import Books
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 
 def check_closed_periods(books: Books, balances: DayBalances) -> list[Violation]:

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from cleared.base import money
+from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
-from cleared.base.deadline import check_deadline
 from cleared.base.errors import Place
 from cleared.books.ledger.entry import (
     HEADER,
@@ -27,7 +27,7 @@ from cleared.books.ledger.entry import (
     leg_suffix,
     parse_entry_id,
 )
-from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 
 _RESTORE: Final = "Compare with the committed version (git diff) and restore it (git checkout -- FILE)."
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 FOLDER: Final = "receipts"
 INBOX: Final = f"{FOLDER}/inbox"

@@ -17,7 +17,7 @@ from heapq import nlargest
 from statistics import median
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import clean_payee
 

@@ -13,7 +13,7 @@ from cleared.books.ledger.chains import ChainEntry, Chains, find_double_count, l
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 _REMEDY = (
     "Void what is too much (cleared journal void ENTRY --reason ...), in the period in which it counts; "

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.base import money
+from cleared.base.clock import check_deadline
 from cleared.base.csv_text import format_record
-from cleared.base.deadline import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
 from cleared.books.ledger.agreed_balances import HEADER as AGREED_COLUMNS

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError, merge_faults
 from cleared.base.file_source import FileSource
 from cleared.books.ledger.book_paths import BookPaths
@@ -35,7 +35,7 @@ from cleared.books.ledger.entry import (
 from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.ledger.journal import JournalMonth, append_entries, parse_month, parse_month_once, set_columns
 from cleared.books.ledger.periods import Periods, parse_periods
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 
 _UNKNOWN: Final = ("", "")
 _KINDS: Final = (OPENING, CLOSING)

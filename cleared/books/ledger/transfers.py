@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 

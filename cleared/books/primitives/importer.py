@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from cleared.base.clock import format_iso
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline, format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.importing.bank_file import ImportFile, find_entry_day
 from cleared.books.ledger.bank_lines import BankLine

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Final
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.books.budget import charge_entry
 from cleared.books.decision_effects import entry_weight

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.entry_cards import stage_entry_card
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX

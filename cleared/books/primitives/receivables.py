@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.base import money
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.ledger.entry import Entry
 from cleared.books.primitives.book_shapes import Receivable

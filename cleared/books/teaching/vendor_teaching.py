@@ -33,7 +33,7 @@ from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.person_only import refuse_in_job
-from cleared.workspace import starters
+from cleared.workspace import template
 
 _MIN_LETTERS: Final = 2
 
@@ -151,8 +151,8 @@ def _find_script(host: Host, scripts: Scripts, agent: str) -> tuple[str, str, bo
         names = ", ".join(path.rsplit("/", 1)[-1].removesuffix(".py") for path in having)
         raise UsageError(f"several agents have a vendor table: {names}", remedy="Say which: --agent NAME.")
     for path, data in approved.items():
-        today = starters.starter_files().get(path, b"").decode("utf-8")
-        if starters.was_shipped(path, data) and find_vendor_table(today, path) is not None:
+        today = template.starter_files().get(path, b"").decode("utf-8")
+        if template.was_shipped(path, data) and find_vendor_table(today, path) is not None:
             return path, today, True
     raise UsageError(
         f"{'the agent ' + agent if agent else 'no agent'} has {'no' if agent else 'a'} vendor table",

@@ -23,7 +23,7 @@ from cleared.changes.counted_rows import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.workspace.sealed_files import SealedFiles
 

@@ -22,7 +22,7 @@ from cleared.git import Repository, Snapshot, blob_id
 from cleared.trust.keys import own_public_key
 from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
-from cleared.workspace.settings.plain_values import to_plain_values
+from cleared.workspace.settings.setting_keys import to_plain_values
 
 _NAME = "checked"
 

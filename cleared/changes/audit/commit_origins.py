@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.csv_text import split_rows
-from cleared.base.row_order import find_moved
+from cleared.base.multiset_sum import find_moved
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attestation_lines import Attestation, new_lines
 from cleared.changes.change_digests import digest_blobs, digest_lines

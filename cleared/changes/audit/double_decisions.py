@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from cleared.cards import queue_files
 from cleared.changes.host import Host
-from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 from cleared.git import Snapshot
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cleared.base.csv_text import split_rows
-from cleared.base.row_order import find_moved
+from cleared.base.multiset_sum import find_moved
 from cleared.changes.audit.commit_naming import quote_rows
 from cleared.changes.host import Host
 from cleared.domains.managed_files import ManagedFiles

@@ -24,7 +24,7 @@ from cleared.changes.line_worth import Origin
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
-from cleared.domains.violations import TWO_CLONES_PAGE, Violation
+from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.trust.checkpoint import read_forgotten
 

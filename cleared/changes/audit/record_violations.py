@@ -13,8 +13,7 @@ from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.record_audit import RecordAudit
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot
 
 

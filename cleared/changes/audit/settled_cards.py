@@ -9,7 +9,7 @@ from cleared.changes.decisions.signatures import read_parents, read_settlements
 from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot
 
 

@@ -18,8 +18,8 @@ from cleared.changes.backup.manifest import BackupManifest
 from cleared.trust import trust_store
 from cleared.trust.keys import KEY, RUN_KEY, cleared_home, parse_key, read_key_file
 from cleared.trust.workspace_pin import pins_of_workspace
+from cleared.workspace.location import trust_folder
 from cleared.workspace.stores import STORES, find_store
-from cleared.workspace.user_folder import trust_folder
 
 MAX_BYTES: Final = 16 << 20
 MAX_FILES: Final = 100

@@ -22,7 +22,7 @@ from cleared.changes.host import Host
 from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_rows, forget_seen
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.violations import RecordsViolated
+from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Repository, Snapshot, find_ancestor, parse_parents
 from cleared.trust.person_only import refuse_in_job
 

@@ -10,7 +10,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.changes.decisions.signatures import find_signing_key, read_parents
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.trust.approval_record import WORKSPACE, try_parse_record
 from cleared.trust.passkey_assertions import is_passkey, read_counter

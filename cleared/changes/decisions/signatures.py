@@ -18,7 +18,7 @@ from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.managed_files import ManagedFiles
-from cleared.domains.violations import Violation
+from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, parse_parents
 from cleared.trust.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
 from cleared.trust.keys import verify_signature

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
-from cleared.workspace import starters
+from cleared.workspace import template
 from cleared.workspace.settings import yaml_tree
 from cleared.workspace.settings.editing import set_value
 
@@ -115,7 +115,7 @@ def agent_text() -> str:
 def demo_files() -> dict[str, bytes]:
     """The files in which the demo's workspace differs from a new one: relative path → content. Its agent is proposed
     later."""
-    return {"config.yaml": demo_config(starters.starter_config()).encode()}
+    return {"config.yaml": demo_config(template.starter_config()).encode()}
 
 
 # --- checking ---------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
-from cleared.domains.script_headers import parse_header
-from cleared.workspace import starters
+from cleared.domains.installed_domains import parse_header
+from cleared.workspace import template
 
 _SHIPPED = Path(__file__).parent.parent.parent / "workspace" / "agent_templates"
 _NAME = "{{name}}"
@@ -26,7 +26,7 @@ class Template:
 def load_templates(host: Host) -> dict[str, Template]:
     """Name → template; those of the workspace's ``templates/`` replace shipped ones of the same name."""
     templates: dict[str, Template] = {}
-    for name, data in starters.starter_files().items():
+    for name, data in template.starter_files().items():
         if name.startswith("agents/"):
             text = data.decode("utf-8")
             templates[name.removeprefix("agents/").removesuffix(".py")] = Template(text, _description_in(text, name))

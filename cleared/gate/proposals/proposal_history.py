@@ -22,7 +22,7 @@ from cleared.trust.approval_record import (
     short_digest,
     try_parse_record,
 )
-from cleared.workspace.starters import was_shipped
+from cleared.workspace.template import was_shipped
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 

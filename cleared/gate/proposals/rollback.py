@@ -23,7 +23,7 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store
 from cleared.trust.approval_record import digest_of, parse_record, record_path, short_digest, text_path
 from cleared.trust.person_only import refuse_in_job
-from cleared.workspace.starters import was_shipped
+from cleared.workspace.template import was_shipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from cleared.meta.tools.tool import Evidence, Tool, ToolFailed, ToolResult, make
 from cleared.service.operations.table import OPERATIONS
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.loading import load_config
-from cleared.workspace.settings.plain_values import to_plain_values
+from cleared.workspace.settings.setting_keys import to_plain_values
 
 MAX_FINDINGS: Final = 30
 _MAX_EXAMPLES: Final = 40

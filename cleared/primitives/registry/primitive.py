@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from cleared.base.deadline import check_deadline
+from cleared.base.clock import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
 from cleared.primitives.registry.vocabulary import DecodingContext, ValueType
 

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
-from cleared.base import deadline, money
+from cleared.base import clock, money
 from cleared.base.bounds import MAX_ITEMS
 from cleared.workspace.settings.secrets import Redactor
 
@@ -193,7 +193,7 @@ def _decode_data(value: object, env: DecodingContext, depth: int, left: list[int
         left[0] -= len(value)
         if left[0] < 0:
             raise ValueError(f"the data has more than {env.max_items} values: pass less of it")
-        deadline.count_steps(len(value))
+        clock.count_steps(len(value))
     if isinstance(value, list | tuple):
         return [_decode_data(v, env, depth + 1, left) for v in value]
     if isinstance(value, dict):

@@ -18,7 +18,7 @@ from cleared.cards.kinds import PROPOSAL, kind_named
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import KEEP_RUNS, TraceStore
-from cleared.domains.standing import Standing
+from cleared.domains.domain import Standing
 from cleared.git import Snapshot
 from cleared.service.notify.channels import Message, escape_text
 

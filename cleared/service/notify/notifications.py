@@ -15,8 +15,8 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.changes.host import Host
+from cleared.domains.domain import Standing
 from cleared.domains.installed_domains import load_domains
-from cleared.domains.standing import Standing
 from cleared.service.notify.channels import Message, Undelivered, escape_text, send_message
 from cleared.service.notify.messages import (
     count_failed_runs,

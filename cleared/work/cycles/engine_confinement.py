@@ -23,7 +23,7 @@ from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engines.engine import Engine
 from cleared.work.loop.job_confinement import list_closed
-from cleared.workspace.user_folder import user_home
+from cleared.workspace.location import user_home
 
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
 _VARIABLES: Final = (

@@ -9,7 +9,7 @@ from typing import Any
 from cleared.base.errors import UsageError
 from cleared.workspace.settings.editing import find_content_end, format_scalar, insert_after_line, insert_value
 from cleared.workspace.settings.loading import read_config
-from cleared.workspace.settings.plain_values import to_plain_values
+from cleared.workspace.settings.setting_keys import to_plain_values
 from cleared.workspace.settings.yaml_tree import parse_yaml
 
 BY_HAND = "Edit config.yaml by hand."

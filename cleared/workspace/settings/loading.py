@@ -16,8 +16,7 @@ from cleared.workspace.settings import yaml_tree
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.column_checks import nearest_names
 from cleared.workspace.settings.model import Config, ModelPrice
-from cleared.workspace.settings.plain_values import to_plain_values
-from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField
+from cleared.workspace.settings.setting_keys import ALIASES, REFUSED, SettingField, to_plain_values
 from cleared.workspace.settings.setting_keys import setting_fields as keys_of
 from cleared.workspace.settings.value_checks import CHECKS, check_config
 from cleared.workspace.settings.yaml_tree import Node

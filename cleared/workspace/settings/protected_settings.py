@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.plain_values import to_plain_values
-from cleared.workspace.settings.setting_keys import SettingField, setting_fields
+from cleared.workspace.settings.setting_keys import SettingField, setting_fields, to_plain_values
 
 _DESCRIBING: Final = ("business", "fiscal", "paths", "bank_accounts", "import.profiles")
 """What one must know to read the books at all."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.plain_values import to_plain_values
+from cleared.workspace.settings.setting_keys import to_plain_values
 
 REDACTED: Final = "[redacted]"
 SECRET_NAMES: Final = r"api_?key|token|password|passwd|secret|private_?key|credential"

@@ -1,4 +1,4 @@
-"""The keys of the configuration, read off the dataclasses of ``model``: the one list of them."""
+"""The keys of the configuration, read off the dataclasses of ``model``: the one list of them, and their values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import dataclasses
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from datetime import date
+from decimal import Decimal
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from cleared.workspace.settings import bank_section, model
+from cleared.workspace.settings.bank_section import CsvProfile
+from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.section import CLASS
 
 ALIASES: dict[tuple[type, str], str] = {(bank_section.BankAccount, "csv_format"): "format"}
@@ -116,3 +120,27 @@ def list_reserved_in_use(config: model.Config) -> list[str]:
 
     shipped = model.Config()
     return [key for key in sorted(reserved_settings()) if value_of(config, key) != value_of(shipped, key)]
+
+
+_PLAIN: Final = frozenset({str, int, bool, float, Decimal, type(None)})
+
+
+@cache
+def _plain_names(section: type) -> tuple[tuple[str, str], ...]:
+    """Name and key of each field that is a key of ``config.yaml``."""
+    without = "data" if issubclass(section, Config) else "name" if issubclass(section, CsvProfile) else ""
+    return tuple((each.name, each.name.rstrip("_")) for each in fields(section) if each.name != without)
+
+
+def to_plain_values(value: Any) -> Any:
+    """Dataclasses as dicts, tuples as lists, dates as ISO texts; money stays ``Decimal``."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if is_dataclass(kind):
+        return {key: to_plain_values(getattr(value, name)) for name, key in _plain_names(kind)}
+    if isinstance(value, tuple):
+        return [to_plain_values(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: to_plain_values(item) for key, item in value.items()}
+    return value.isoformat() if isinstance(value, date) else value

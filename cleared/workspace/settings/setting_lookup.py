@@ -9,8 +9,8 @@ from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.workspace.settings.column_checks import nearest_names
 from cleared.workspace.settings.loading import MISSING
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.plain_values import to_plain_values
 from cleared.workspace.settings.secrets import is_secret
+from cleared.workspace.settings.setting_keys import to_plain_values
 
 
 def get_setting(config: Config, dotted: str, default: object = MISSING) -> Any:

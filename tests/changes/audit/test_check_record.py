@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from harness import Workspace
 
-from cleared.workspace.user_folder import cleared_home
+from cleared.workspace.location import cleared_home
 
 
 @pytest.fixture

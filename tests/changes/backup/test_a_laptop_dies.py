@@ -18,8 +18,8 @@ from world import World
 
 from cleared.api.mcp_server.access_token import load_token
 from cleared.changes.workspace_opening import open_workspace
+from cleared.workspace.location import cleared_home
 from cleared.workspace.stores import STORES, find_store
-from cleared.workspace.user_folder import cleared_home
 
 HEADER = '"""\nname: nightly\ntrigger: schedule\nschedule: 0 3 * * *\n"""\n'
 NIGHTLY = f'{HEADER}ctx_emit("night", ctx_now())\ngit_commit("night")\n'

@@ -69,7 +69,7 @@ def test_the_same_books_on_this_machine_stay(file: Path, posted: Workspace, tmp_
 
 
 def test_beside_on_another_machine_the_person_is_the_same_and_the_machine_another(file: Path, tmp_path: Path) -> None:
-    from cleared.workspace.user_folder import cleared_home
+    from cleared.workspace.location import cleared_home
 
     old = {name: (cleared_home() / name).read_bytes() for name in ("approval-key", "run-key")}
     with other_machine(tmp_path / "machine") as home:

@@ -12,10 +12,8 @@ import pydantic_monty
 import pytest
 
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_config, demo_files
-from cleared.workspace import starters
-from cleared.workspace.charts import read_starter_chart
 from cleared.workspace.settings.loading import load_config
-from cleared.workspace.template import initial_files
+from cleared.workspace.template import initial_files, read_starter_chart, starter_config
 
 Row = dict[str, str]
 
@@ -52,7 +50,7 @@ def test_the_running_balance_runs_and_never_below_nothing() -> None:
             assert Decimal(before["Balance"]) + Decimal(after["Amount"]) == Decimal(after["Balance"])
             assert Decimal(after["Balance"]) > 0
     first = rows(CHECKING[0])[0]
-    opening = load_config(demo_config(starters.starter_config())).bank_accounts[0].opening
+    opening = load_config(demo_config(starter_config())).bank_accounts[0].opening
     assert opening is not None
     assert Decimal(first["Balance"]) - Decimal(first["Amount"]) == opening.balance
 
@@ -71,13 +69,13 @@ def test_one_coffee_was_bought_twice() -> None:
 
 
 def test_the_config_is_the_starter_with_other_accounts() -> None:
-    text = demo_config(starters.starter_config())
+    text = demo_config(starter_config())
     config = load_config(text)
     assert [(a.id, a.ledger_account, a.format) for a in config.bank_accounts] == [
         ("checking", 1010, "chase_checking"),
         ("card", 2010, "chase_card"),
     ]
-    assert config.thresholds == load_config(starters.starter_config()).thresholds
+    assert config.thresholds == load_config(starter_config()).thresholds
     assert "# How sure an agent must be" in text
     assert demo_config(text) == text
     assert load_config(demo_config("")).bank_accounts == config.bank_accounts

@@ -9,7 +9,7 @@ from harness import Workspace, fails, take_ok, unchanged
 from proposing import edit, history, live, propose, text, threshold, write
 
 from cleared.changes.workspace_opening import open_workspace
-from cleared.domains.script_headers import load_header_keys, parse_header
+from cleared.domains.installed_domains import load_header_keys, parse_header
 from cleared.gate.candidate import Change
 from cleared.gate.proposals import proposal_text
 from cleared.sandbox import effective_limits

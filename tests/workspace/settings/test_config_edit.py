@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cleared.base.errors import ClearedError, UsageError
-from cleared.workspace import starters
+from cleared.workspace import template
 from cleared.workspace.settings.editing import set_value
 from cleared.workspace.settings.loading import ConfigError, load_config
 from cleared.workspace.settings.setting_lookup import get_setting
@@ -166,7 +166,7 @@ def test_what_cannot_be_set_is_refused(key: str, value: str, expected: str) -> N
         set_value(TEXT, key, value)
 
 
-@pytest.mark.parametrize("base", [TEXT, starters.starter_config(), "", "{}", "business: {name: x}\n"])
+@pytest.mark.parametrize("base", [TEXT, template.starter_config(), "", "{}", "business: {name: x}\n"])
 @given(value=st.text(min_size=1, max_size=40))
 def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, value: str) -> None:
     key = "business.name"
@@ -179,7 +179,7 @@ def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, 
     first = load_config(base).business.name
     back = set_value(after, key, first)
     assert load_config(back).data == load_config(base).data
-    if base in (TEXT, starters.starter_config()):
+    if base in (TEXT, template.starter_config()):
         assert back == base
 
 
@@ -203,7 +203,7 @@ def test_any_text_comes_back_as_it_was_and_goes_back_without_a_trace(base: str, 
     )
 )
 def test_any_sequence_of_changes_keeps_every_comment(changes: list[tuple[str, str]]) -> None:
-    text = starters.starter_config()
+    text = template.starter_config()
     comments = [line for line in text.splitlines() if "#" in line]
     for key, value in changes:
         text = set_value(text, key, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cleared.base.errors import ExitCode, PolicyError, PrimitiveError, WorkspaceError
-from cleared.workspace import starters
+from cleared.workspace import template
 from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import ConfigError, load_config
 from cleared.workspace.settings.model import Config
@@ -157,14 +157,14 @@ def test_what_is_refused(text: str, expected: str) -> None:
 def test_the_reader_in_pure_python_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     import yaml
 
-    text = starters.starter_config()
+    text = template.starter_config()
     with_c = load_config(text)
     monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
     assert load_config(text) == with_c
 
 
 def test_the_starter_is_valid_and_says_the_defaults() -> None:
-    config = load_config(starters.starter_config())
+    config = load_config(template.starter_config())
     assert config.thresholds == Config().thresholds
     assert config.limits == Config().limits
     assert config.bank_accounts[0].format == "chase_checking"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base.errors import ClearedError, UsageError
-from cleared.workspace import starters
+from cleared.workspace import template
 from cleared.workspace.settings.editing import remove_value, set_value
 from cleared.workspace.settings.loading import ConfigError, load_config, read_valid_part
 
@@ -120,7 +120,7 @@ def test_what_no_setting_has_goes_as_well(text: str, key: str, after: str | None
 SETTINGS = [("business.name", "x"), ("lock.wait_seconds", "5"), ("git.auto_commit", "false"), ("mcp.allow_run", "true")]
 
 
-@given(added=st.permutations(SETTINGS), base=st.sampled_from(["", TEXT, starters.starter_config()]))
+@given(added=st.permutations(SETTINGS), base=st.sampled_from(["", TEXT, template.starter_config()]))
 def test_what_was_added_is_taken_out_without_a_trace(added: list[tuple[str, str]], base: str) -> None:
     before = load_config(base)
     text = base
