@@ -3,10 +3,10 @@
 A page is read from top to bottom in one terminal: blocks share the directory and nothing else.
 ``python -m docs.shown_commands PAGE…`` writes what the commands print now into the page; the tests compare. Ids, hashes
 and durations differ from run to run: they are compared by their shape, and an id that a later command uses is replaced
-by its counterpart.
+by its counterpart. A line of a single … stands for any lines: a page shows what matters of a long output.
 
 Directives, as HTML comments of their own before a block: ``<!-- start: COMMAND -->`` runs before the page's first
-block, ``<!-- not run: WHY -->`` leaves the next ``sh`` block out.
+block, where the functions of ``docs/starts.sh`` are known; ``<!-- not run: WHY -->`` leaves the next ``sh`` block out.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 START = datetime(2025, 2, 3, 8, 30, tzinfo=UTC)
 COLUMNS = 140
 SECONDS = 120
+OMITTED = "…"
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _START = re.compile(r"^<!-- start: (.*?) -->$", re.MULTILINE | re.DOTALL)
@@ -172,11 +173,11 @@ def rehearse(page: str, folder: Path, tools: Path = Path(sys.executable).parent)
     terminal = Terminal(folder, tools)
     start = start_of(page)
     if start:
-        terminal.type(start)
+        terminal.type(f'. "$CHECKOUT/docs/starts.sh" && {start}')
     known: dict[str, str] = {}
     for block in blocks(page):
         shown = terminal.type(_ID.sub(lambda m: known.get(m[0], m[0]), block.commands))
-        known.update(zip(_ID.findall(block.printed or ""), _ID.findall(shown), strict=False))
+        known.update(pair_ids(block.printed or "", shown))
         yield block, shown
 
 
@@ -191,6 +192,41 @@ def shape(text: str) -> list[str]:
     return out
 
 
+def match_lines(printed: str, shown: str) -> list[tuple[str, str]] | None:
+    """Each printed line with the one that was shown for it; None where what was shown is something else."""
+    lines, paired, at = shown.strip().splitlines(), list[tuple[str, str]](), 0
+    parts = _split_at_omissions(printed.strip().splitlines())
+    for number, part in enumerate(parts):
+        last = len(lines) - len(part)
+        # The first part stands at the beginning and the last one at the end; those between, wherever they come first.
+        places = [0] if number == 0 else range(at, last + 1)
+        if number == len(parts) - 1:
+            places = [last] if last in places else []
+        wanted = shape("\n".join(part))
+        place = next((n for n in places if shape("\n".join(lines[n : n + len(part)])) == wanted), None)
+        if place is None:
+            return None
+        paired += zip(part, lines[place : place + len(part)], strict=False)
+        at = place + len(part)
+    return paired
+
+
+def _split_at_omissions(lines: list[str]) -> list[list[str]]:
+    parts: list[list[str]] = [[]]
+    for line in lines:
+        if line.strip() == OMITTED:
+            parts.append([])
+        else:
+            parts[-1].append(line)
+    return parts
+
+
+def pair_ids(printed: str, shown: str) -> dict[str, str]:
+    """Ids of the page → those of now; where an output changed, in their order."""
+    pairs = match_lines(printed, shown) or [(printed, shown)]
+    return {old: new for left, right in pairs for old, new in zip(_ID.findall(left), _ID.findall(right), strict=False)}
+
+
 def rewritten(page: str, folder: Path) -> str:
     """The page with what its commands print now; an output of the same shape stays as it is."""
     out, at, known = [], 0, dict[str, str]()
@@ -199,7 +235,7 @@ def rewritten(page: str, folder: Path) -> str:
             if shown.strip():
                 print(f"line {block.line}: printed, but the page shows nothing:\n{shown}", file=sys.stderr)  # noqa: T201
             continue
-        if shape(shown) == shape(block.printed):
+        if match_lines(block.printed, shown) is not None:
             continue
         known.update(zip(_ID.findall(block.printed), _ID.findall(shown), strict=False))
         out += [page[at : block.start], shown]
