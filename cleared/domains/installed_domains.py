@@ -7,10 +7,10 @@ the group ``cleared.domains``, under its name, and switched on by that name in `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar, cast
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
@@ -34,17 +34,35 @@ BUILT_IN: Final = (
 ENTRY_POINT_GROUP: Final = "cleared.domains"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 _remembered: Final[list[Callable[[], None]]] = []
 """What forgets each table that was put together of the domains."""
 _plugins: tuple[str, ...] = ()
 
 
-def cache_by_domains(function: Callable[[], _T]) -> Callable[[], _T]:
+def cache_by_domains(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """As ``cache``, of a table that is put together of what the domains say: it is made anew where there are others."""
     cached = cache(function)
     _remembered.append(cached.cache_clear)
-    return cached
+    return cast("Callable[_P, _T]", cached)
+
+
+class DomainTable(Mapping[str, _T]):
+    """What the domains declare, by its name, for whoever asks at import or later: it is put together when it is read,
+    as a workspace may name more domains than were known when this program's modules were imported."""
+
+    def __init__(self, make: Callable[[], Mapping[str, _T]]) -> None:
+        self._read = cache_by_domains(make)
+
+    def __getitem__(self, name: str) -> _T:
+        return self._read()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        return len(self._read())
 
 
 def use_plugins(names: Sequence[str]) -> WorkspaceError | None:

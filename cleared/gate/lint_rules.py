@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+from cleared.domains.installed_domains import DomainTable
 from cleared.gate import candidate_checks, dry_run_checks, static_checks
 from cleared.gate.check_result import Check, CheckResult
 from cleared.sandbox.finding import Finding, Rule
@@ -13,10 +15,9 @@ CHECKS: Final = {check.id: check.description for check in _CHECKS}
 """Id → what the check looks at, in order. The first three read the text only."""
 TITLES: Final = {check.id: check.title for check in _CHECKS}
 """Id → what the check is called in what people read."""
-RULES: Final[dict[str, Rule]] = {
-    **{id_: rule for check in _CHECKS for id_, rule in check.rules.items()},
-    **candidate_checks.RULES,
-}
+RULES: Final[Mapping[str, Rule]] = DomainTable(
+    lambda: {id_: rule for check in _CHECKS for id_, rule in check.rules.items()} | candidate_checks.RULES
+)
 """Id → rule."""
 
 

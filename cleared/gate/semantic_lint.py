@@ -10,16 +10,23 @@ from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Final
 
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import DomainTable, cache_by_domains, load_domains
 from cleared.gate import code_rules, grant_rules
 from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox.finding import Finding, Rule
 from cleared.sandbox.script_source import normalise_text, parse_script
 
-_OF_DOMAINS: Final = [import_module(name) for domain in load_domains() for name in domain.lint_modules]
-_RULE_SETS: Final[tuple[RuleSet, ...]] = (code_rules.RULES, *(each.RULES for each in _OF_DOMAINS), grant_rules.RULES)
-RULES: Final[dict[str, Rule]] = {id_: rule for rule_set in _RULE_SETS for id_, rule in rule_set.rules.items()}
+
+@cache_by_domains
+def _load_rule_sets() -> tuple[RuleSet, ...]:
+    modules = [import_module(name) for domain in load_domains() for name in domain.lint_modules]
+    return (code_rules.RULES, *(module.RULES for module in modules), grant_rules.RULES)
+
+
+RULES: Final[Mapping[str, Rule]] = DomainTable(
+    lambda: {id_: rule for rule_set in _load_rule_sets() for id_, rule in rule_set.rules.items()}
+)
 
 
 def lint_semantics(
@@ -41,7 +48,7 @@ def lint_semantics(
         return []  # the construct lint reports it
     script = LintedScript(source, file, tree, primitives, facts, grants, job_types)
     findings: dict[tuple[int, int, str], Finding] = {}
-    for rule_set in _RULE_SETS:
+    for rule_set in _load_rule_sets():
         for check in rule_set.checks:
             for finding in check(script):
                 findings.setdefault((finding.place.line or 0, finding.place.column or 0, finding.rule), finding)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import load_domains, parse_header
+from cleared.domains.installed_domains import DomainTable, load_domains, parse_header
 from cleared.gate import semantic_lint
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import Setup
@@ -94,10 +94,12 @@ CHECKS: Final[tuple[Check[StaticChecks], ...]] = (
         "types", "types", "the calls, against the primitives' declarations", StaticChecks.check_types, type_check.RULES
     ),
 )
-_RULES: Final[dict[str, Rule]] = {id_: rule for check in CHECKS for id_, rule in check.rules.items()}
+_RULES: Final[Mapping[str, Rule]] = DomainTable(
+    lambda: {id_: rule for check in CHECKS for id_, rule in check.rules.items()}
+)
 
 
-def _approved_under(subject: Subject) -> dict[str, Rule] | None:
+def _approved_under(subject: Subject) -> Mapping[str, Rule] | None:
     """The rules, where the script is an approved version: those that came later than it only warn."""
     return _RULES if subject.approved else None
 

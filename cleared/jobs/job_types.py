@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -118,7 +117,7 @@ def load_built_in() -> Mapping[str, JobType]:
     return MappingProxyType({job_type.name: job_type for job_type in declared})
 
 
-@cache
+@cache_by_domains
 def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, JobType]:
     """Cached, as looking up an entry point reads the metadata of every installed package."""
     job_types = dict(load_built_in())

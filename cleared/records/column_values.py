@@ -43,6 +43,11 @@ class Column:
     max_length: int = 1_000
     choices: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for bounds that no value can meet."""
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"min: {format_value(self.low)} is above max: {format_value(self.high)}")
+
     def describe(self) -> str:
         """It in words: ``decimal, optional, from 0, up to 10000``."""
         bounds = [f"from {format_value(self.low)}"] if self.low is not None else []

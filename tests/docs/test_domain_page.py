@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from harness import Done, Workspace, take_ok
+from modelled import open_host
 
+from cleared.api.mcp_server.client_calls import TOOLS
+from cleared.api.rpc.methods import COMMANDS
+from cleared.base.errors import WorkspaceError
 from cleared.domains.installed_domains import use_plugins
+from cleared.gate import lint_rules
+from cleared.service.operations.table import OPERATIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add-a-domain.md"
 AGENT = '"""\nname: probe\ntrigger: on_demand\nmax_remarks: 2\n"""\nremark_add("acme", "pays late")\n'
@@ -74,3 +82,87 @@ def test_a_pushed_setting_loads_nothing(ws: Workspace, site: Path) -> None:
     ws.commit("config.yaml")
     (site / "remarks_domain.py").write_text("raise SystemExit('loaded')", encoding="utf-8")
     assert "loaded" not in ws("agent", "run", "ingest").err
+
+
+RULES = """
+import ast
+
+from cleared.gate.linted_script import RuleSet
+from cleared.gate.operation import Operation
+from remarks_domain import PATH, parse_remarks
+
+RULES = RuleSet()
+SHOUTED = RULES.declare("shouted-remark", finds="a remark in capitals", why="It is rude.", remedy="Write it small.")
+
+
+@RULES.check
+def find_shouting(script):
+    for node in script.nodes_of(ast.Constant):
+        if isinstance(node.value, str) and node.value.isupper():
+            yield script.finding(SHOUTED, node, f"{node.value!r} is in capitals")
+
+
+def list_remarks(host):
+    return parse_remarks((host.root / PATH).read_bytes())
+
+
+OPERATIONS = (Operation("NAME", "Every remark.", "EFFECT", list_remarks),)
+"""
+
+
+def add_rules(site: Path, name: str = "remark.list", effect: str = "read") -> None:
+    """The page's domain, with a lint rule and an operation of its own."""
+    module = site / "remarks_domain.py"
+    more = '    lint_modules=("remark_rules",),\n    operation_modules=("remark_rules",),\n'
+    text = module.read_text(encoding="utf-8")
+    module.write_text(text.replace("    comparison=RemarkComparison,\n", f"{more}    comparison=RemarkComparison,\n"))
+    (site / "remark_rules.py").write_text(RULES.replace("NAME", name).replace("EFFECT", effect), encoding="utf-8")
+
+
+@pytest.fixture
+def ruled(ws: Workspace, site: Path) -> Iterator[Workspace]:
+    """A workspace with that domain, in a process that had all tables of the program before."""
+    assert "remark.list" not in OPERATIONS and "shouted-remark" not in lint_rules.RULES
+    add_rules(site)
+    done_ok(ws("config", "set", "domains.plugins", "[remarks]"))
+    ws.put("agents/probe.py", AGENT.replace("pays late", "PAYS LATE"))
+    yield ws
+    sys.modules.pop("remark_rules", None)
+
+
+def test_its_lint_rules_count_also_where_the_program_was_loaded_before(ruled: Workspace) -> None:
+    done = ruled("agent", "check", "probe", "--json")
+    assert done.code == 1 and "shouted-remark" in done.out and "It is rude." in done.out
+
+
+def test_its_lint_rules_count_at_the_first_command(ruled: Workspace, site: Path) -> None:
+    argv = [sys.executable, "-m", "cleared", "agent", "check", "probe", "-C", str(ruled.root)]
+    path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "'PAYS LATE' is in capitals" in done.stdout + done.stderr
+
+
+def test_its_operations_are_offered_and_go_with_it(ruled: Workspace) -> None:
+    ruled.put("agents/probe.py", AGENT)
+    done_ok(ruled("agent", "propose", "probe"))
+    take_ok(ruled, "agent", "approve", "P1")
+    done_ok(ruled("agent", "run", "probe"))
+    host = open_host(ruled.root)
+    assert OPERATIONS["remark.list"].call_function(host, {}) == [["acme", "pays late"]]
+    assert "remark_list" in TOOLS and "remark.list" in COMMANDS
+    use_plugins(())
+    assert "remark.list" not in OPERATIONS and "remark_list" not in TOOLS and "remark.list" not in COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("name", "effect", "said"),
+    [("agent.propose", "read", "is there already"), ("remark.add", "run", "does more than read")],
+)
+def test_an_operation_may_stand_in_for_none_and_only_read(
+    ws: Workspace, site: Path, name: str, effect: str, said: str
+) -> None:
+    add_rules(site, name, effect)
+    done_ok(ws("config", "set", "domains.plugins", "[remarks]"))
+    with pytest.raises(WorkspaceError, match=said):
+        list(OPERATIONS)
+    sys.modules.pop("remark_rules", None)

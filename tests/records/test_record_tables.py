@@ -165,6 +165,8 @@ def test_rows_that_somebody_edits_are_named(priced: Workspace, rows: str, check:
         "key: sku\ncolumns: {sku: money}\n",
         "key: sku\ncolumns: {sku: {type: text, min: 1}}\n",
         "key: sku\ncolumns: {Sku: text}\n",
+        "key: sku\ncolumns: {sku: {type: integer, min: 5, max: 4}}\n",
+        "key: sku\ncolumns: {sku: text, since: {type: date, min: 2026-02-01, max: 2026-01-31}}\n",
         "key: sku\ncolumns: {sku: text, sku: text}\n",
         "key: &a sku\ncolumns: {sku: *a}\n",
         "key: sku\ncolumns: {sku: text}\nmax_rows: 1000000\n",

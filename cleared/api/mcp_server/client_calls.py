@@ -10,6 +10,7 @@ from typing import Any, Final
 from cleared.api.mcp_server.bounded_answer import clean_text, make_answer
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import DomainTable
 from cleared.gate.operation import InvalidArgument, Operation
 from cleared.service.operations.current_host import CurrentHost
 from cleared.service.operations.table import OPERATIONS
@@ -17,7 +18,9 @@ from cleared.service.operations.table import OPERATIONS
 ExplainFault = Callable[[BaseException], ClearedError | None]
 """The refusal that an exception is; None for a mistake of this program."""
 
-TOOLS: Final[Mapping[str, Operation]] = {name.replace(".", "_"): o for name, o in OPERATIONS.items()}
+TOOLS: Final[Mapping[str, Operation]] = DomainTable(
+    lambda: {name.replace(".", "_"): o for name, o in OPERATIONS.items()}
+)
 DECISIONS: Final = (
     "approve",
     "reject",

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cleared.changes.host import Host
+from cleared.domains.installed_domains import DomainTable
 from cleared.gate.operation import REQUIRED, InvalidArgument, Operation
 from cleared.sandbox.bridge.error_codec import place_data
 from cleared.sandbox.bridge.jsonrpc import INVALID_PARAMS, RpcError
 from cleared.service.operations.table import OPERATIONS
 
-COMMANDS: Final = {name: o for name, o in OPERATIONS.items() if o.effect in ("read", "run")}
+COMMANDS: Final[Mapping[str, Operation]] = DomainTable(
+    lambda: {name: o for name, o in OPERATIONS.items() if o.effect in ("read", "run")}
+)
 
 
 def call_command(operation: Operation, host: Host, params: list[Any] | Mapping[str, Any]) -> Any:

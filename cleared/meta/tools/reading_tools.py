@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cleared.gate.lint_rules import RULES
@@ -15,9 +15,6 @@ from cleared.service.operations.table import OPERATIONS
 
 _OWN_TOOLS: Final = ("agent.", "run.", "primitives.")
 """What operations begin with that other tools answer."""
-_QUERIES: Final = tuple(
-    name for name, each in OPERATIONS.items() if each.effect == "read" and not name.startswith(_OWN_TOOLS)
-)
 _MAX_ROWS: Final = 200
 _DEFAULT_ROWS: Final = 50
 _REVIEWED: Final = ("approved", "starter")
@@ -31,6 +28,7 @@ class ReadingTools:
         self._files, self._host = files, files.host
 
     def make_tools(self) -> list[Tool]:
+        queries = _list_queries()
         limit = {"type": "integer", "minimum": 1, "maximum": _MAX_ROWS, "default": _DEFAULT_ROWS}
         return [
             Tool(
@@ -51,9 +49,9 @@ class ReadingTools:
             Tool(
                 "query",
                 "Ask what is recorded, the review queue and the proposals. "
-                + " ".join(f"{name}: {OPERATIONS[name].doc}" for name in _QUERIES),
+                + " ".join(f"{name}: {OPERATIONS[name].doc}" for name in queries),
                 make_schema(
-                    ("what",), what={"type": "string", "enum": list(_QUERIES)}, **_query_parameters(), limit=limit
+                    ("what",), what={"type": "string", "enum": queries}, **_query_parameters(queries), limit=limit
                 ),
                 self._query_records,
                 cacheable=True,
@@ -146,11 +144,16 @@ class ReadingTools:
         return _quote_rows(rows, arguments["limit"], "runs")
 
 
-def _query_parameters() -> dict[str, Any]:
+def _list_queries() -> list[str]:
+    """The operations that read, but for what other tools answer."""
+    return [name for name, each in OPERATIONS.items() if each.effect == "read" and not name.startswith(_OWN_TOOLS)]
+
+
+def _query_parameters(queries: Sequence[str]) -> dict[str, Any]:
     """The parameters of all queries together; which query takes which is in their texts."""
     found: dict[str, Any] = {}
     users: dict[str, list[str]] = {}
-    for name in _QUERIES:
+    for name in queries:
         for parameter in OPERATIONS[name].parameters:
             if parameter.name == "limit":
                 continue

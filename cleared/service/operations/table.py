@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
+from cleared.base.errors import Place, WorkspaceError
 from cleared.changes.audit.record_violations import describe_violations
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import DomainTable, load_domains
 from cleared.gate.operation import Operation, Parameter
 from cleared.review import queue_cards
 from cleared.review.explanation import explain_record
@@ -180,9 +181,24 @@ _RECORD_OPERATIONS: Final = (
     ),
 )
 
-_DOMAIN_MODULES: Final = [import_module(name) for domain in load_domains() for name in domain.operation_modules]
-_OF_DOMAINS: Final = [operation for module in _DOMAIN_MODULES for operation in module.OPERATIONS]
-OPERATIONS: Final[Mapping[str, Operation]] = {
-    o.name: o for o in (*_AGENT_OPERATIONS, *_RECORD_OPERATIONS, *_OF_DOMAINS)
-}
+
+def _put_together() -> Mapping[str, Operation]:
+    """The operations of the runtime and of the domains. Raises ``WorkspaceError`` where a domain has one of a name that
+    is taken, or one that does more than read: what proposes and runs goes through the gate here."""
+    found = {o.name: o for o in (*_AGENT_OPERATIONS, *_RECORD_OPERATIONS)}
+    for domain in load_domains():
+        for module in map(import_module, domain.operation_modules):
+            for operation in module.OPERATIONS:
+                if operation.name in found or operation.effect != "read":
+                    problem = "is there already" if operation.name in found else "does more than read"
+                    raise WorkspaceError(
+                        f"the domain {domain.name!r} cannot be used: its operation {operation.name!r} {problem}",
+                        place=Place(file="config.yaml", field="domains.plugins"),
+                        remedy="Mend the domain, or remove it: cleared config unset domains.plugins.",
+                    )
+                found[operation.name] = operation
+    return found
+
+
+OPERATIONS: Final[Mapping[str, Operation]] = DomainTable(_put_together)
 """Name → operation."""
