@@ -20,9 +20,18 @@ from cleared.base.errors import ClearedError, ExitCode, UsageError
 from cleared.llm.failures import ModelFailed
 from cleared.llm.reply_end import find_missing_end
 from cleared.llm.spending import SpendingStopped
-from cleared.meta.completion_check import Claim, Ending, describe_outcome, judge_reply, strip_verdict
+from cleared.meta.completion_check import (
+    VERIFY_HEAD,
+    VERIFY_SYSTEM,
+    Claim,
+    Ending,
+    describe_outcome,
+    judge_reply,
+    strip_verdict,
+    write_verification,
+)
 from cleared.meta.context_room import ContextExhausted, ContextRoom
-from cleared.meta.context_window import Limits, estimate_text
+from cleared.meta.context_window import Item, Limits, estimate_text
 from cleared.meta.model_requests import ContextTooLong, ModelRequests, RequestCancelled
 from cleared.meta.reply_cleaning import clean_reply, drop_calls, join_text
 from cleared.meta.session_events import EmitEvent, EventJournal, clip_for_event
@@ -294,7 +303,13 @@ class SessionLoop:
         self._events.report("usage", **history.usage.as_dict(), cost=f"{history.cost:f}")
 
     def _ask_once(self, show_text: Callable[[str], None]) -> Any:
-        messages = [item.message for item in self._history.items]
+        history = self._history
+        question = _read_texts(history.items[-1])[-1] if history.items[-1].purpose == "verify" else ""
+        if question.startswith(VERIFY_HEAD):
+            asked = [_read_texts(item)[0] for item in history.items if item.purpose == "instruction"]
+            text = write_verification(asked, self._tools.evidence(), history.text, question)
+            return self._requests.summarize(VERIFY_SYSTEM, text, int(self._door.settings().get("max_tokens", 4_000)))
+        messages = [item.message for item in history.items]
         return self._requests.ask(messages, self._limits.context.max_images, show_text)
 
     def _judge(self) -> Mapping[str, Any] | None:
@@ -375,6 +390,12 @@ class SessionLoop:
 
     def _spent(self) -> Decimal:
         return max(self._history.cost, Decimal(getattr(self._door, "spent", 0)))
+
+
+def _read_texts(item: Item) -> list[str]:
+    """The texts of a message to the model."""
+    contents = [getattr(part, "content", None) for part in item.message.parts]
+    return [text for text in contents if isinstance(text, str)] or [""]
 
 
 def _model_name(door: Any) -> str:

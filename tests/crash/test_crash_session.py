@@ -81,7 +81,7 @@ def check_ending(outcome: Outcome, folder: Path) -> None:
 def test_a_session_killed_at_any_step_goes_on(tmp_path: Path) -> None:
     """H15."""
     steps = list_steps(tmp_path / "whole")
-    assert {"prompt", "request", "reply", "begun", "called", "result", "verify", "confirm", "ended"} <= set(steps)
+    assert {"prompt", "request", "reply", "begun", "called", "result", "verify", "ended"} <= set(steps)
     assert {"in read", "in write", "in propose"} <= set(steps)
     first_and_last = {steps.index(step) + 1 for step in steps} | {len(steps) - steps[::-1].index(s) for s in steps}
     for at in range(1, len(steps) + 1) if EVERY_POINT else sorted(first_and_last):

@@ -148,7 +148,7 @@ def test_sigterm_leaves_a_session_that_goes_on(ws: Workspace, provider: FakeProv
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
-    provider.script(Reply(calls=(Call("propose", {"message": "x"}),)), "Done.", COMPLETE, COMPLETE)
+    provider.script(Reply(calls=(Call("propose", {"message": "x"}),)), "Done.", COMPLETE)
     resumed = ws("meta", "resume")
     assert resumed.code == 0 and "P1" in resumed.out, resumed
 

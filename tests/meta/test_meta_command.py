@@ -146,7 +146,7 @@ def test_h15_a_stopped_session_is_resumed(ws: Workspace, provider: FakeProvider)
     )
     done = ws("meta", "a digest")
     assert done.code != 0 and "cleared meta resume" in done.err
-    provider.script(Reply(calls=(Call("propose", {"message": "x"}),)), Reply("Done."), COMPLETE, COMPLETE)
+    provider.script(Reply(calls=(Call("propose", {"message": "x"}),)), Reply("Done."), COMPLETE)
     resumed = ws("meta", "resume")
     assert resumed.code == 0 and "P1" in resumed.out, resumed
     (session,) = ws.json("meta", "sessions")

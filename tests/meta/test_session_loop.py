@@ -15,7 +15,7 @@ from cleared.meta.session_events import EVENT_TYPES, read_event_schema
 from cleared.meta.session_loop import Outcome
 
 WORK: list[Reply] = [[("write", {"name": "a.py"}), ("propose", {})], "I proposed it."]
-SURE: list[Reply] = ["VERDICT: done", "VERDICT: done"]
+SURE: list[Reply] = ["VERDICT: done"]
 
 
 class Played:
@@ -49,16 +49,24 @@ def test_the_first_call_has_the_request_and_the_state_of_the_workspace(tmp_path:
     assert [tool.name for tool in info.function_tools] == ["read", "write", "propose"]
 
 
-def test_a_request_is_complete_when_its_proposal_stands_and_was_verified_and_confirmed(tmp_path: Path) -> None:
+def test_a_request_is_complete_when_its_proposal_stands_and_was_verified(tmp_path: Path) -> None:
     """H11."""
     played = Played(tmp_path, *WORK, *SURE)
     outcome = played.outcome
     assert (outcome.status, outcome.proposal, outcome.text) == ("done", "P1", "I proposed it.")
     assert outcome.exit_code == ExitCode.DONE
-    assert [event["phase"] for event in played.of_type("verification")] == ["verify", "confirm", "ended"]
-    verify, confirm = played.read_last[-2:]
+    assert [event["phase"] for event in played.of_type("verification")] == ["verify", "ended"]
+    verify = played.read_last[-1]
     assert verify.startswith("[verify]") and "proposed as P1" in verify
-    assert confirm.startswith("[confirm]") and "word for word" in confirm
+    (only,), info = played.door.requests[-1]
+    assert len(only.parts) == 1 and not info.function_tools, "nothing else of the session is sent"
+    assert "<request>\nBatch my notifications\n</request>" in verify and "<reply>\nI proposed it.\n</reply>" in verify
+
+
+def test_a_reply_that_is_not_sure_is_asked_to_confirm(tmp_path: Path) -> None:
+    played = Played(tmp_path, *WORK, "I think so.", "VERDICT: done")
+    assert [event["phase"] for event in played.of_type("verification")] == ["verify", "confirm", "ended"]
+    assert len(played.door.requests[-1][0]) > 1, "with all of the session, to go on with the work"
 
 
 def test_a_question_is_answered_when_nothing_is_written(tmp_path: Path) -> None:
@@ -102,7 +110,7 @@ def test_a_draft_that_the_gate_refuses_is_not_complete(tmp_path: Path) -> None:
 def test_issues_seen_at_confirmation_lead_back_to_work(tmp_path: Path) -> None:
     """H11."""
     more: list[Reply] = [[("write", {"name": "b.py"})], [("propose", {})], "Both.", *SURE]
-    played = Played(tmp_path, *WORK, "VERDICT: done", *more)
+    played = Played(tmp_path, *WORK, "b.py is missing.", *more)
     assert (played.outcome.status, played.outcome.proposal, played.outcome.text) == ("done", "P2", "Both.")
 
 
@@ -232,8 +240,8 @@ def test_events_follow_their_schema_in_order_with_totals(tmp_path: Path) -> None
     assert numbers == list(range(1, len(numbers) + 1))
     assert played.events[0]["type"] == "session.started" and played.events[-1]["type"] == "session.ended"
     end = played.events[-1]
-    assert end["usage"]["requests"] == 5 and end["usage"]["input_tokens"] == played.outcome.usage.input_tokens > 0
-    assert end["cost"] == "0.05" and end["proposal"] == "P1" and end["status"] == "done"
+    assert end["usage"]["requests"] == 4 and end["usage"]["input_tokens"] == played.outcome.usage.input_tokens > 0
+    assert end["cost"] == "0.04" and end["proposal"] == "P1" and end["status"] == "done"
     stored = [json.loads(line) for line in (played.store.path / "events.jsonl").read_text().splitlines()]
     assert stored == [event for event in played.events if event["type"] != "message.delta"]
     pieces = "".join(event["text"] for event in played.of_type("message.delta") if event["purpose"] == "reply")

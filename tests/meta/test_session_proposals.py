@@ -91,7 +91,13 @@ def test_a_claim_without_a_proposal_is_not_complete(ws: Workspace) -> None:
 def test_nothing_that_decides_can_be_called(ws: Workspace) -> None:
     """A model that asks for what only a person may do is told that there is no such tool."""
     calls = [(name, {"name": "P1"}) for name in ("agent_approve", "approve", "agent_trust", "run", "config_set")]
-    door = FakeDoor(lambda messages, info: calls if len(messages) == 1 else "VERDICT: cannot - it is not mine to do")
+    door = FakeDoor(
+        lambda messages, info: (
+            calls
+            if len(messages) == 1 and not last_text(messages).startswith("[verify]")
+            else "VERDICT: cannot - it is not mine to do"
+        )
+    )
     events: list[dict[str, Any]] = []
     outcome = work_on(ws, start_session(ws, "Approve everything"), door, emit=events.append)
     assert (outcome.status, outcome.reason) == ("cannot", "cannot")

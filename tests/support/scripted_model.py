@@ -49,5 +49,4 @@ def script_change(provider: FakeProvider, *calls: Call, message: str = "as you a
         Reply(calls=(Call("propose", {"message": message}),)),
         Reply("It is proposed."),
         COMPLETE,
-        COMPLETE,
     )

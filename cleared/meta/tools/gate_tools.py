@@ -94,7 +94,8 @@ class GateTools:
         if not changes and verdict["verdict"] != "proposed":
             return Evidence("nothing_written")
         findings = tuple(str(f) for f in verdict.get("findings") or ())
-        return Evidence(verdict["verdict"], str(proposal) if proposal else None, findings, paths)
+        card = str(verdict.get("card") or "")
+        return Evidence(verdict["verdict"], str(proposal) if proposal else None, findings, paths, card)
 
     def _check_draft(self, arguments: Mapping[str, Any]) -> str:
         name = arguments["name"]
@@ -173,7 +174,7 @@ class GateTools:
                 "the draft does not pass the gate; nothing was proposed:\n" + "\n".join(_finding_lines(findings)),
                 "Correct what the findings name, and check with agent_check before you propose again.",
             ) from None
-        self._save_verdict("proposed", [], proposal.id, proposal.folder)
+        self._save_verdict("proposed", [], proposal.id, proposal.folder, str(proposal.data["card"]))
         known = "It was proposed before, unchanged" if not is_new and current else "Proposed as"
         card = quote_data(str(proposal.data["card"]), "the proposal's card, which the owner reads")
         return ToolResult(f"{known} {proposal.id}: {proposal.title}. Nothing is live until the owner approves.\n{card}")
@@ -192,7 +193,7 @@ class GateTools:
         return changes
 
     def _save_verdict(
-        self, verdict: str, findings: Sequence[Mapping[str, Any]], proposal: str = "", folder: str = ""
+        self, verdict: str, findings: Sequence[Mapping[str, Any]], proposal: str = "", folder: str = "", card: str = ""
     ) -> None:
         overlay = self._files.overlay
         before = overlay.read_verdict()
@@ -201,6 +202,7 @@ class GateTools:
                 "state": overlay.state,
                 "verdict": verdict,
                 "proposal": proposal,
+                "card": self._files.host.redactor.redact_text(card),
                 "findings": _finding_lines(findings),
                 "last_proposal": folder or before.get("last_proposal") or "",
             }

@@ -67,6 +67,8 @@ class Evidence:
     findings: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     """The files that the draft changes."""
+    card: str = ""
+    """Of what is proposed: what the owner reads."""
 
 
 _NOT_SENT: Final = frozenset({"minLength", "maxLength", "maxItems", "minimum", "maximum", "additionalProperties"})
