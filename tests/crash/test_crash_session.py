@@ -112,10 +112,10 @@ def test_a_session_killed_while_room_is_made_goes_on(tmp_path: Path) -> None:
     """H9, H15: before and after what is left out, and the summary, are written."""
 
     def answer(messages: list[ModelMessage], info: Any) -> Reply:
-        if not info.function_tools:
-            return "Read some files."
         if last_text(messages).startswith("[verify]"):
             return "VERDICT: answered"
+        if not info.function_tools:
+            return "Read some files."
         return "I read them." if "Read some files." in repr(messages) else [("read", {"name": str(len(messages))})]
 
     def run(store: SessionStore, folder: Path, kill: Callable[[str], None] = lambda _: None) -> Outcome:

@@ -260,12 +260,14 @@ def test_a_refused_length_is_compacted_once(tmp_path: Path) -> None:
     from pydantic_ai.exceptions import ModelContextWindowExceededError
 
     def answer(messages: list[ModelMessage], info: Any) -> Reply:
+        if last_text(messages).startswith("[verify]"):
+            return "VERDICT: answered"
         if info.instructions != SYSTEM:
             return "Read many files."
         if sum(estimate_part(part) for message in messages for part in message.parts) > 6_000:
             raise ModelContextWindowExceededError("m", "too long")
         if "Read many files." in repr(messages):
-            return "I read them." if not last_text(messages).startswith("[verify]") else "VERDICT: answered"
+            return "I read them."
         return [("read", {"name": str(len(messages))})]
 
     events: list[dict[str, Any]] = []

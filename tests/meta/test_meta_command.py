@@ -124,7 +124,7 @@ def test_h14_jsonl_is_pure_and_ordered(ws: Workspace, provider: FakeProvider) ->
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert (events[0]["type"], events[-1]["type"]) == ("session.started", "session.ended")
     assert events[-1]["status"] == "done" and events[-1]["proposal"] == "P1"
-    assert events[-1]["usage"]["input_tokens"] == 700 and float(events[-1]["cost"]) == pytest.approx(0.0014)
+    assert events[-1]["usage"]["input_tokens"] == 600 and float(events[-1]["cost"]) == pytest.approx(0.0012)
 
 
 def test_h12_the_lowest_cap_ends_it_with_its_reason(ws: Workspace, provider: FakeProvider) -> None:

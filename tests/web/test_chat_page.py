@@ -60,7 +60,6 @@ def test_h16_a_request_on_the_page_ends_as_a_card(server: Server, ws: Workspace,
         Reply(calls=(Call("propose", {"message": "One note a day."}),)),
         "It is proposed.",
         COMPLETE,
-        COMPLETE,
     )
     address = ask(server, f"A digest every morning {markup}")
     session = address.rsplit("/", 1)[1]
