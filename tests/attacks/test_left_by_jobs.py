@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import resource
+from unittest.mock import Mock
 
 import pytest
 from held_jobs import Jobs
-from running import has_ended
+from running import eventually, has_ended
 
 from cleared.base.tree_removal import remove_tree
-from cleared.processes import fenced_start
+from cleared.processes import fenced_start, leftovers
 from cleared.processes.confinement import landlock_abi
 from cleared.work.loop import job_confinement
 
@@ -86,50 +87,43 @@ def test_a_process_whose_first_thread_has_ended_is_ended(jobs: Jobs) -> None:
     assert has_ended(jobs.ws.root / "made/headless")
 
 
-HOP = """
-import mmap, struct
-held = hold_mark(job.root / "made/hop")
-COUNT = 48
-beats = mmap.mmap(-1, 4096)
-raw = ctypes.PyDLL(None)
-
-
-def beat(at):
-    struct.pack_into("d", beats, 8 * at, time.monotonic())
-
-
-def hop(at):
-    number, end = 0, time.monotonic() + 600
-    while time.monotonic() < end:
-        made = raw.fork()
-        if made > 0:
-            raw._exit(0)
-        beat(at)
-        number += 1
-        other = (at + 1 + number % (COUNT - 1)) % COUNT
-        if time.monotonic() - struct.unpack_from("d", beats, 8 * other)[0] > 0.05:
-            beat(other)
-            if raw.fork() == 0:
-                at = other
-    raw._exit(0)
-
-
-for at in range(COUNT):
-    beat(at)
-for at in range(COUNT):
-    if os.fork() == 0:
-        os.setsid()
-        for descriptor in range(3):
-            os.close(descriptor)
-        hop(at)
+FORK_LATE = """
+if os.fork() == 0:
+    os.setsid()
+    for descriptor in range(3):
+        os.close(descriptor)
+    held = hold_mark(job.root / "made/left")
+    while not (job.root / "made/ending").exists():
+        time.sleep(0.01)
+    made = libc.fork()
+    if made == 0:
+        time.sleep(60)
+    (job.root / "made/outcome").write_text("refused" if made < 0 else "made")
+    time.sleep(60)
+while not (job.root / "made/left").exists():
+    time.sleep(0.01)
 said["done"] = True
 """
 
 
-def test_processes_that_are_always_another_are_ended(jobs: Jobs) -> None:
-    """Without a process namespace: each is gone before it can be ended, and each makes the others anew."""
-    assert jobs.run(HOP) == {"done": True}
-    assert has_ended(jobs.ws.root / "made/hop")
+@pytest.mark.parametrize("wall", [True, False])
+def test_what_a_job_has_left_makes_no_more_processes(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, wall: bool) -> None:
+    """Without a process namespace: processes that are always another would else be gone before each can be ended. One
+    fork says it: what hops without end fills the machine with processes instead."""
+    made, end_children = jobs.ws.root / "made", leftovers.end_children
+
+    def end_after_the_attempt() -> None:
+        if (made / "left").exists():
+            (made / "ending").touch()
+            eventually((made / "outcome").exists)
+        end_children()
+
+    monkeypatch.setattr(leftovers, "end_children", end_after_the_attempt)
+    if not wall:
+        monkeypatch.setattr(fenced_start, "_ending", Mock(is_set=lambda: False))
+    assert jobs.run(FORK_LATE) == {"done": True}
+    assert (made / "outcome").read_text() == ("refused" if wall else "made")
+    assert has_ended(made / "left")
 
 
 @pytest.mark.parametrize("wall", [True, False])
