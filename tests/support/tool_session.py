@@ -17,11 +17,11 @@ SESSION = "S20250210T060000-0a1b"
 class Session:
     """The tools, and what a test says with them."""
 
-    def __init__(self, ws: Workspace) -> None:
+    def __init__(self, ws: Workspace, session_id: str = SESSION, author: str = "chat") -> None:
         self.ws = ws
-        self.folder = ws.root / ".cleared/sessions" / SESSION
+        self.folder = ws.root / ".cleared/sessions" / session_id
         self.overlay = Overlay(self.folder / "overlay")
-        self.tools: ToolSet = open_tool_set(open_workspace(ws.root), self.overlay, session_id=SESSION, author="chat")
+        self.tools: ToolSet = open_tool_set(open_workspace(ws.root), self.overlay, session_id=session_id, author=author)
 
     def ok(self, name: str, /, **arguments: Any) -> str:
         result = self.tools.call(name, arguments)

@@ -17,6 +17,7 @@ from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal as store
+from cleared.gate.proposals.containment import list_replaced
 from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.submission import (
     Author,
@@ -24,7 +25,6 @@ from cleared.gate.proposals.submission import (
     mark_examined,
     settle_proposal,
     to_utf8_text,
-    took_its_place,
     was_examined_here,
     write_proposal,
 )
@@ -267,8 +267,7 @@ def _must_describe_the_same(
     """What came from elsewhere may say anything of itself. Raises ``StaleProposal`` where this machine would say
     otherwise."""
     data, message = proposal.data, str(proposal.data["message"])
-    at, reason = str(data["created_at"]), took_its_place(proposal)
-    replaced = [p for p in proposals if p.decision is not None and p.decision.reason == reason]
+    at, replaced = str(data["created_at"]), list_replaced(proposal.id, proposals, report.candidate, gate.scripts)
     mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, at, replaced)
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
         raise StaleProposal("examined on this machine, its effects on past runs are others")

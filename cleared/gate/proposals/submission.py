@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal_text, rate_limit
+from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
     FOLDER,
     Proposal,
@@ -61,13 +62,13 @@ def propose_changes(
     texts: Mapping[str, bytes | None] | None = None,
     message: str = "",
     author: Author | None = None,
-    instead_of: str = "",
+    instead_of: Collection[str] = (),
 ) -> tuple[Proposal, bool]:
     """Propose the working copies of ``targets``, or these files as ``texts`` has them; the proposal, and whether it is
     new (an open one of the same change is the same proposal).
 
     ``texts``: path → content, None to remove the file. With it no working copy is read. No targets: all of them.
-    ``instead_of``: the folder of an earlier proposal of the same author, a program, whose place this one takes.
+    ``instead_of``: the folders of earlier proposals, by the same program or by sessions, whose place this one takes.
 
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
@@ -107,9 +108,11 @@ def propose_changes(
                 raise GateFailed(report)
             replaced = [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
             new, files = write_proposal(host, decision_context, gate, report, proposals, author, message, replaced)
+            for old in replaced:
+                contains = not list_lost_lines(old, candidate, gate.scripts)
+                reason = say_successor(new.id, contains=contains)
+                files |= settle_proposal(decision_context, old, "superseded", reason)
         made.append((new, True))
-        for old in replaced:
-            files |= settle_proposal(decision_context, old, "superseded", took_its_place(new))
         return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
 
     commit = commit_decision(host, "agent propose", stage_proposal, by=author.name, mark="Proposed")
@@ -118,20 +121,16 @@ def propose_changes(
     return made[0]
 
 
-def _takes_place(paths: Sequence[str], author: Author, old: Proposal, instead_of: str | None) -> bool:
+def _takes_place(paths: Sequence[str], author: Author, old: Proposal, instead_of: Collection[str]) -> bool:
     """Whether a change of these paths replaces an open proposal, so that one change at a time is asked about.
 
-    A person's newer change replaces what it covers; a program's only what this program proposed.
+    A person's newer change replaces what it covers; a program's only what this program proposed, and a session's what
+    any session did: the same person asked for both.
     """
-    is_own = not old.by_human and old.data["author"]["name"] == author.name
-    if old.folder == instead_of and is_own:
+    is_own = not old.by_human and (old.data["author"]["name"] == author.name or (old.is_asked and author.is_asked))
+    if old.folder in instead_of and is_own:
         return True
     return set(old.paths) <= set(paths) and (author.is_human or is_own)
-
-
-def took_its_place(new: Proposal) -> str:
-    """The reason that stands in what ``new`` replaced."""
-    return f"{new.id} took its place"
 
 
 def to_utf8_text(text: str) -> str:
@@ -208,9 +207,8 @@ def describe_proposal(
         decision = refused[-1].decision
         before = {"id": refused[-1].id, "by": decision.by, "at": decision.at, "reason": decision.reason}
     again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
-    again += [
-        f"It takes the place of {old.id} by {old.data['author']['name']}, which waited: {old.title}" for old in replaced
-    ]
+    for old in replaced:
+        again += describe_succession(old, list_lost_lines(old, report.candidate, gate.scripts))
     for change in report.candidate.changes:
         if change.kind in ("agent", "script") and change.new is not None:
             standing = approvals.verify_version(change.path, change.new)

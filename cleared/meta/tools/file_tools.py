@@ -130,7 +130,7 @@ class FileTools:
         head = f"{path}: {len(lines)} lines" + ("" if len(rows) == len(lines) else f", {first} to {last} here")
         if len(rows) < len(shown):
             head += f"; go on with offset={last + 1}"
-        return ToolResult(f"{head}\n{text}" if _is_own_text(path) else f"{head}\n{quote_data(text, path)}")
+        return ToolResult(f"{head}\n{text}" if self._is_own(path) else f"{head}\n{quote_data(text, path)}")
 
     def _write_file(self, arguments: Mapping[str, Any]) -> str:
         path = clean_path(arguments["file_path"])
@@ -192,8 +192,8 @@ class FileTools:
         found = search_files(arguments["pattern"], contents, arguments["limit"])
         if not found.matches:
             return f"No line of {len(paths)} files matches.{found.note}"
-        own = [f"{m.path}:{m.line}: {m.text}" for m in found.matches if _is_own_text(m.path)]
-        quoted = [f"{m.path}:{m.line}: {m.text}" for m in found.matches if not _is_own_text(m.path)]
+        own = [f"{m.path}:{m.line}: {m.text}" for m in found.matches if self._is_own(m.path)]
+        quoted = [f"{m.path}:{m.line}: {m.text}" for m in found.matches if not self._is_own(m.path)]
         parts = [f"{len(found.matches)} matching lines.{found.note}", *own]
         return "\n".join([*parts, *([quote_data("\n".join(quoted), "the books")] if quoted else [])])
 
@@ -234,7 +234,13 @@ class FileTools:
         return f"{folder or 'The workspace'}:\n" + ("\n".join(lines) or "(empty)")
 
     def _describe_draft(self, path: str) -> str:
+        proposed = self._files.find_proposed(path)
+        if proposed is not None:
+            return f"  (as {proposed.id} proposes it)"
         return "  (your draft)" if path in self._files.overlay else ""
+
+    def _is_own(self, path: str) -> bool:
+        return _is_own_text(path) and self._files.find_proposed(path) is None
 
     def _view_image(self, arguments: Mapping[str, Any]) -> ToolResult:
         path = clean_path(arguments["path"])

@@ -14,6 +14,7 @@ from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.gate.proposals.proposal_text import example_line
 from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
+from cleared.meta.tools.open_proposals import adopt_proposals, refuse_surprises
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, Tool, ToolFailed, ToolResult, make_schema
@@ -34,6 +35,8 @@ class GateTools:
 
     def __init__(self, files: SessionFiles, author: str) -> None:
         self._files, self._author = files, author
+        self._built_on: list[str] = []
+        """The folders of the proposals that the draft builds on, as far as its files were last read."""
 
     def make_tools(self) -> list[Tool]:
         name = {"type": "string", "minLength": 1, "maxLength": 120, "description": "The agent: ingest"}
@@ -154,10 +157,10 @@ class GateTools:
 
     def _propose_draft(self, arguments: Mapping[str, Any]) -> ToolResult:
         overlay = self._files.overlay
+        changes = self._read_changes(may_be_empty=False)
         verdict = overlay.read_verdict()
         current = verdict.get("verdict") == "proposed" and verdict.get("state") == overlay.state
-        changes = self._read_changes(may_be_empty=False)
-        older = str(verdict.get("last_proposal") or "")
+        refuse_surprises(self._files, self._own_proposal, changes)
         try:
             proposal, is_new = propose_changes(
                 self._files.host,
@@ -165,7 +168,7 @@ class GateTools:
                 texts=changes,
                 message=arguments["message"],
                 author=Author(self._author, is_human=False, is_asked=True),
-                instead_of=older,
+                instead_of=[self._own_proposal, *self._built_on],
             )
         except GateFailed as error:
             findings = [finding_to_dict(f) for f in error.report.findings]
@@ -175,13 +178,19 @@ class GateTools:
                 "Correct what the findings name, and check with agent_check before you propose again.",
             ) from None
         self._save_verdict("proposed", [], proposal.id, proposal.folder, str(proposal.data["card"]))
+        self._files.note_seen([proposal.folder])
         known = "It was proposed before, unchanged" if not is_new and current else "Proposed as"
         card = quote_data(str(proposal.data["card"]), "the proposal's card, which the owner reads")
         return ToolResult(f"{known} {proposal.id}: {proposal.title}. Nothing is live until the owner approves.\n{card}")
 
+    @property
+    def _own_proposal(self) -> str:
+        return str(self._files.overlay.read_verdict().get("last_proposal") or "")
+
     def _read_changes(self, *, may_be_empty: bool) -> dict[str, bytes | None]:
         """What would be proposed. Raises ``ToolFailed`` where that is nothing, or touches forbidden settings."""
         with self._files.open_commit():
+            self._built_on = adopt_proposals(self._files, self._own_proposal)
             changes = self._files.list_changes()
             if Layout.config_file in changes:
                 _refuse_settings(self._files.read_approved(Layout.config_file), changes[Layout.config_file])

@@ -3,6 +3,7 @@
     overlay/index.json          path → digest of the content, or null: removed
     overlay/contents/DIGEST     the contents
     overlay/gate.json           what the gate last said, and of which state of the draft
+    overlay/seen.json           the proposals that the session was shown, and the rejections that it was told of
 
 The index is replaced as a whole, so that a change of several files is there after a crash, or none of it.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,15 +96,27 @@ class Overlay:
 
     def read_verdict(self) -> dict[str, Any]:
         """What ``save_verdict`` saved last; empty where there is nothing that can be read."""
-        try:
-            found = json.loads(read_stable(self.folder / "gate.json", _MAX_INDEX)[0])
-        except (WorkspaceError, ValueError, RecursionError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return self._read_notes("gate.json")
 
     def save_verdict(self, verdict: Mapping[str, Any]) -> None:
         """Keep what the gate said of the draft."""
         write_atomic(self.folder / "gate.json", json.dumps(verdict).encode("utf-8"), mode=0o600)
+
+    def read_seen(self) -> dict[str, str]:
+        """Folder of a proposal → ``shown``, or ``rejected`` where the session was told of that too."""
+        return {str(folder): str(how) for folder, how in self._read_notes("seen.json").items()}
+
+    def note_seen(self, folders: Iterable[str], how: str = "shown") -> None:
+        """Keep that the session knows these."""
+        seen = {**self.read_seen(), **dict.fromkeys(folders, how)}
+        write_atomic(self.folder / "seen.json", json.dumps(seen).encode("utf-8"), mode=0o600)
+
+    def _read_notes(self, name: str) -> dict[str, Any]:
+        try:
+            found = json.loads(read_stable(self.folder / name, _MAX_INDEX)[0])
+        except (WorkspaceError, ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
     def _replace_state(self, digests: dict[str, str | None], contents: dict[str, bytes]) -> None:
         used = {digest for digest in digests.values() if digest is not None}

@@ -106,11 +106,14 @@ class ReadingTools:
         with self._files.open_commit():
             data = self._files.read_file(path)
             is_changed = path in self._files.list_changes()
+            proposed = self._files.find_proposed(path)
         if data is None:
             raise ToolFailed(f"there is no approved agent {name!r}", "agent_read without a name lists the agents.")
         facts = {"file": path, "source": "your draft" if is_changed else "as approved"}
+        if proposed is not None:
+            facts["source"] = f"as {proposed.id} proposes it, which waits for the owner"
         known = [a for a in OPERATIONS["agent.list"].function(self._host) if a["name"] == name]
-        if known and known[0]["state"] in _REVIEWED and not is_changed:
+        if known and known[0]["state"] in _REVIEWED and not is_changed and proposed is None:
             facts |= {key: known[0][key] for key in _AGENT_FACTS if known[0][key]}
         lines = [f"{key}: {value if isinstance(value, str) else ', '.join(value)}" for key, value in facts.items()]
         if known:
@@ -118,7 +121,8 @@ class ReadingTools:
             rows = [json.dumps(row, ensure_ascii=False, default=str) for row in history]
             lines += [quote_data("\n".join(rows), "its history")] if rows else []
         source = data.decode("utf-8", "replace").rstrip("\n").split("\n")
-        return "\n".join([*lines, "", *(f"{number:>6}\t{line}" for number, line in enumerate(source, 1))])
+        text = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(source, 1))
+        return "\n".join([*lines, "", quote_data(text, proposed.id) if proposed is not None else text])
 
     def _query_records(self, arguments: Mapping[str, Any]) -> str:
         what = arguments["what"]

@@ -1,18 +1,22 @@
-"""The files as a session sees them: its draft, over the last commit, in which agents are as they were approved.
+"""The files as a session sees them: its draft, over the proposals that it was shown, over the last commit, in which
+agents are as they were approved.
 
 Working copies play no part, and no file system path is ever opened: what is not in git is not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Kind, approved_text, file_kind
+from cleared.gate.proposals.proposal import Proposal, load_proposals
+from cleared.gate.proposals.submission import was_examined_here
 from cleared.git import Snapshot
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.meta.tools.overlay import SCRATCH, Overlay
@@ -31,6 +35,8 @@ class SessionFiles:
         self._scripts: Scripts | None = None
         self._approved: dict[str, bytes | None] = {}
         self._head: str | None = None
+        self._proposals: list[Proposal] | None = None
+        self._base: list[Proposal] | None = None
 
     @contextmanager
     def open_commit(self) -> Iterator[str]:
@@ -42,6 +48,7 @@ class SessionFiles:
             head = repo.read_head()
             if head != self._head:
                 self._approved.clear()
+                self._proposals = self._base = None
                 self._head = head
             self._scripts = Scripts(self.host, Snapshot(repo, head))
             try:
@@ -54,7 +61,42 @@ class SessionFiles:
     def read_file(self, path: str) -> bytes | None:
         """The content; None where there is no such file. Raises ``ToolFailed`` for a path that is not shown."""
         path = self.require_readable(path)
-        return self.overlay.read_file(path) if path in self.overlay else self.read_approved(path)
+        if path in self.overlay:
+            return self.overlay.read_file(path)
+        proposed = self.find_proposed(path)
+        return proposed.texts[path] if proposed is not None else self.read_approved(path)
+
+    def list_proposals(self) -> list[Proposal]:
+        """All proposals, oldest first."""
+        if self._proposals is None:
+            assert self._scripts is not None
+            self._proposals = load_proposals(CommittedSource(self._scripts.snapshot))
+        return self._proposals
+
+    def list_waiting(self) -> list[Proposal]:
+        """The open proposals of sessions that this machine examined itself, as they were then."""
+        return [
+            p
+            for p in self.list_proposals()
+            if p.status == "open"
+            and p.is_asked
+            and not p.by_human
+            and not p.changed_file()
+            and was_examined_here(self.host, p)
+        ]
+
+    def list_base(self) -> list[Proposal]:
+        """Those of them that this session was shown: it builds on these."""
+        if self._base is None:
+            seen = self.overlay.read_seen()
+            self._base = [p for p in self.list_waiting() if p.folder in seen] if seen else []
+        return self._base
+
+    def find_proposed(self, path: str) -> Proposal | None:
+        """The newest proposal of the base that changes this file; None also where the draft has it."""
+        if path in self.overlay:
+            return None
+        return next((p for p in reversed(self.list_base()) if path in p.texts), None)
 
     def read_approved(self, path: str) -> bytes | None:
         """The file without the draft: as approved where it is something to approve, else as committed."""
@@ -72,6 +114,7 @@ class SessionFiles:
         assert self._scripts is not None
         return (
             path not in self.overlay
+            and self.find_proposed(path) is None
             and self.read_approved(path) is None
             and self._scripts.snapshot.find_blob_id(path) is not None
         )
@@ -93,15 +136,22 @@ class SessionFiles:
             if mode.startswith("100")
             and path not in self.overlay
             and _is_shown(path, forbidden)
-            and (_kind_or_none(path) is None or self.read_approved(path) is not None)
+            and (_kind_or_none(path) is None or self.read_file(path) is not None)
         }
         within = f"{folder}/" if folder else ""
-        drafted = {p for p, data in self.overlay.files.items() if data is not None and p.startswith(within)}
+        proposed = {path: text for p in self.list_base() for path, text in p.texts.items()}
+        new = {**proposed, **self.overlay.files}
+        drafted = {p for p, data in new.items() if data is not None and p.startswith(within)}
         return sorted(shown | drafted)
 
     def list_changes(self) -> dict[str, bytes | None]:
         """What would be proposed: the draft's files that differ from what is approved."""
         return {p: data for p, data in self.overlay.proposable_files.items() if data != self.read_approved(p)}
+
+    def note_seen(self, folders: Iterable[str], how: str = "shown") -> None:
+        """Keep which proposals the session knows: those that wait are its base from now on."""
+        self.overlay.note_seen(folders, how)
+        self._base = None
 
     def write_files(self, files: dict[str, bytes | None]) -> None:
         """Write all of these to the draft, or none. Raises ``ToolFailed``."""

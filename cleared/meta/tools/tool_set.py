@@ -14,6 +14,7 @@ from cleared.meta.tools.argument_schema import read_arguments
 from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
+from cleared.meta.tools.open_proposals import describe_waiting
 from cleared.meta.tools.output_bounds import truncate_middle
 from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
@@ -70,6 +71,7 @@ class ToolSet:
     def initial_state(self) -> str:
         """What lies where, for the first request of a session."""
         with self._lock, self._files.open_commit():
+            waiting = describe_waiting(self._files)
             listing = self._file_tools.list_folder("", 2, 150)
             changes = self._files.list_changes()
         draft = [f"  {'removed' if data is None else 'changed'} {path}" for path, data in sorted(changes.items())]
@@ -77,7 +79,9 @@ class ToolSet:
         off = list_switched_off(self._host)
         if off:
             parts.append("Not configured here: " + ", ".join(off) + ".")
-        return self._finish(ToolResult("\n\n".join(parts))).text
+        texts = [self._finish(ToolResult("\n\n".join(parts))).text]
+        texts += [self._finish(ToolResult(waiting)).text] if waiting else []  # each of them with bounds of its own
+        return "\n\n".join(texts)
 
     def evidence(self) -> Evidence:
         """What the gate last said of exactly what the draft holds now."""
