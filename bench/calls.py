@@ -14,8 +14,7 @@ from bench.workspaces import NOW, chase, copy, host, ingest_script, place, works
 from cleared.base.clock import SystemClock
 from cleared.base.errors import Place
 from cleared.books.ledger.entry import ZERO
-from cleared.books.primitives.book_shapes import EntryRef
-from cleared.books.primitives.book_values import Status
+from cleared.books.primitives.book_shapes import EntryRef, Status
 from cleared.changes.trace import TraceStore
 from cleared.gate.manual_runs import run_now
 from cleared.primitives.dispatch import Call, Dispatcher

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Final
 
 from cleared.base.errors import UsageError
 from cleared.base.file_source import FileSource
-from cleared.books.ledger.entry_json import entry_to_json
-from cleared.books.opened_books import ledger_accounts, open_books
+from cleared.books.ledger.entry import entry_to_json
+from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
 from cleared.workspace.location import Layout
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @contextmanager
 def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
-    from cleared.books.opened_books import open_books
+    from cleared.books.staged_books import open_books
 
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())

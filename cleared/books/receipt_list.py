@@ -8,11 +8,10 @@ from typing import Any
 from cleared.base import money
 from cleared.base.errors import UsageError
 from cleared.books.index.journal_index import EntryFilter
-from cleared.books.ledger.receipt_matching import list_payments
-from cleared.books.ledger.receipts import Receipt, list_inbox, parse_receipts
+from cleared.books.ledger.receipts import Receipt, list_inbox, list_payments, parse_receipts
 from cleared.books.ledger.transfers import find_sides
-from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import make_report_books, open_journal_index
+from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
 
 

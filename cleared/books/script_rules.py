@@ -11,7 +11,7 @@ from cleared.base.file_source import FileSource
 from cleared.books.ledger.chart import Chart, parse_chart
 from cleared.books.ledger.entry import HUMAN_STATUSES, STATUSES
 from cleared.books.primitives.accounts import accounts_exists
-from cleared.books.primitives.book_values import STATUS
+from cleared.books.primitives.book_shapes import STATUS
 from cleared.books.primitives.journal import WRITE_GRANT
 from cleared.gate.linted_script import LintedScript, RuleSet
 from cleared.sandbox.finding import Finding

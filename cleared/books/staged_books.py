@@ -1,18 +1,29 @@
-"""The books as of one commit, and what a run or decision stages on them."""
+"""The books and bank lines of any source, what a run or decision stages on them, and how much of that a
+header allows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import cast
 
+from cleared.base import money
+from cleared.base.file_source import FileSource
+from cleared.base.money import currency_exponent
 from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.ledger.bank_lines import describe_imports, parse_imports
 from cleared.books.ledger.categoriser import Categoriser
+from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.primitives.context import Context
+from cleared.domains.domain import ImportedFile
+from cleared.primitives.context import Context, budget_error
+from cleared.sandbox.header import HeaderKey
+from cleared.sandbox.header_values import integer_reader, read_integers, read_money
 from cleared.workspace.location import Layout
+from cleared.workspace.settings.model import Config
 
 
 @dataclass(slots=True)
@@ -52,3 +63,58 @@ class StagedBooks:
 def books_of(context: Context) -> StagedBooks:
     """The books that a run or decision works on."""
     return cast(StagedBooks, context.parts["books"])
+
+
+def open_books(layout: Layout, source: FileSource) -> tuple[Books, BankBook]:
+    """The books and the bank lines in a source."""
+    return Books(source, layout, journal_bounds(layout.config)), BankBook(source, layout)
+
+
+def journal_bounds(config: Config) -> Bounds:
+    """What the settings allow an entry to be."""
+    limits = config.limits
+    places = currency_exponent(config.business.currency)
+    return Bounds(places, limits.max_amount, limits.min_date, limits.max_date, limits.max_text_bytes)
+
+
+def ledger_accounts(config: Config) -> dict[str, int]:
+    """Id of a bank account → its account in the chart of accounts."""
+    return {account.id: account.ledger_account for account in config.bank_accounts}
+
+
+def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:
+    """The bank files that were imported, oldest first. Raises ``WorkspaceError`` where their records are damaged."""
+    records = parse_imports(source.read(layout.imports), layout.imports)
+    return [
+        ImportedFile(record.name, record.file_sha256, record.run, description)
+        for record, description in zip(records, describe_imports(records), strict=True)
+    ]
+
+
+def list_header_keys() -> list[HeaderKey]:
+    """The keys of the books."""
+    return [
+        HeaderKey("max_entries", integer_reader(0, 10**9), lambda most: f"at most {most} entries a run"),
+        HeaderKey("max_total", read_money, lambda most: f"at most {most} in all a run"),
+        HeaderKey("accounts", read_integers, _describe_accounts),
+    ]
+
+
+def charge_entry(ctx: Context, amount: Decimal, accounts: Iterable[int]) -> None:
+    """Count an entry that was staged. Raises ``PrimitiveError`` where it is one too many, or a cent."""
+    spent, bounds = books_of(ctx).spent, ctx.permissions.header_values
+    spent.entries += 1
+    spent.total = money.total([spent.total, amount])
+    entries, total, allowed = (bounds.get(key) for key in ("max_entries", "max_total", "accounts"))
+    if entries is not None and spent.entries > entries:
+        raise budget_error("max_entries", f"{spent.entries} entries", entries)
+    if total is not None and spent.total > total:
+        raise budget_error("max_total", f"a total of {spent.total}", total)
+    outside = next((each for each in accounts if allowed is not None and each not in allowed), None)
+    if allowed is not None and outside is not None:
+        raise budget_error("accounts", f"account {outside}", ", ".join(map(str, allowed)))
+
+
+def _describe_accounts(accounts: tuple[int, ...]) -> str:
+    *most, last = map(str, accounts)
+    return f"only the accounts {', '.join(most)} and {last}" if most else f"only the accounts {last}"

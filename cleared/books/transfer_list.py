@@ -6,8 +6,8 @@ from typing import Any
 
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.ledger.transfers import TransferPair, TransferSide, find_sides, find_transfers
-from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import open_journal_index
+from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
 
 

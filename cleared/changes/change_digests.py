@@ -1,16 +1,35 @@
-"""Digests of what a commit changes, so that an attestation counts for this change alone."""
+"""Rows that stay once they are committed: which there are, how often each is there, and digests of what a commit
+changes of them, so that an attestation counts for this change alone.
+
+They are those of the domains, the queue and attested decisions. Of some files the last row about the same counts: a
+period, the outcome of a line. There a row stands for itself and the one about the same before it, so their order is
+part of the state. The first row of a CSV file is its header, which two clones may both write. Files to which people add
+by hand, the log, approvals and attestations are not counted.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
-from cleared.base.multiset_sum import mark_more
-from cleared.changes.latest_rows import list_rows_before
+from cleared.base.csv_text import split_rows
+from cleared.base.multiset_sum import find_moved, hash_element, mark_more
+from cleared.cards.queue_files import SUFFIX
+from cleared.domains.installed_domains import load_domains
+from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.record_audit import NamedRow, RowKind
+from cleared.git import Snapshot
 from cleared.git.object_writer import blob_id
+from cleared.workspace.location import Layout
 
 if TYPE_CHECKING:
     from cleared.git import Snapshot
@@ -120,3 +139,239 @@ def _count_same(is_same: Callable[[int, int], bool], most: int) -> int:
 
 def _digest(data: object) -> str:
     return hashlib.sha256(json.dumps(data, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+Subject = tuple[str, ...]
+"""What a row is about."""
+
+
+def list_rows_before(path: str, old: bytes | None, new: bytes | None) -> list[str]:
+    """Of each row that a file gains, the one about the same that stood last before it; empty where there is none.
+    Nothing for files of which the last row does not count, and for those that come or go."""
+    columns = _find_columns(path)
+    if columns is None or old is None or new is None:
+        return []
+    rows = split_rows(new)
+    before = [earlier for _, earlier in pair_with_rows_before(path, new) or ()]
+    is_new = mark_more(rows, split_rows(old))
+    return [earlier.decode("latin-1") for earlier, new_row in zip(before, is_new, strict=True) if new_row]
+
+
+def pair_with_rows_before(path: str, data: bytes) -> list[tuple[bytes, bytes]] | None:
+    """Each row of a file, with the one about the same that stood last before it (empty: none). ``None`` for files of
+    which the last row does not count."""
+    columns = _find_columns(path)
+    if columns is None:
+        return None
+    last: dict[Subject, bytes] = {}
+    pairs = []
+    for row in split_rows(data):
+        subject = _read_subject(row, columns)
+        pairs.append((row, last.get(subject, b"")))
+        last[subject] = row
+    return pairs
+
+
+def find_moved_rows(path: str, old: bytes, new: bytes) -> list[bytes]:
+    """The first row of each subject that does not come after those that it came after before."""
+    columns = _find_columns(path)
+    if columns is None or new.startswith(old):
+        return []
+    then, now = (_group_rows(data, columns) for data in (old, new))
+    return [row for subject, rows in then.items() for row in find_moved(rows, now.get(subject, []))]
+
+
+def _group_rows(data: bytes, columns: Sequence[int]) -> dict[Subject, list[bytes]]:
+    groups: dict[Subject, list[bytes]] = {}
+    for row in split_rows(data):
+        groups.setdefault(_read_subject(row, columns), []).append(row)
+    return groups
+
+
+def _find_columns(path: str) -> Sequence[int] | None:
+    name = PurePosixPath(path).name
+    return next((domain.latest_rows[name] for domain in load_domains() if name in domain.latest_rows), None)
+
+
+def _read_subject(row: bytes, columns: Sequence[int]) -> Subject:
+    text = row.decode("utf-8", "surrogateescape").rstrip("\r\n")
+    fields = text.split(",")
+    if '"' in text:
+        with suppress(csv.Error):  # damaged as it is, it is about something else
+            fields = next(csv.reader(io.StringIO(text, newline="")), [])
+    return tuple(fields[at] for at in columns if at < len(fields))
+
+
+Row = tuple[str, ...]
+"""The key of its kind, and the values that tell two rows of it apart."""
+
+
+def _read_cards(text: str) -> Iterator[NamedRow]:
+    for line in text.splitlines():
+        try:
+            event = json.loads(line)
+            row = (str(event["event"]), str(event["id"]), str(event.get("resolution", "")))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        yield row, row[1]
+
+
+def _read_decisions(text: str) -> Iterator[NamedRow]:
+    for line in text.splitlines():
+        try:
+            yield (line,), str(json.loads(line)["says"]["by"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+
+
+CARDS: Final = RowKind("cards", ("card", "cards"), _read_cards)
+DECISIONS: Final = RowKind(
+    "decisions",
+    ("attested decision", "attested decisions"),
+    _read_decisions,
+    label="decisions",
+    counted_as="attested runs and decisions",
+)
+
+
+class CommittedRows:
+    """Reads the rows that stay of the commits of one workspace."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.audits = [domain.audit(layout) for domain in load_domains()]
+
+    @property
+    def kinds(self) -> Sequence[RowKind]:
+        """All kinds of rows that stay."""
+        return (*(kind for audit in self.audits for kind in audit.row_kinds), CARDS, DECISIONS)
+
+    @property
+    def counted_kinds(self) -> Sequence[RowKind]:
+        """Those whose number this machine remembers."""
+        return [kind for kind in self.kinds if kind.counted_as]
+
+    def list_changed_paths(self, one: Snapshot, other: Snapshot) -> Iterator[str]:
+        """Paths of records, queue and attestations that differ between two commits."""
+        layout = self.layout
+        roots = {layout.queue_dir, layout.logs_dir}
+        roots |= {root for audit in self.audits for each in (one, other) for root in audit.list_roots(each)}
+        for root in sorted(roots):
+            if one.find_entry(root) != other.find_entry(root):
+                old, new = one.list_entries(root), other.list_entries(root)
+                changed = (path for path in sorted({*old, *new}) if old.get(path) != new.get(path))
+                yield from (path for path in changed if root != layout.logs_dir or is_attestation(path))
+
+    def read_rows(self, snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
+        """The rows of these files of one commit, each with its id, as far as they can be read."""
+        rows: list[tuple[Row, str]] = []
+        for path in paths:
+            kind = self._find_kind(path)
+            if kind is not None:
+                text = (snapshot.read_file(path) or b"").decode("utf-8", "replace")
+                rows += (((kind.key, *values), name) for values, name in kind.read_rows(text))
+        return rows
+
+    def count_more(self, before: Snapshot, after: Snapshot) -> Counter[str]:
+        """How many rows of each kind a commit has more than another; negative where it has fewer."""
+        counts: Counter[str] = Counter()
+        for path in self.list_changed_paths(before, after):
+            kind = self._find_kind(path)
+            if kind is not None and kind.counted_as:
+                for sign, each in ((1, after), (-1, before)):
+                    data = each.read_file(path) or b""
+                    counts[kind.key] += sign * (data.count(b"\n") - (1 if data and path.endswith(".csv") else 0))
+        return counts
+
+    def _find_kind(self, path: str) -> RowKind | None:
+        """What the rows of a file are; None where they are not compared."""
+        if path.startswith(f"{self.layout.queue_dir}/"):
+            return CARDS if path.endswith(SUFFIX) else None
+        if is_attestation(path):
+            return DECISIONS
+        return next((kind for audit in self.audits if (kind := audit.find_row_kind(path)) is not None), None)
+
+
+Element = tuple[bytes, ...]
+"""A row, and the one before it where that counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowChanges:
+    """What a file gains and loses from one commit to another."""
+
+    path: str
+    gained: Counter[Element]
+    lost: Counter[Element]
+
+
+class CountedRows:
+    """Counts the rows of the commits of one workspace, as its settings name its folders."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._managed = ManagedFiles(layout)
+
+    def has_path(self, path: str) -> bool:
+        """Whether the rows of a file are counted."""
+        return self._managed.is_counted(path)
+
+    def list_changes(self, before: Snapshot, after: Snapshot) -> Iterator[RowChanges]:
+        """What each file gains and loses between two commits."""
+        roots = {*self._managed.list_counted_roots(before), *self._managed.list_counted_roots(after)}
+        olds: dict[str, tuple[str, str]] = {}
+        news: dict[str, tuple[str, str]] = {}
+        for root in roots:
+            if before.find_entry(root) != after.find_entry(root):
+                olds |= before.list_entries(root)
+                news |= after.list_entries(root)
+        for path in sorted({*olds, *news}):
+            if olds.get(path) != news.get(path) and self.has_path(path):
+                yield _compare(path, before.read_file(path), after.read_file(path))
+
+    def sum_difference(self, before: Snapshot, after: Snapshot) -> int:
+        """The sum of the rows that a commit has more than another, less those that it has fewer."""
+        return sum(map(sum_rows, self.list_changes(before, after)))
+
+    def sum_changes(self, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:
+        """The same for changes that are to be made: path → content (``None``: deleted)."""
+        counted = (path for path in changes if self.has_path(path))
+        return sum(sum_rows(_compare(path, before.read_file(path), changes[path])) for path in counted)
+
+
+def sum_rows(changes: RowChanges) -> int:
+    """The sum of the rows that a file gains, less those that it loses."""
+    name = changes.path.encode("utf-8", "surrogateescape")
+    signed = ((1, changes.gained), (-1, changes.lost))
+    return sum(sign * count * hash_element(name, *row) for sign, rows in signed for row, count in rows.items())
+
+
+def read_elements(path: str, data: bytes | None) -> Counter[Element]:
+    """What a file has, each as often as it is there."""
+    return _count(path, data or b"")
+
+
+def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
+    old, new = old or b"", new or b""
+    if old and new.startswith(old) and _ends_whole(path, old):
+        then: Counter[Element] = Counter()
+        now = _count(path, new, len(old))
+    else:
+        then, now = _count(path, old), _count(path, new)
+    return RowChanges(path, now - then, then - now)
+
+
+def _count(path: str, data: bytes, start: int = 0) -> Counter[Element]:
+    """The elements of a file, or of what stands in it from ``start`` on, where a row begins."""
+    if not path.endswith((".csv", ".jsonl")):
+        return Counter([(data,)] if data else [])
+    paired = pair_with_rows_before(path, data)
+    if paired is not None:  # to know what stood before a row, all of them are read
+        skipped = len(split_rows(data[:start])) if start else 1
+        return Counter(paired[skipped:])
+    rows = split_rows(data[start:])
+    return Counter((row,) for row in (rows if start or not path.endswith(".csv") else rows[1:]))
+
+
+def _ends_whole(path: str, data: bytes) -> bool:
+    """Whether a row ends where a text ends: no quoted field goes on behind it."""
+    return data.endswith(b"\n") and (not path.endswith(".csv") or data.count(b'"') % 2 == 0)

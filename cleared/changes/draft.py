@@ -11,9 +11,8 @@ from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
 from cleared.changes.auto_resolve import find_restored_files
-from cleared.changes.change_digests import is_attestation
+from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.commit_messages import CommitSubject
-from cleared.changes.counted_rows import CountedRows
 from cleared.changes.host import Host
 from cleared.changes.session import check_draft
 from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due

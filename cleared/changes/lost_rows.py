@@ -20,8 +20,7 @@ from typing import Any, Final
 from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.changes.committed_rows import CARDS, DECISIONS, CommittedRows, Row
-from cleared.changes.latest_rows import find_moved_rows
+from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
 from cleared.domains.record_audit import RowKind
 from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.git.shared_history import list_beginnings

@@ -15,8 +15,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import describe_os_error as os_reason
 from cleared.changes import commit_messages
 from cleared.changes.attestation import attest_first_commit
-from cleared.changes.change_digests import is_attestation
-from cleared.changes.counted_rows import CountedRows
+from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.host import current_user, refuse_tracked_state
 from cleared.git import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record

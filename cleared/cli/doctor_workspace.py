@@ -1,17 +1,19 @@
-"""Rows of ``cleared doctor`` about a workspace: settings, locks, git, approvals, files left over, import folder."""
+"""Rows of ``cleared doctor`` about a workspace: settings, locks, git, approvals, files left over, import folder;
+whether git has the whole history, undamaged, its records in order, and anything of it in a second place.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cleared.base.errors import ClearedError, WorkspaceError
+from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.base.safe_files import is_temporary
 from cleared.base.terminal import count_noun, print_message
-from cleared.cli import doctor_history
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
 from cleared.workspace.git_directory import find_git_folders
 
@@ -57,10 +59,10 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
         "writer lock": lambda: _check_lock(host),
         "service": lambda: _check_service(host),
         "repository": lambda: _check_repository(host),
-        "history": lambda: doctor_history.check_history(host),
-        "branch": lambda: doctor_history.check_branch(host),
-        "records": lambda: doctor_history.check_records(host),
-        "backup": lambda: doctor_history.check_backup(host),
+        "history": lambda: check_history(host),
+        "branch": lambda: check_branch(host),
+        "records": lambda: check_records(host),
+        "backup": lambda: check_backup(host),
         "interrupted commit": lambda: _check_interrupted(host, messages if was_interrupted else []),
         "messages": lambda: _check_messages(host),
         "managed files": lambda: _check_managed_files(host),
@@ -228,7 +230,7 @@ def _check_traces(host: Host) -> Row:
 
 def _check_import_folder(host: Host) -> Row:
     from cleared.books.importing.drop_folder import ImportSession
-    from cleared.books.opened_books import open_books
+    from cleared.books.staged_books import open_books
     from cleared.changes.record_sources import CommittedSource
     from cleared.git import Snapshot
 
@@ -271,3 +273,80 @@ def _check_writable(host: Host) -> Row:
         shown = ", ".join(path.relative_to(host.root).as_posix() for path in barred)
         return Row("writable", "fail", f"not writable: {shown}", "Give yourself the right to write there.")
     return Row("writable", "ok", count_noun(len(folders), "folder"))
+
+
+NAME = "history"
+_OTHER_ROWS = ("lost", "unchanged")
+"""What the rows ``branch`` and ``managed files`` say."""
+
+
+def check_history(host: Host) -> Row:
+    """Every object that git has, read; those of the last commit named by their path."""
+    from cleared.git import Repository
+    from cleared.git.object_check import find_damaged_objects
+
+    with Repository.open(host.root, for_writing=False) as repo:
+        damaged = find_damaged_objects(repo)
+    if damaged is None:
+        return Row(NAME, "ok", "every object is there and whole")
+    named = [path or f"object {oid[:10]}" for oid, path in damaged.objects.items()]
+    shown = f"{', '.join(named[:5])}{' …' if len(named) > 5 else ''}" if named else damaged.git_messages[0]
+    detail = f"damaged or missing: {shown}"
+    if named and len(damaged.repairable) == len(named):
+        commands = [
+            f"rm -f {shlex.quote(os.fspath(file))} && git hash-object -w --no-filters {shlex.quote(path)}"
+            for path, file in damaged.repairable.items()
+        ]
+        return Row(NAME, "fail", detail, "The working tree has it: " + "; ".join(commands))
+    return Row(
+        NAME,
+        "fail",
+        detail,
+        "Keep a copy of the directory, then take the objects from another clone "
+        '(docs/howto/recover.md, "git\'s own files are damaged"). See all of it: git fsck --full.',
+    )
+
+
+def check_backup(host: Host) -> Row:
+    """How old the last backup is, and what is in no second place."""
+    from cleared.changes.backup.last_backup import read_safety
+    from cleared.git import Repository
+
+    now = host.clock.now()
+    with Repository.open(host.root, for_writing=False) as repo:
+        safety = read_safety(repo)
+    unpushed = safety.describe_unpushed()
+    detail = safety.describe_backup(now) + (f"; no remote has {unpushed}" if unpushed else "")
+    if not safety.is_late(now):
+        return Row("backup", "ok", detail)
+    only_here = f"only this disk has what was committed since {safety.unsaved.oldest:%Y-%m-%d}"
+    return Row("backup", "warn", f"{detail}\n{only_here}", "Back it up: cleared backup FILE; or push it: git push.")
+
+
+def check_branch(host: Host) -> Row:
+    """Whether git took something out of the branch that runs and decisions had committed here."""
+    from cleared.git import Repository, Snapshot
+
+    with Repository.open(host.root, for_writing=False) as repo:
+        try:
+            lost = host.find_lost_rows(repo, Snapshot(repo, repo.read_head()))
+        except BusyError as busy:
+            return Row("branch", "warn", busy.message, busy.remedy or "")
+    if lost is None:
+        return Row("branch", "ok", "it has all that was committed here")
+    return Row("branch", "fail", str(lost), lost.remedy)
+
+
+def check_records(host: Host) -> Row:
+    """Whether a check of the records names something: a forged commit, too, that only adds to them."""
+    from cleared.changes.audit.record_violations import find_violations
+
+    try:
+        violations = [each for each in find_violations(host) if each.check not in _OTHER_ROWS]
+    except BusyError as busy:
+        return Row("records", "warn", busy.message, busy.remedy or "")
+    if not violations:
+        return Row("records", "ok", "every invariant holds, and somebody answers for each commit")
+    first = violations[0]
+    detail = f"{count_noun(len(violations), 'violation')}, the first: [{first.check}] {first.message}"
+    return Row("records", "fail", detail, f"{first.remedy} See each: cleared check.")

@@ -78,7 +78,7 @@ class ModelDoor:
 
     def capabilities(self) -> list[Any]:
         """For ``Agent(capabilities=…)``: passing failures are tried again (H13)."""
-        from cleared.llm.model_hooks import RetryPassingFailures
+        from cleared.llm.models import RetryPassingFailures
 
         return [RetryPassingFailures(self.retry_policy, self._sleep, self._host.show_message)]
 

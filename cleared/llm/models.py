@@ -1,4 +1,5 @@
-"""The models of pydantic-ai, as the approved settings name them. Imports it, so it is imported where it is used.
+"""The models of pydantic-ai, as the approved settings name them, and how their requests are tried again. Imports
+pydantic-ai, so it is imported where it is used.
 
 A call goes to the approved address and nowhere else: a redirect is an error, and nothing that the packages of the
 providers would read from the environment (another address, another way to sign in) counts.
@@ -6,15 +7,21 @@ providers would read from the environment (another address, another way to sign 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx2
-from pydantic_ai.models import Model
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import RetryModelRequest
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model, ModelRequestContext
 
 from cleared.llm.api_keys import ApiKey
-from cleared.llm.failures import UnreadableReply
+from cleared.llm.failures import UnreadableReply, name_failure
 from cleared.llm.model_choice import ModelChoice
+from cleared.llm.retries import RetryPolicy, Sleep
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer, as it is on the wire."""
@@ -109,3 +116,23 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+@dataclass
+class RetryPassingFailures(AbstractCapability[Any]):
+    """H13: a call that failed for a passing reason is sent again after a pause; every other failure is raised."""
+
+    policy: RetryPolicy
+    sleep: Sleep
+    show_message: Callable[[str], None]
+
+    async def on_model_request_error(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, error: Exception
+    ) -> ModelResponse:
+        """Wait and have it sent again, or raise ``error``."""
+        pause = self.policy.next_pause(error, request_context.attempt)
+        if pause is None:
+            raise error
+        self.show_message(f"the model: {str(name_failure(error)).replace('_', ' ')}; trying again in {pause:g} s")
+        await self.sleep(pause)
+        raise RetryModelRequest

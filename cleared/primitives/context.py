@@ -1,13 +1,18 @@
-"""What a primitive works on: the run's view of the workspace, and the draft of what it wants to change."""
+"""What a primitive works on: the run's view of the workspace, and the draft of what it wants to change.
+
+Of the rows that it writes to the agent log the first and the last are kept whole, what is between is counted.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
@@ -16,12 +21,69 @@ from cleared.cards.queue_files import CardDraft
 from cleared.domains.domain import Staged, TakenFile
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.primitives.registry.vocabulary import DecodingContext
-from cleared.primitives.run_log import LogRow, RunLog
 from cleared.workspace.settings.model import Config
 
 if TYPE_CHECKING:
     from cleared.primitives.loop_jobs import WorkspaceLoop
     from cleared.primitives.watched_files import WatchedFiles
+
+_LAST_BYTES: Final = 1 << 20
+
+
+@dataclass(slots=True)
+class LogRow:
+    """What was done, and to which entry."""
+
+    action: str
+    details: str
+    entry_id: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.action) + len(self.details) + len(self.entry_id)
+
+
+class RunLog:
+    """A run may make as many rows as it has time for; so many of them are kept."""
+
+    def __init__(self, most: int = MAX_LOG_ROWS, last: int = MAX_LOG_LAST, size: int = MAX_LOG_BYTES) -> None:
+        self._most, self._size = most - last, size - _LAST_BYTES
+        self._first: list[LogRow] = []
+        self._last: deque[LogRow] = deque()
+        self._most_last, self._size_last = last, _LAST_BYTES
+        self._left_out: Counter[str] = Counter()
+
+    def add_row(self, row: LogRow) -> None:
+        if not self._last and len(self._first) < self._most and self._size >= row.size:
+            self._first.append(row)
+            self._size -= row.size
+            return
+        self._last.append(row)
+        self._size_last -= row.size
+        while len(self._last) > self._most_last or (self._size_last < 0 and len(self._last) > 1):
+            oldest = self._last.popleft()
+            self._size_last += oldest.size
+            self._left_out[oldest.action] += 1
+
+    def __iter__(self) -> Iterator[LogRow]:
+        yield from self._first
+        if self._left_out:
+            summary = ", ".join(f"{count} {action}" for action, count in self._left_out.most_common())
+            yield LogRow("log", f"… {self._left_out.total()} more rows are not written out: {summary}")
+        yield from self._last
+
+    def copy_rows(self) -> RunLog:
+        """Another log with these rows; more may be added to it."""
+        made = RunLog()
+        made._most, made._size, made._most_last, made._size_last = (
+            self._most,
+            self._size,
+            self._most_last,
+            self._size_last,
+        )
+        made._first, made._last, made._left_out = [*self._first], deque(self._last), Counter(self._left_out)
+        return made
+
 
 MAX_EVENTS: Final = 1_000
 

@@ -1,29 +1,44 @@
 """Deciding about cards: each decision, or batch of them, is one commit with who and when.
 
-The terminal, the page and the command line call these; nothing else settles a card.
+The terminal, the page and the command line call these; nothing else settles a card. What the ids mean that somebody
+types, open cards or records with or without one, is looked up here, and what was decided about each is staged: what is
+the same for all domains, and the question to its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import PolicyError, UsageError
-from cleared.base.short_text import list_first
+from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.base.short_text import join_words, list_first
 from cleared.cards.card import Card
+from cleared.cards.kinds import BRANCH, QUESTION
+from cleared.cards.queue_files import find_cards
 from cleared.changes import commit_messages
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
+from cleared.changes.decisions.shown_cards import digest_card, refuse_changed
 from cleared.changes.host import Host, current_user
+from cleared.domains.domain import Domain
+from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.review.action_request import CorrectionWish
-from cleared.review.answers import find_stopped_question
-from cleared.review.decision_staging import STAGE_BY_VERB
+from cleared.review.answers import answer_choices, committed_questions, find_stopped_question
+from cleared.review.branch_merge import read_branch_files
 from cleared.review.last_act import LATER_TRAILER
-from cleared.review.record_review import DecisionCase, DecisionData, DecisionResult, Target, load_reviews
-from cleared.review.target_lookup import find_targets
+from cleared.review.record_review import (
+    DecisionCase,
+    DecisionData,
+    DecisionResult,
+    RecordReview,
+    Target,
+    load_review,
+    load_reviews,
+)
 from cleared.runs.question_tickets import Questions
 from cleared.trust.person_only import refuse_in_job
 from cleared.trust.reviewers import parse_agreements
@@ -213,3 +228,113 @@ def _stage_or_agree(
 def _make_card(context: Context, target: Target) -> Card:
     assert target.record is not None, "what is named without a card is a record"
     return target.review.make_card(context, target.record)
+
+
+def _confirm_target(case: DecisionCase) -> str:
+    return case.target.review.stage_confirmation(case)
+
+
+def _correct_target(case: DecisionCase) -> str:
+    return case.target.review.stage_correction(case)
+
+
+def _reject_target(case: DecisionCase) -> str:
+    card, reason = case.target.card, str(case.request["reason"])
+    if card is None or card.kind != QUESTION.name:
+        return case.target.review.stage_rejection(case)
+    case.context.log_action("reject", f"{card.id} {reason}")
+    case.result.ended_questions.append(card.id)  # its run does not go on
+    case.settle(f"rejected: {reason}"[:300])
+    return f"{card.title}: {reason}"
+
+
+def _answer_target(case: DecisionCase) -> str:
+    card, choice, result = case.target.card, str(case.request["choice"]), case.result
+    choices = answer_choices(card) if card is not None else {}
+    if card is None or choice not in choices:
+        choice_list = ", ".join(choices) or "approve, correct or reject"
+        raise UsageError(f"{choice!r} is no answer to {case.target.name}", remedy=f"It takes: {choice_list}.")
+    case.target.review.stage_answer(case)
+    if card.kind == BRANCH.name and choice == "merge":
+        result.files |= read_branch_files(case.decision_context, card)
+    result.asked_by_run = card.kind == QUESTION.name
+    if result.asked_by_run:
+        hold_error = committed_questions(case.decision_context).find_hold_error(card)
+        if hold_error is not None:
+            raise hold_error
+    case.context.log_action("answer", f"{card.id} {choice}")
+    case.settle(choice)
+    return f"{card.title}: {choice}"
+
+
+STAGE_BY_VERB: Final[dict[str, tuple[str, Callable[[DecisionCase], str]]]] = {
+    "confirm": ("confirm", _confirm_target),
+    "correct": ("correct", _correct_target),
+    "reject": ("void", _reject_target),
+    "answer": ("confirm", _answer_target),
+}
+"""Verb → the beginning of the commit's first line, and the function that stages the decision."""
+
+
+Reviews: TypeAlias = Sequence[tuple[Domain, RecordReview]]
+
+
+def find_targets(decision_context: DecisionContext, ids: Sequence[str], *, decides: bool = True) -> list[Target]:
+    """The cards and records that the ids name. Raises ``UsageError`` for an unknown or ambiguous one, ``PolicyError``
+    for a card that somebody has settled already, or that is not as it was shown (``shown_cards``); and where somebody
+    ``decides`` about them, for one that nothing vouches for (``changes.doubtful_cards``)."""
+    if not ids:
+        raise UsageError("name at least one card", remedy="cleared queue list shows them.")
+    targets: list[Target] = []
+    reviews = [(domain, load_review(domain)) for domain in load_domains()]
+    for text in ids:
+        target = _find_target(decision_context.context, reviews, text)
+        if (card := target.card) is not None:
+            record = target.record.value if target.record is not None else None
+            refuse_changed(card.id, card.title, partial(digest_card, card, record))
+            if decides:
+                decision_context.context.cards.refuse_doubtful(card)
+        if target.name not in [m.name for m in targets]:
+            targets.append(target)
+    return targets
+
+
+def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
+    all_cards, record = context.cards.committed_cards.values(), _find_record(context, reviews, text)
+    cards = list(find_cards(all_cards, text)) if text else []
+    if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
+        doubtful = context.cards.doubtful_cards
+        cards = [c for c in cards if c.entry_id == text and c.id not in doubtful]
+    else:
+        cards = [c for c in cards if c.id == text] or cards
+    open_ = [c for c in cards if c.status == "open"]
+    if len(open_) > 1:
+        raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
+    if open_:
+        card = open_[0]
+        return _find_record(context, reviews, card.entry_id, card) or Target(card, None, *_choose_review(reviews, card))
+    if cards and (record is None or cards[-1].kind != record.review.record_kind):
+        card = cards[-1]
+        raise PolicyError(
+            f"{card.id} is settled: {card.resolution}, by {card.resolved_by} at {card.resolved_at}",
+            place=Place(field="card"),
+            remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
+        )
+    if record is None:
+        nouns = ["card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)]
+        raise UsageError(f"there is no {join_words(nouns, 'or')} {text!r}", remedy="cleared queue list shows them.")
+    return record
+
+
+def _find_record(context: Context, reviews: Reviews, name: str | None, card: Card | None = None) -> Target | None:
+    """The record of this id, with the card; None where no domain has one."""
+    for domain, review in reviews if name else ():
+        if (record := review.find_record(context, name or "")) is not None:
+            return Target(card, record, domain, review)
+    return None
+
+
+def _choose_review(reviews: Reviews, card: Card) -> tuple[Domain, RecordReview]:
+    """Whose a card is that names no record. One of no domain is refused in the words of the first."""
+    owners = (each for each in reviews if card.kind in each[1].card_kinds)
+    return next(owners, reviews[0])

@@ -33,8 +33,7 @@ from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
-from cleared.runs.outcome import RunError, RunResult, make_run_error
-from cleared.runs.run_recording import tolerate_lost_trace, wake_loop_of
+from cleared.runs.outcome import RunError, RunResult, make_run_error, tolerate_lost_trace, wake_loop_of
 
 if TYPE_CHECKING:
     from cleared.primitives.context import Context

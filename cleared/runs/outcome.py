@@ -1,8 +1,11 @@
-"""How a run ended, as values: what ``agent run --json`` prints and the trace keeps."""
+"""How a run ended, as values: what ``agent run --json`` prints and the trace keeps; and what it leaves beside its
+commit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +13,7 @@ from cleared.base.errors import ClearedError, ExitCode
 from cleared.base.json_values import to_json
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
+from cleared.changes.host import Host
 from cleared.domains.draft_records import Records, no_records
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 
@@ -114,3 +118,23 @@ def make_run_error(
         error.remedy,
         file or (place.file if place else None),
     )
+
+
+def wake_loop_of(host: Host) -> None:
+    """Wake the loop, which finds in the commit what it was asked for; if it sleeps on, it will find it later."""
+    from cleared.jobs.inbox import wake_loop
+    from cleared.jobs.runtime_directory import own_runtime
+
+    with contextlib.suppress(ClearedError, OSError):
+        wake_loop(own_runtime(host.root, host.config))
+
+
+@contextlib.contextmanager
+def tolerate_lost_trace(host: Host) -> Iterator[None]:
+    """The trace is operational: what keeps it from being written is said, and stops nothing."""
+    import sqlite3
+
+    try:
+        yield
+    except (OSError, sqlite3.Error, ClearedError) as e:
+        host.show_message(f"the trace of this run could not be kept: {e}")

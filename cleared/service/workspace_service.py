@@ -1,4 +1,5 @@
-"""The service of one workspace: it takes in what triggers agents, and runs the deliveries one by one.
+"""The service of one workspace: it takes in what triggers agents, and runs the deliveries one by one. It answers
+overdue questions, too, and waits before it tries again what went wrong.
 
 It knows no signals and no threads: ``ServiceDriver`` calls ``run_step`` and sleeps in between. A run is the same as one
 of ``cleared agent run``.
@@ -15,16 +16,15 @@ from typing import Final
 from cleared.base.errors import ClearedError, Interrupted
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
+from cleared.git import Snapshot
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
-from cleared.service.question_settling import QuestionSettling
-from cleared.service.step_timing import StepTiming
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
 from cleared.triggers.schedule import MAX_SET_BACK
 from cleared.triggers.schedule_source import ScheduleSource
 from cleared.triggers.service_log import ServiceLog
-from cleared.triggers.trigger_source import TriggerSource
+from cleared.triggers.trigger_source import StepTimes, TriggerSource
 from cleared.triggers.webhook_source import WebhookSource
 from cleared.triggers.workspace_view import WorkspaceView
 
@@ -196,3 +196,62 @@ class WorkspaceService:
         self._on_folders(self.drops.directories)
         for name, why in view.triggers.unreadable.items():
             self.log("agent.unreadable", f"{name} is not started by itself: {why}", level="warning", agent=name)
+
+
+class QuestionSettling:
+    """Due at the beginning, whenever the queue of cards has changed, and when a question is overdue."""
+
+    def __init__(self, actions: ServiceActions, log: ServiceLog, now: datetime) -> None:
+        self.actions, self.log = actions, log
+        self.due_at: datetime | None = now
+        self._queue_entry: object = None
+        """The queue's folder in the last commit."""
+
+    def notice_commit(self, host: Host, snapshot: Snapshot, now: datetime) -> None:
+        """Due at once if this commit has another queue than the one before."""
+        entry = snapshot.find_entry(host.layout.queue_dir)
+        if entry != self._queue_entry:
+            self._queue_entry, self.due_at = entry, now
+
+    def handle_clock_set_back(self, now: datetime) -> None:
+        if self.due_at is not None:
+            self.due_at = now
+
+    def settle_if_due(self, host: Host, now: datetime) -> None:
+        if self.due_at is not None and now >= self.due_at:
+            self.due_at = self.actions.settle_questions(host, self.log)
+
+
+MISFIRE_GRACE: Final = timedelta(seconds=60)
+"""A schedule that is seen to be due later than this, though nothing was running, was missed: the machine slept."""
+
+
+class StepTiming:
+    """The times of one service's steps."""
+
+    def __init__(self, now: datetime) -> None:
+        self._started = self._last_step = now
+        self.ran_delivery = False
+        """Whether the last step ran a delivery, which may have taken long."""
+        self.retry_at: datetime | None = None
+        """When the next step may work again, after a problem with the workspace."""
+
+    def begin_step(self, now: datetime) -> StepTimes:
+        """Record that a step begins.
+
+        During a run nothing else is looked at, so what came due meanwhile counts as on time.
+        """
+        awake_since = self._last_step if self.ran_delivery else max(self._started, now - MISFIRE_GRACE)
+        self._last_step, self.ran_delivery = now, False
+        return StepTimes(now, awake_since)
+
+    def is_paused(self, now: datetime) -> bool:
+        """Whether it is not yet time to try again."""
+        return self.retry_at is not None and now < self.retry_at
+
+    def time_set_back(self, now: datetime) -> timedelta:
+        """By how much the clock was set back since the last step; zero or less where it was not."""
+        return self._last_step - now
+
+    def handle_clock_set_back(self, now: datetime) -> None:
+        self._started, self.retry_at = min(self._started, now), None

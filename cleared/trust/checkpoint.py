@@ -23,7 +23,7 @@ _MAX_BRANCHES: Final = 50
 @dataclass(frozen=True, slots=True)
 class SeenBranch:
     """The last commit of a branch that was found to lack nothing: its id, where its books lay, and how many rows of
-    each kind it had (``changes.committed_rows``)."""
+    each kind it had (``changes.change_digests``)."""
 
     commit: str
     books: str

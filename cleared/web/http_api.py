@@ -1,17 +1,21 @@
-"""``POST /api/METHOD``: the methods of ``cleared rpc`` over HTTP, for programs that show a token. Never a decision."""
+"""``POST /api/METHOD``: the methods of ``cleared rpc`` over HTTP, for programs that show a token. Never a decision.
+
+The OpenAPI document describes them as ``rpc.discover`` does, each as a path.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+import cleared
 from cleared.api.rpc.methods import COMMANDS
 from cleared.api.rpc.workspace_server import RequestHandler
 from cleared.sandbox.bridge import jsonrpc
 from cleared.sandbox.bridge.jsonrpc import RpcError
-from cleared.web.api_description import describe_api
 from cleared.web.client_file import Scope
 from cleared.web.program_requests import Refused, answer_json, read_body, require_scope, work_for_program
 from cleared.web.site import Site
@@ -73,3 +77,63 @@ def _call(site: Site, call: jsonrpc.Request) -> tuple[int, dict[str, Any]]:
 def _status_of(error: RpcError) -> int:
     code = error.data.get("exit_code") if isinstance(error.data, dict) else None
     return _STATUSES.get(error.code) or _EXIT_STATUSES.get(code or 0, 500)
+
+
+_VERSION: Final = "3.1.0"
+_REFUSALS: Final = {
+    "400": "Wrong parameters.",
+    "401": "No token that counts.",
+    "403": "Refused, or the token is for reading only.",
+    "404": "No such method.",
+    "413": "Too large.",
+    "422": "A script or a check failed.",
+    "503": "Somebody else is writing; try again.",
+}
+
+
+def describe_api(handler: RequestHandler, prefix: str) -> dict[str, Any]:
+    """The document. ``prefix``: what the workspace's addresses begin with."""
+    found = handler.describe_methods()
+    return {
+        "openapi": _VERSION,
+        "info": {"title": "cleared", "version": cleared.__version__},
+        "paths": {f"{prefix}/api/{each['name']}": {"post": _describe_method(each)} for each in found["methods"]},
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": _point_to_components(found["$defs"]),
+        },
+        "security": [{"token": []}],
+    }
+
+
+def _describe_method(method: Mapping[str, Any]) -> dict[str, Any]:
+    command = COMMANDS.get(method["name"])
+    result = dict(command.result) if command is not None else method["result"]["schema"]
+    params = {
+        "type": "object",
+        "properties": {each["name"]: _point_to_components(each["schema"]) for each in method["params"]},
+        "required": [each["name"] for each in method["params"] if each["required"]],
+    }
+    answer = {"type": "object", "properties": {"result": _point_to_components(result)}, "required": ["result"]}
+    refusals = {status: {"description": text} for status, text in _REFUSALS.items()}
+    return {
+        "operationId": method["name"],
+        "summary": method["summary"],
+        "description": method.get("description", method["summary"]),
+        "requestBody": {"required": False, "content": {"application/json": {"schema": params}}},
+        "responses": {"200": {"description": "Done.", "content": {"application/json": {"schema": answer}}}, **refusals},
+    }
+
+
+def _point_to_components(schema: Any) -> Any:
+    """A JSON Schema whose references lead into this document."""
+    if isinstance(schema, list):
+        return [_point_to_components(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: str(value).replace("#/$defs/", "#/components/schemas/", 1)
+        if key == "$ref"
+        else _point_to_components(value)
+        for key, value in schema.items()
+    }

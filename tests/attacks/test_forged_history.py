@@ -217,7 +217,7 @@ def test_a_card_that_nobody_settled_is_found(ws: Workspace) -> None:
 
 
 def test_it_would_not_be_if_attestations_were_not_compared(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.changes.audit.settled_cards.find_unattested_cards", lambda *_: [])
+    monkeypatch.setattr("cleared.changes.audit.provenance.find_unattested_cards", lambda *_: [])
     ignore_states(monkeypatch)
     assert settle_by_hand(ws) == []
 

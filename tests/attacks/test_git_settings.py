@@ -228,7 +228,7 @@ def test_git_is_started_in_one_place() -> None:
         "git/git_process.py",
         "base/process_identity.py",
         "cli/service_manager.py",
-        "work/loop/tmux_session.py",
+        "work/loop/control.py",
         "processes/fenced_start.py",
         "workspace/process_lock.py",
         "processes/kept_programs.py",

@@ -22,10 +22,10 @@ from cleared.base.json_values import from_wire, to_wire
 from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.changes.workspace_opening import open_workspace
+from cleared.primitives.context import RunLog
 from cleared.primitives.dispatch import Dispatcher
 from cleared.primitives.registry.primitive import Effect, Registry, primitive
 from cleared.primitives.registry.vocabulary import DecodingContext
-from cleared.primitives.run_log import RunLog
 from cleared.runs import attempt
 
 POST = '{"date": "2025-01-03", "description": "x", "debit_account": 5020, "credit_account": 1010, "amount": 1}'
@@ -271,7 +271,7 @@ def test_d4_document_003s_ingest_takes_more_rows_than_a_log_has(ws: Workspace, s
 
 
 def test_b10_rows_of_a_log_are_bounded_in_bytes() -> None:
-    from cleared.primitives.run_log import LogRow
+    from cleared.primitives.context import LogRow
 
     log = RunLog(1_000, 10, (1 << 20) + 100_000)
     for _ in range(900):

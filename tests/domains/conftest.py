@@ -7,7 +7,7 @@ from harness import Workspace
 from modelled import open_host
 
 from cleared.domains import installed_domains
-from cleared.gate import semantic_lint
+from cleared.gate import static_checks
 from cleared.jobs import job_types
 from cleared.runs.execution import run_agent
 from cleared.service.operations import table
@@ -22,7 +22,7 @@ note_ask(note_put("buy bread"))
 def noted(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
     """A workspace of a program that has the domain ``notes``, too. What is put together once in a process, of the books
     alone, stays."""
-    assert semantic_lint and job_types and table
+    assert static_checks and job_types and table
     monkeypatch.setattr(installed_domains, "BUILT_IN", (*installed_domains.BUILT_IN, "notes_domain:NOTES"))
     installed_domains.forget_domains()
     yield ws

@@ -25,7 +25,7 @@ from cleared.books.ledger.chart import parse_chart
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import parse_header
 from cleared.gate.examination import check_agents
-from cleared.gate.semantic_lint import lint_semantics
+from cleared.gate.static_checks import lint_semantics
 from cleared.primitives import primitive_registry
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.finding import Finding

@@ -14,7 +14,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.books.ledger.chart import parse_chart
 from cleared.domains.installed_domains import parse_header
 from cleared.gate.lint_rules import rule_of
-from cleared.gate.semantic_lint import lint_semantics
+from cleared.gate.static_checks import lint_semantics
 from cleared.primitives import primitive_registry
 from cleared.primitives.registry import projections
 from cleared.primitives.registry.primitive import Registry

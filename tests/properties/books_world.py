@@ -16,7 +16,7 @@ from cleared.books.books_draft import BooksDraft
 from cleared.books.importing.drop_folder import ImportSession
 from cleared.books.ledger.checks import check_books, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
-from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.ledger.entry import Bounds
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books

@@ -9,8 +9,8 @@ from harness import Workspace, chase
 
 from cleared.base.errors import UsageError
 from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
+from cleared.books.review.book_cards import confidence_text
 from cleared.books.review.book_facts import vendor_key
-from cleared.books.review.entry_sections import confidence_text
 from cleared.changes.host import Host
 from cleared.changes.workspace_opening import open_workspace
 from cleared.review.card_groups import card_group

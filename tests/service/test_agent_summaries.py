@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from harness import Workspace
 
-from cleared.service import agent_summaries
+from cleared.service import status_report
 
 HOURLY = '"""\nname: {name}\ntrigger: schedule\nschedule: 15 * * * *\n"""\nctx_log("due")\n'
 NAMES = ("beat", "pulse")
@@ -18,7 +18,7 @@ NAMES = ("beat", "pulse")
 @pytest.fixture
 def beating(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """Two approved agents with a schedule, in books whose agents are worth a file."""
-    monkeypatch.setattr(agent_summaries, "FEWEST", 1)
+    monkeypatch.setattr(status_report, "FEWEST", 1)
     for name in NAMES:
         (ws.root / "agents" / f"{name}.py").write_text(HOURLY.format(name=name))
     ws.approve(*(f"agents/{name}.py" for name in NAMES))

@@ -49,8 +49,7 @@ def serve_on_http(
     Raises ``BusyError`` where the port is taken, ``ClearedError`` where the workspace cannot be opened.
     """
     current = CurrentHost(open_workspace)
-    from cleared.api.mcp_server.access_token import load_token
-    from cleared.api.mcp_server.http_transport import MAX_CONNECTIONS, PATH, serve_http
+    from cleared.api.mcp_server.http_transport import MAX_CONNECTIONS, PATH, load_token, serve_http
     from cleared.api.mcp_server.protocol_server import make_server
 
     with open_listener(port, MAX_CONNECTIONS) as listener:

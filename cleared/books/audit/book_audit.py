@@ -1,19 +1,34 @@
-"""The books as they are judged: what the runtime asks of a ``RecordAudit``."""
+"""The books as they are judged: what the runtime asks of a ``RecordAudit``.
+
+Entries, bank lines and closed periods stay, and receipts that git kept. A commit that changes accounts that were in the
+chart is told, as figures of all months follow from it, closed ones too.
+"""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
+from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.record_audit import RecordAudit, RowKind, SharedFile, Violation
-from cleared.git import Snapshot
+from cleared.books.ledger.chart import Account, parse_chart
+from cleared.books.ledger.entry import HEADER
+from cleared.books.ledger.receipts import parse_receipts
+from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
+from cleared.git import Snapshot, history
+from cleared.workspace.location import Layout
+
+if TYPE_CHECKING:
+    from cleared.git import Snapshot
 
 _YEAR: Final = re.compile(r"[0-9]{4}")
 
@@ -27,7 +42,7 @@ class BookAudit(RecordAudit):
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
         from cleared.books.index.journal_index import open_index
         from cleared.books.ledger.checks import check_books
-        from cleared.books.opened_books import journal_bounds, open_books
+        from cleared.books.staged_books import journal_bounds, open_books
 
         books, bank = open_books(self.layout, source)
         if commit is None:
@@ -37,14 +52,13 @@ class BookAudit(RecordAudit):
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
         from cleared.books.ledger.checks import check_against_commit
-        from cleared.books.opened_books import open_books
+        from cleared.books.staged_books import open_books
 
         books, _ = open_books(self.layout, source)
         before, _ = open_books(self.layout, committed)
         return check_against_commit(books, committed, sorted({*books.list_months(), *before.list_months()}))
 
     def check_history(self, commit: Snapshot) -> Iterable[Violation]:
-        from cleared.books.audit.lost_receipts import find_lost_receipts
         from cleared.books.importing.kept_bank_files import find_altered_bank_files
 
         return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit))
@@ -54,7 +68,7 @@ class BookAudit(RecordAudit):
         if not months and self.layout.outcomes not in files:
             return []
         from cleared.books.decision_effects import effects_between
-        from cleared.books.opened_books import open_books
+        from cleared.books.staged_books import open_books
 
         earlier, _ = open_books(self.layout, before)
         books, bank = open_books(self.layout, after)
@@ -74,7 +88,6 @@ class BookAudit(RecordAudit):
 
     @property
     def shared_files(self) -> Sequence[SharedFile]:
-        from cleared.books.audit.chart_changes import describe_chart_changes
 
         remedy = "To rename or close an account: cleared accounts."
         path = self.layout.chart
@@ -85,13 +98,11 @@ class BookAudit(RecordAudit):
         return path == layout.chart or path.startswith(f"{layout.books_dir}/") or layout.journal_month(path) is not None
 
     def list_fixed_rows(self, path: str, data: bytes) -> list[bytes]:
-        from cleared.books.audit.book_rows import list_without_status
 
         return split_rows(data) if self.layout.journal_month(path) is None else list_without_status(data)
 
     @property
     def row_kinds(self) -> Sequence[RowKind]:
-        from cleared.books.audit.book_rows import ENTRIES, LINES, PERIODS
 
         return ENTRIES, LINES, PERIODS
 
@@ -107,3 +118,112 @@ class BookAudit(RecordAudit):
     def list_roots(self, commit: Snapshot) -> Collection[str]:
         years = () if self.layout.journal_root else filter(_YEAR.fullmatch, commit.list_folder(""))
         return {self.layout.books_dir, *years}
+
+
+_COMPARED_COLUMNS: Final = tuple(
+    HEADER.index(name) for name in ("date", "account_id", "description", "debit", "credit")
+)
+_STATUS_COLUMN: Final = HEADER.index("status")
+"""The column of a journal that may change."""
+
+
+def _read_entries(text: str) -> Iterator[NamedRow]:
+    for row in _read_csv(text):
+        if len(row) > max(_COMPARED_COLUMNS):
+            yield tuple(row[i] for i in _COMPARED_COLUMNS), row[0].rstrip("abcdefghijklmnopqrstuvwxyz")
+
+
+def _read_lines(text: str) -> Iterator[NamedRow]:
+    return (((row[0],), row[0]) for row in _read_csv(text))
+
+
+def _read_periods(text: str) -> Iterator[NamedRow]:
+    return ((tuple(row), row[0]) for row in _read_csv(text))
+
+
+def _read_csv(text: str) -> list[list[str]]:
+    try:
+        return [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
+    except csv.Error:
+        return []
+
+
+ENTRIES: Final = RowKind("entries", ("entry", "entries"), _read_entries, counted_as="rows of entries", shows_ids=True)
+LINES: Final = RowKind("lines", ("bank line", "bank lines"), _read_lines, counted_as="rows of bank lines")
+PERIODS: Final = RowKind("periods", ("closing", "closings"), _read_periods, label="periods")
+
+
+def list_without_status(data: bytes) -> list[bytes]:
+    """The rows of a journal without the status of their entries; as they are where they are no CSV."""
+    rows = csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))
+    try:
+        return [
+            ",".join(row[:_STATUS_COLUMN] + row[_STATUS_COLUMN + 1 :]).encode("utf-8", "surrogateescape")
+            for row in rows
+        ]
+    except csv.Error:
+        return data.splitlines()
+
+
+_NAMES: Final = {
+    "account_name": "name",
+    "account_type": "type",
+    "parent_id": "parent",
+    "tax_line": "tax line",
+    "closed_on": "closed on",
+}
+
+
+def describe_chart_changes(before: Snapshot, after: Snapshot, path: str) -> list[str]:
+    """Each account that is gone, or of which the chart says something else; new ones are in nobody's way. Where one of
+    them cannot be read, that is said: what is altered could hide behind it.
+    """
+    if before.find_entry(path) is None:
+        return []
+    try:
+        charts = [parse_chart(each.read_file(path), path) for each in (before, after)]
+    except WorkspaceError as error:
+        return [f"the chart before or after it cannot be read ({error.message})"]
+    old, new = (chart.accounts for chart in charts)
+    changed = [
+        f"{number} {account.account_name} {_describe_change(account, new.get(number))}"
+        for number, account in old.items()
+        if new.get(number) != account
+    ]
+    headings = charts[1].parents - charts[0].parents
+    return changed + [
+        f"{number} {account.account_name} is a heading now: nothing can be posted to it"
+        for number, account in old.items()
+        if number in headings
+    ]
+
+
+def _describe_change(old: Account, new: Account | None) -> str:
+    if new is None:
+        return "is gone"
+    pairs = ((each.name, getattr(old, each.name), getattr(new, each.name)) for each in dataclasses.fields(Account))
+    texts = [f"{_NAMES.get(name, name)} {a or 'none'} → {b or 'none'}" for name, a, b in pairs if a != b]
+    return f"({', '.join(texts)})"
+
+
+def find_lost_receipts(layout: Layout, snapshot: Snapshot) -> Iterator[Violation]:
+    """Receipts on record whose file is no plain file of the commit any more, though it was one. Those that stay on the
+    machine which took them were never in git."""
+    path = layout.receipts
+    kept = parse_receipts(snapshot.read_file(path), path)
+    missing = {each.file: each for each in kept.values() if snapshot.read_file(each.file) is None}
+    if not missing:
+        return
+    # The folder, not the files: of very many receipts the names would not fit into a command.
+    commits = history.commits_touching(layout.root, sorted({file.partition("/")[0] for file in missing}))
+    for file, receipt in missing.items():
+        last = next((commit for commit in commits if file in (commit.files or ())), None)
+        if last is not None:
+            yield Violation(
+                "receipts",
+                f"the receipt {receipt.name!r} was taken away by the commit {last.id[:10]} ({last.subject[:60]!r}, "
+                f"{last.author})",
+                f"Restore it: git checkout {last.id[:10]}^ -- {file}; or keep it no more: cleared receipt remove "
+                f"{receipt.sha256[:8]}",
+                Place(file),
+            )

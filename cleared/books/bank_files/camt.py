@@ -14,14 +14,14 @@ from typing import Any
 
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
-from cleared.books.bank_files.csv_table import too_many_rows_error
-from cleared.books.bank_files.statement_values import (
+from cleared.books.bank_files.cell_values import (
     choose_encoding,
     find_places,
     list_account_hints,
     read_amount,
     read_currency,
 )
+from cleared.books.bank_files.csv_table import too_many_rows_error
 from cleared.books.ledger.bank_row import Balance, BankRow, ParsedFile, Statement
 
 _ROOT = re.compile(r"<(?:[A-Za-z0-9_.-]+:)?BkToCstmr(Stmt|AcctRpt|DbtCdtNtfctn)[\s>/]", re.ASCII)

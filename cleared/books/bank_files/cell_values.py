@@ -1,16 +1,20 @@
-"""Cells to values: amounts and dates as banks write them, by declared rules only."""
+"""Cells to values: amounts and dates as banks write them, by declared rules only.
+
+Beside it: what the statement formats (OFX, CAMT, MT940, QIF) have in common, and what a cell of an unknown CSV may be.
+"""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Final
 
 from cleared.base import money
-from cleared.books.bank_files.base import quote_text
+from cleared.books.bank_files.base import BOMS, FieldError, quote_text
 
 _SIGNS = {"-": -1, "\u2212": -1, "+": 1}
 # A space or an apostrophe is declared in its plain form; files also carry its typographic ones.
@@ -156,3 +160,155 @@ def _cache_dates(parse: DateParser) -> DateParser:
         return day
 
     return remembered
+
+
+_AMOUNT = re.compile(r"([+-]?)([0-9]{1,30})?(?:[.,]([0-9]{0,9}))?", re.ASCII)
+_IBAN = re.compile(r"[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}", re.ASCII)
+_DECLARED = re.compile(r"[A-Za-z0-9._-]{1,40}", re.ASCII)
+
+
+def read_amount(text: str, places: int, field: str) -> Decimal:
+    """An amount without grouping, whose decimal mark is a point or a comma. Raises ``FieldError``."""
+    stripped = text.strip()
+    match = _AMOUNT.fullmatch(stripped)
+    if match is None or not (match[2] or match[3]):
+        reason = f"{quote_text(text)} is not an amount such as -12.50" if stripped else "there is no amount"
+        raise FieldError(reason, field)
+    try:
+        exact = money.decode(f"{match[1]}{match[2] or '0'}.{match[3] or '0'}", places)
+    except ValueError as error:
+        raise FieldError(str(error), field) from None
+    return exact if exact else exact.copy_abs()
+
+
+def read_packed_date(text: str, field: str) -> date:
+    """The day that ``YYYYMMDD…`` begins with, as the bank wrote it: no time zone moves it. Raises ``FieldError``."""
+    digits = text.strip()[:8]
+    if not text.strip():
+        raise FieldError("there is no date", field)
+    try:
+        if len(digits) != 8 or not (digits.isascii() and digits.isdigit()):
+            raise ValueError
+        return date(int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+    except ValueError:
+        raise FieldError(f"{quote_text(text)} does not begin with a date written YYYYMMDD", field) from None
+
+
+def read_currency(text: str, field: str) -> str | None:
+    """A currency code; None for an empty text. Raises ``FieldError``."""
+    code = text.strip().upper()
+    if code and not re.fullmatch(r"[A-Z]{3}", code):
+        raise FieldError(f"{quote_text(text)} is not a currency code such as USD", field)
+    return code or None
+
+
+def find_places(currency: str | None, places: int) -> int:
+    """The decimals of an amount: its currency's where the file states one, else ``places``."""
+    return money.currency_exponent(currency) if currency else places
+
+
+def list_account_hints(numbers: Iterable[str], bank: str = "") -> tuple[tuple[str, str], ...]:
+    """What ``numbers``, ways of writing one account's number, say of it: with the bank, as IBAN, its last digits."""
+    hints: list[tuple[str, str]] = []
+    for number in numbers:
+        compact = "".join(number.split())
+        if not compact:
+            continue
+        hints.append(("account", compact))
+        if bank:
+            hints.append(("account", f"{bank}/{compact}"))
+        if find_valid_iban(compact) == compact:
+            hints.append(("iban", compact))
+        if re.search(r"[0-9]{4}\Z", compact):
+            hints.append(("last4", compact[-4:]))
+    return tuple(dict.fromkeys(hints))
+
+
+def find_valid_iban(text: str) -> str:
+    """The IBAN that ``text`` begins with, without spaces; words after it are left off. Empty: there is none.
+
+    ISO 13616: the check digits make the number 1 modulo 97.
+    """
+    words = text[:100].split()
+    while words:
+        iban = "".join(words)
+        if _IBAN.fullmatch(iban) and int("".join(str(int(c, 36)) for c in iban[4:] + iban[:4])) % 97 == 1:
+            return iban
+        words.pop()
+    return ""
+
+
+def choose_encoding(data: bytes, declared: str) -> str:
+    """UTF-8 where the bytes are that (many banks declare another), else what the file declares."""
+    if any(data.startswith(mark) for mark, _ in BOMS):
+        return "utf-8"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return declared if _DECLARED.fullmatch(declared) else "utf-8"
+    return "utf-8"
+
+
+DATE_FORMATS: Final = (
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%d.%m.%y",
+    "%m/%d/%Y",
+    "%d/%m/%Y",
+    "%m/%d/%y",
+    "%d/%m/%y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%Y/%m/%d",
+    "%d %b %Y",
+    "%b %d, %Y",
+    "%d-%b-%Y",
+    "%d-%b-%y",
+)
+NUMBER_STYLES: Final = ((".", ","), (",", "."), (".", "'"), (",", " "), (".", " "))
+SYMBOLS: Final = ("$", "€", "£", "USD", "EUR", "GBP", "CHF")
+
+
+def is_transaction(fields: Sequence[str]) -> bool:
+    return any(is_date(cell) for cell in fields) and any(is_number(cell) for cell in fields)
+
+
+def is_number(cell: str) -> bool:
+    return any(c.isdigit() for c in cell) and any(_parses(style, cell) for style in _make_styles(SYMBOLS))
+
+
+def _make_styles(symbols: tuple[str, ...]) -> list[Callable[[str], Decimal]]:
+    parsers = [AmountStyle(decimal, thousands, symbols).make_parser() for decimal, thousands in NUMBER_STYLES]
+    return [lambda cell, parse=parse: parse(cell, 4) for parse in parsers]  # type: ignore[misc]
+
+
+def _parses(parse: Callable[[str], object], cell: str) -> bool:
+    try:
+        parse(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def take_first_words(cell: str, date_format: str) -> str:
+    """The cell without the time that may stand behind the date."""
+    words = re.sub(r"(?<=[0-9])T(?=[0-9])", " ", cell).split()
+    return " ".join(words[: len(date_format.split())])
+
+
+DATE_PARSERS: Final = {form: make_strptime_parser(form) for form in DATE_FORMATS}
+
+
+def is_date(cell: str) -> bool:
+    """Whether it is a date in one of the known forms; a time may stand behind it."""
+    return bool(cell.strip()) and any(_parses(p, take_first_words(cell, form)) for form, p in DATE_PARSERS.items())
+
+
+def are_numbers(column: Iterable[str]) -> bool:
+    filled = [cell for cell in column if cell]
+    return bool(filled) and all(is_number(cell) for cell in filled) and not all(is_date(c) for c in filled)
+
+
+def are_dates(column: Iterable[str]) -> bool:
+    filled = [cell for cell in column if cell]
+    return bool(filled) and all(is_date(cell) for cell in filled)

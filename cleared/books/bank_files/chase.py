@@ -13,8 +13,14 @@ from decimal import Decimal
 
 from cleared.base import money
 from cleared.books.bank_files.cell_values import AmountStyle, make_us_date_parser
-from cleared.books.bank_files.csv_records import fold_names
-from cleared.books.bank_files.csv_table import CsvImporter, Hints, RowReader, read_amount_cell, read_date_cell
+from cleared.books.bank_files.csv_table import (
+    CsvImporter,
+    Hints,
+    RowReader,
+    fold_names,
+    read_amount_cell,
+    read_date_cell,
+)
 from cleared.books.ledger.bank_row import BankRow
 
 _CHECKING = ("Details", "Posting Date", "Description", "Amount", "Type", "Balance", "Check or Slip #")

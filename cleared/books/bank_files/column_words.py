@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from cleared.books.bank_files.csv_records import fold_names
+from cleared.books.bank_files.csv_table import fold_names
 from cleared.workspace.settings.bank_section import PENDING_WORDS
 
 PAYEES: Final = (

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cleared.books.bank_files.base import ImportFileError, Sample
 from cleared.books.bank_files.csv_profile import ProfileImporter
-from cleared.books.bank_files.csv_records import fold_names, read_records
+from cleared.books.bank_files.csv_table import fold_names, read_records
 from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.bank_section import CsvProfile
 

@@ -19,10 +19,9 @@ from cleared.books.bank_files.base import (
     is_windows_text,
     quote_text,
 )
-from cleared.books.bank_files.csv_records import read_header
-from cleared.books.bank_files.csv_table import quote_columns, too_many_rows_error
+from cleared.books.bank_files.cell_values import find_places
+from cleared.books.bank_files.csv_table import quote_columns, read_header, too_many_rows_error
 from cleared.books.bank_files.plugins import load_bank_presets, load_importers
-from cleared.books.bank_files.statement_values import find_places
 from cleared.books.bank_files.text_decoding import decode_text, refuse_binary, refuse_nul
 from cleared.books.ledger.bank_row import BankRow, ParsedFile
 from cleared.workspace.settings.model import Config, Limits

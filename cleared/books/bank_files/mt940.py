@@ -15,9 +15,8 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
-from cleared.books.bank_files.csv_records import split_lines
-from cleared.books.bank_files.csv_table import too_many_rows_error
-from cleared.books.bank_files.statement_values import choose_encoding, list_account_hints, read_amount
+from cleared.books.bank_files.cell_values import choose_encoding, list_account_hints, read_amount
+from cleared.books.bank_files.csv_table import split_lines, too_many_rows_error
 from cleared.books.ledger.bank_row import Balance, BankRow, ParsedFile, Statement
 
 _TAG = re.compile(r":([0-9]{2}[A-Z]?|NS):", re.ASCII)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
-from cleared.books.bank_files.csv_table import too_many_rows_error
-from cleared.books.bank_files.statement_values import (
+from cleared.books.bank_files.cell_values import (
     choose_encoding,
     find_places,
     list_account_hints,
@@ -22,6 +21,7 @@ from cleared.books.bank_files.statement_values import (
     read_currency,
     read_packed_date,
 )
+from cleared.books.bank_files.csv_table import too_many_rows_error
 from cleared.books.ledger.bank_row import Balance, BankRow, ParsedFile, Statement
 
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9._]*)>([^<]*+(?:<(?!/?[A-Za-z][A-Za-z0-9._]*>)[^<]*+)*+)", re.ASCII)

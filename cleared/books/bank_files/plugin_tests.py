@@ -16,7 +16,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from cleared.books.bank_files.base import Importer, ImportFileError, Sample, quote_text
-from cleared.books.bank_files.statement_values import find_places
+from cleared.books.bank_files.cell_values import find_places
 from cleared.books.bank_files.text_decoding import decode_text
 from cleared.books.ledger.bank_row import BankRow, ParsedFile, Statement
 

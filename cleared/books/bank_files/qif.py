@@ -16,10 +16,8 @@ from typing import Final, TypeVar
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import Fault, Faults, ImportFileError, Sample, quote_text
-from cleared.books.bank_files.cell_values import AmountStyle
-from cleared.books.bank_files.csv_records import split_lines
-from cleared.books.bank_files.csv_table import too_many_rows_error
-from cleared.books.bank_files.statement_values import choose_encoding, list_account_hints
+from cleared.books.bank_files.cell_values import AmountStyle, choose_encoding, list_account_hints
+from cleared.books.bank_files.csv_table import split_lines, too_many_rows_error
 from cleared.books.ledger.bank_row import BankRow, ParsedFile, Statement
 
 _T = TypeVar("_T")

@@ -14,8 +14,7 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.bank_files.base import Fault, quote_text
-from cleared.books.bank_files.cell_kinds import is_date
-from cleared.books.bank_files.cell_values import AmountParser
+from cleared.books.bank_files.cell_values import AmountParser, is_date
 from cleared.books.ledger.bank_row import BankRow
 
 _SUM_WORDS: Final = frozenset(

@@ -21,8 +21,8 @@ from cleared.books.ledger.reconciliation import (
     read_account_facts,
     reconcile_account,
 )
-from cleared.books.opened_books import journal_bounds
 from cleared.books.queries import open_committed_books
+from cleared.books.staged_books import journal_bounds
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
 from cleared.workspace.sealed_files import SealedFiles, digest_sources

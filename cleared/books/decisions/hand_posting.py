@@ -13,10 +13,8 @@ from cleared.base import money
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.books.decisions import book_subjects
 from cleared.books.ledger.corrections import make_leg
-from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.entry_bounds import Bounds
-from cleared.books.opened_books import journal_bounds, ledger_accounts, open_books
-from cleared.books.staged_books import books_of
+from cleared.books.ledger.entry import Bounds, Entry
+from cleared.books.staged_books import books_of, journal_bounds, ledger_accounts, open_books
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.consumed_events import KEY_TRAILER, find_keyed_decision
 from cleared.changes.decisions.decision_context import (

@@ -29,8 +29,7 @@ from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.corrections import find_corrections, void_with_corrections
 from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED
-from cleared.books.opened_books import open_books
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import books_of, open_books
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit

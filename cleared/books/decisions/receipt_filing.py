@@ -17,13 +17,13 @@ from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, Wo
 from cleared.base.safe_files import read_stable, write_new
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
-from cleared.books.ledger.receipt_matching import Payment
 from cleared.books.ledger.receipts import (
     INBOX,
     KEPT,
     LINKED,
     REMOVED,
     UNLINKED,
+    Payment,
     Receipt,
     append_receipt_rows,
     find_receipt,

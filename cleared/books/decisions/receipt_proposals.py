@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cleared.base import money
-from cleared.books.ledger.receipt_matching import Payment, find_likely, first_day, list_payments
-from cleared.books.ledger.receipts import Receipt, group_by_entry, parse_receipts
+from cleared.books.ledger.receipts import (
+    Payment,
+    Receipt,
+    find_likely,
+    first_day,
+    group_by_entry,
+    list_payments,
+    parse_receipts,
+)
 from cleared.books.staged_books import books_of
 from cleared.cards.card import card_id
 from cleared.cards.kinds import RECEIPT

@@ -14,8 +14,7 @@ from cleared.books.ledger.agreed_balances import AGREED, WITHDRAWN, AgreedBalanc
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.reconciliation import AccountFacts, StatedBalance, read_account_facts
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.books.opened_books import ledger_accounts
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import books_of, ledger_accounts
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.host import Host
 from cleared.trust.person_only import refuse_in_job

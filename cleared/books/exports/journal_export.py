@@ -11,8 +11,8 @@ from cleared.books.exports.beancount_file import write_beancount
 from cleared.books.exports.export_target import open_target, refuse_target, write_texts
 from cleared.books.exports.exported_journal import ExportedBooks
 from cleared.books.exports.hledger_file import write_hledger
-from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import open_journal_index
+from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 

@@ -1,9 +1,11 @@
-"""A bank file that was read and understood, and the order in which its rows happened."""
+"""A bank file that was read and understood, the order in which its rows happened, and which of several equal rows is
+which.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
@@ -13,7 +15,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
 from cleared.books.bank_files import ImportFileError
-from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.bank_lines import BankLine, identify_rows, make_line_id
 from cleared.books.ledger.bank_row import Balance, BankRow, Statement
 from cleared.workspace.settings.bank_section import BankAccount
 
@@ -206,3 +208,39 @@ def check_currency(shown: str, statements: Sequence[Statement], account: BankAcc
             place=Place(shown, field="currency"),
             remedy=f"Amounts in other currencies cannot be posted yet; export the account in {base}.",
         )
+
+
+def identify_by_balance(
+    account: str, rows: Sequence[BankRow], find_known: Callable[[BankRow, str], BankLine | None]
+) -> list[tuple[BankRow, int, str]]:
+    """Each row with its occurrence and line id, in file order.
+
+    Equal rows count in file order, but a file that begins in between would take one for another: the row with the
+    balance of a line that is known is this line. ``find_known``: the line of an id, if there is one.
+    """
+    identified = identify_rows(account, rows)
+    for places in _group_equal_rows(account, identified):
+        identities = [identified[at][1:] for at in places]
+        free, left = list(places), []
+        for identity in identities:
+            known = find_known(rows[places[0]], identity[1])
+            balance = known.balance_after if known is not None else None
+            same = next((at for at in free if balance is not None and rows[at].balance == balance), None)
+            if same is None:
+                left.append(identity)
+            else:
+                free.remove(same)
+                identified[same] = (rows[same], *identity)
+        for at, identity in zip(free, left, strict=True):
+            identified[at] = (rows[at], *identity)
+    return identified
+
+
+def _group_equal_rows(account: str, identified: Sequence[tuple[BankRow, int, str]]) -> list[list[int]]:
+    """The places of rows that are equal but for the balance which they state, in file order."""
+    groups: dict[str, list[int]] = {}
+    for at, (row, occurrence, _) in enumerate(identified):
+        if occurrence > 1 and row.balance is not None:
+            groups.setdefault(make_line_id(account, row, 1), []).append(at)
+    firsts = {line_id: at for at, (_, _, line_id) in enumerate(identified) if line_id in groups} if groups else {}
+    return [[firsts[first], *others] for first, others in groups.items()]

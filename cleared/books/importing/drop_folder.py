@@ -25,6 +25,7 @@ from cleared.books.importing.bank_file import (
     check_currency,
     find_covered_days,
     find_end_balances,
+    identify_by_balance,
     refuse_future_rows,
 )
 from cleared.books.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
@@ -40,7 +41,6 @@ from cleared.books.importing.held_rows import (
     refuse_early_file,
     refuse_late_file,
 )
-from cleared.books.importing.row_identities import identify_by_balance
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, make_bank_line
 from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook

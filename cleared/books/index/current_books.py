@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from cleared.books.index.index_files import index_files
 from cleared.books.index.journal_index import JournalIndex, MonthKey
 from cleared.books.index.month_facts import Sums
+from cleared.books.index.month_memory import index_files
 from cleared.workspace.surroundings import STATE_DIR, Surroundings, read_answer, read_surroundings, write_answer
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cleared.base import money
-from cleared.books.index.index_files import index_files
 from cleared.books.index.month_facts import MonthEntries, MonthSums, Sums, list_columns, sum_month
-from cleared.books.index.month_memory import MonthFacts, shared_memory
+from cleared.books.index.month_memory import MonthFacts, index_files, shared_memory
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry, leg_suffix, parse_entry_id
 from cleared.workspace.sealed_files import SealedFiles

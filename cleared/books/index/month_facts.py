@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cleared.base import money
-from cleared.books.ledger.entry import CLOSING, ZERO, Entry, Leg, leg_suffix
-from cleared.books.ledger.entry_json import entry_to_json, parse_number
+from cleared.books.ledger.entry import CLOSING, ZERO, Entry, Leg, entry_to_json, leg_suffix, parse_number
 
 if TYPE_CHECKING:
     from cleared.books.ledger.journal import JournalMonth

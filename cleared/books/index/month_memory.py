@@ -1,13 +1,18 @@
-"""The months that indexes of this process have read, kept for the next one."""
+"""The files that hold the index of the books, sealed under the version of the code that made them, and the months that
+this process has read of them, kept for the next index.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from cleared.books.index.month_facts import MonthEntries, MonthSums
+from cleared.workspace.sealed_files import SealedFiles, digest_sources
 
 _MAX_ENTRIES: Final = 400_000
 """Entries that stay in memory, of all indexes of this process."""
@@ -55,3 +60,18 @@ def _count(facts: MonthFacts) -> int:
 
 
 shared_memory = MonthMemory()
+
+
+_PARSERS: Final = ("base", "books/index", "books/ledger", "workspace")
+"""The folders of the program that decide what is in the files."""
+
+
+def index_files(state_dir: Path) -> SealedFiles:
+    """The index files of one workspace. ``state_dir``: its ``.cleared/``."""
+    return SealedFiles(state_dir, _parser_version())
+
+
+@lru_cache(maxsize=1)
+def _parser_version() -> bytes:
+    """A digest of the code that decides what is in an index: any change of it makes all indexes anew."""
+    return digest_sources(*_PARSERS)

@@ -17,8 +17,14 @@ from datetime import date
 from decimal import ROUND_FLOOR, Decimal
 from typing import Final, NamedTuple
 
-from cleared.books.ledger.amount_matches import AmountMatches, OpenLine
-from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee, read_booked_lines
+from cleared.books.ledger.booked_lines import (
+    DECIDED,
+    AmountMatches,
+    BookedLine,
+    OpenLine,
+    clean_payee,
+    read_booked_lines,
+)
 from cleared.books.ledger.entry import Entry
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 

@@ -1,4 +1,4 @@
-"""One journal entry and its legs; how they are named and written.
+"""One journal entry and its legs: how they are named and written, what they may be at most, and an entry as plain data.
 
 The journal's 14 columns are the published format: one row per leg, one file per month.
 """
@@ -6,10 +6,12 @@ The journal's 14 columns are the published format: one row per leg, one file per
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cache
-from typing import Final, NamedTuple
+from functools import cache, lru_cache
+from typing import Any, Final, NamedTuple
 
 from cleared.base import money
 from cleared.base.csv_text import format_field, format_record
@@ -162,3 +164,55 @@ def parse_entry_id(text: str) -> tuple[int, int, int, str] | None:
     if not match or int(match[1]) < 1:
         return None
     return int(match[1]), int(match[2]), int(match[3]), match[4]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Beyond these a value is taken for a mistake."""
+
+    places: int = 2
+    max_amount: Decimal = Decimal(10) ** 12
+    min_date: date = date(1970, 1, 1)
+    max_date: date = date(2199, 12, 31)
+    max_text_bytes: int = 10_240
+
+
+def entry_to_json(entry: Entry) -> dict[str, Any]:
+    """An entry for people and ``--json``: numbers as their digits."""
+    return entry_dict(entry, money.format_amount)
+
+
+@lru_cache(maxsize=1_000)
+def parse_number(text: str) -> Decimal:
+    """A number as a journal has it, such as a confidence; zero where it is none."""
+    try:
+        return Decimal(text or "0")
+    except ArithmeticError:
+        return ZERO
+
+
+def entry_dict(entry: Entry, number: Callable[[Decimal], Any]) -> dict[str, Any]:
+    """An entry with its numbers as ``number`` makes them."""
+    return {
+        "entry_id": entry.entry_id,
+        "date": entry.date.isoformat(),
+        "description": entry.description,
+        "amount": number(entry.amount),
+        "status": entry.status,
+        "counterparty": entry.counterparty,
+        "reference": entry.reference,
+        "confidence": number(parse_number(entry.confidence)),
+        "evidence": entry.evidence,
+        "tags": entry.tags.split(";") if entry.tags else [],
+        "notes": entry.notes,
+        "lines": [
+            {
+                "leg_id": entry.entry_id + leg_suffix(i),
+                "account_id": leg.account_id,
+                # The empty side has the places of the other: 0.00, not 0.
+                "debit": number(leg.debit or leg.credit * 0),
+                "credit": number(leg.credit or leg.debit * 0),
+            }
+            for i, leg in enumerate(entry.legs)
+        ],
+    }

@@ -26,13 +26,13 @@ from cleared.books.ledger.entry import (
     STATUSES,
     TRANSITIONS,
     ZERO,
+    Bounds,
     Entry,
     Leg,
     format_entry_id,
     leg_suffix,
     parse_entry_id,
 )
-from cleared.books.ledger.entry_bounds import Bounds
 from cleared.books.ledger.journal import JournalMonth, append_entries, parse_month, parse_month_once, set_columns
 from cleared.books.ledger.periods import Periods, parse_periods
 from cleared.domains.record_audit import Violation

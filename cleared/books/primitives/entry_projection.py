@@ -5,8 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import cast
 
-from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.entry_json import entry_dict
+from cleared.books.ledger.entry import Entry, entry_dict
 from cleared.books.primitives.book_shapes import EntryRef, JournalEntry
 
 

@@ -1,8 +1,9 @@
-"""``journal_*``: posting, reading, voiding."""
+"""``journal_*``: posting, reading, finding, voiding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from datetime import date as Day
 from decimal import Decimal
 from functools import lru_cache
@@ -10,17 +11,15 @@ from typing import Final
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
-from cleared.books.budget import charge_entry
 from cleared.books.decision_effects import entry_weight
-from cleared.books.ledger.entry import HUMAN_STATUSES, ZERO, Leg
+from cleared.books.ledger.entry import HUMAN_STATUSES, ZERO, Entry, Leg
 from cleared.books.ledger.posting import post_entry
+from cleared.books.ledger.staged_journal import Books
 from cleared.books.primitives import two_person_rule
-from cleared.books.primitives.book_shapes import EntryRef, EntrySpec, JournalEntry, JournalLine
-from cleared.books.primitives.book_values import EntryId, Status
+from cleared.books.primitives.book_shapes import EntryId, EntryRef, EntrySpec, JournalEntry, JournalLine, Status
 from cleared.books.primitives.entry_projection import describe_entry, entry_reference
-from cleared.books.primitives.journal_search import find_entries, require_month
 from cleared.books.primitives.voiding import void_with_corrections
-from cleared.books.staged_books import LastEntry, books_of
+from cleared.books.staged_books import LastEntry, books_of, charge_entry
 from cleared.primitives.context import Context
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import (
@@ -348,3 +347,48 @@ def journal_query(
     books = books_of(ctx).books
     found = find_entries(books, status, year, month, account, text, limit, date_from, date_to)
     return [describe_entry(entry) for entry in check_deadline(found)]
+
+
+def find_entries(
+    books: Books,
+    status: str | None = None,
+    year: int | None = None,
+    month: int | None = None,
+    account: int | None = None,
+    text: str | None = None,
+    limit: int | None = None,
+    date_from: date | None = None,
+    date_to: date | None = None,
+) -> list[Entry]:
+    """What ``journal_query`` shows; both dates are included."""
+    require_month(year, month)
+    first, last = date_from or date.min, date_to or date.max
+    if limit is not None and limit < 0:
+        raise PrimitiveError("limit is negative", place=Place(field="limit"), remedy="Leave it out for all entries.")
+    needle = text.casefold() if text else None
+    entries = [
+        entry
+        for key in books.list_months()
+        if (year in (None, key[0]) and month in (None, key[1]))
+        and (first.year, first.month) <= key <= (last.year, last.month)
+        for entry in books.iter_entries(*key)
+        if first <= entry.date <= last
+        and (status is None or entry.status == status)
+        and (account is None or any(leg.account_id == account for leg in entry.legs))
+        and (needle is None or needle in _searched_text(entry))
+    ]
+    if limit is not None:
+        entries = entries[max(0, len(entries) - limit) :]
+    return entries
+
+
+def _searched_text(entry: Entry) -> str:
+    return "\n".join((entry.description, entry.counterparty, entry.reference, entry.evidence, entry.notes)).casefold()
+
+
+def require_month(year: int | None, month: int | None) -> None:
+    """Raises ``PrimitiveError`` where there is no such month or year."""
+    if month is not None and not 1 <= month <= 12:
+        raise PrimitiveError(f"there is no month {month}", place=Place(field="month"), remedy="Use 1 to 12.")
+    if year is not None and not 1 <= year <= 9999:
+        raise PrimitiveError(f"there is no year {year}", place=Place(field="year"), remedy="Use four digits.")

@@ -1,20 +1,23 @@
-"""The books as ``CardFacts``: what the queue shows of cards about entries and bank lines."""
+"""The books as ``CardFacts``: what the queue shows of cards about entries and bank lines.
+
+One card in full: what the bank said, what was made of it, what is suggested.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import cast
 
 from cleared.base import money
 from cleared.books.ledger.entry import Entry
 from cleared.books.review.book_facts import BookFacts, vendor_key
-from cleared.books.review.entry_sections import iter_sections, iter_suggestions
+from cleared.books.review.similar_entries import list_similar_entries
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, LINE
-from cleared.review.card_details import CardSection
+from cleared.review.card_details import CardSection, detail_sections
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_snapshot import QueueSnapshot
 
@@ -73,3 +76,71 @@ def _make_row(card: Card, day: date, amount: Decimal, text: str, entry_id: str |
 def book_facts_of(queue: QueueSnapshot) -> BookFacts:
     """What the books say of the cards of a queue."""
     return cast(BookCards, queue.facts["books"]).books
+
+
+def iter_sections(books: BookFacts, card: Card) -> Iterator[CardSection]:
+    """What the bank said, what was made of it and how surely, what was done with its like."""
+    entry, line = books.entry_of(card), books.line_of(card)
+    if line is not None:
+        account, fact = line
+        source = books.imports.get(fact.file_sha256)
+        where = f"{source.name}, row {fact.row}" if source else f"row {fact.row}"
+        amount = f"{fact.posted_date}   {money.format_amount(fact.amount)} {fact.currency}   {account}   ({where})"
+        yield CardSection("The bank said", (fact.description, amount))
+    if entry is not None:
+        yield from _entry_sections(books, card, entry)
+    elif line is not None:
+        yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],))
+    else:
+        yield from detail_sections(card)
+    if found := books.suggestion_of(card):
+        where = split_text(books, found.parts) or books.account_label(found.account)
+        sure = f"{where}   {confidence_text(str(found.confidence))}"
+        yield CardSection("Suggested", (sure, found.evidence))
+    past = tuple(
+        (e.date.isoformat(), money.format_amount(e.amount), books.account_summary(e), e.status, e.description)
+        for e in list_similar_entries(books, card)
+    )
+    yield CardSection("Similar before", rows=past) if past else CardSection("Similar before", ("Nothing like it yet.",))
+
+
+def _entry_sections(books: BookFacts, card: Card, entry: Entry) -> Iterator[CardSection]:
+    legs = books.changeable_legs(entry) or books.effective_legs(entry)
+    lines = [f"{books.account_label(leg.account_id)}   {money.format_amount(leg.amount)}" for leg in legs]
+    if entry.counterparty:
+        lines.append(f"Vendor: {entry.counterparty}")
+    if entry.status != "pending-review":
+        lines.append(f"Status now: {entry.status}")
+    if entry.notes:
+        lines.append(f"Note: {entry.notes}")
+    yield CardSection(f"{card.agent} decided" if card.agent else "It was booked as", tuple(lines))
+    question = str(card.details.get("description", ""))
+    why = [f"{confidence_text(entry.confidence)}: {entry.evidence or 'no evidence given'}"]
+    if question and question not in (entry.description, entry.evidence):
+        why.append(question)
+    yield CardSection("How sure", tuple(why))
+
+
+def iter_suggestions(books: BookFacts, card: Card) -> Iterator[CardChoice]:
+    """What is suggested, where it is another account than the card's entry has."""
+    found, entry = books.suggestion_of(card), books.entry_of(card)
+    booked = [leg.account_id for leg in books.changeable_legs(entry)] if entry is not None else []
+    if found is not None and found.parts:
+        value = " ".join(f"{account}={amount}" for account, amount in found.parts)
+        yield CardChoice("suggested", f"Take the split {split_text(books, found.parts)}", value)
+    elif found is not None and found.account not in booked:
+        yield CardChoice("suggested", f"Take {books.account_label(found.account)}", str(found.account))
+
+
+def split_text(books: BookFacts, parts: Sequence[tuple[int, Decimal]]) -> str:
+    """``2500 Loans 1000.00, 5120 Interest 200.00``"""
+    return ", ".join(f"{books.account_label(account)} {money.format_amount(amount)}" for account, amount in parts)
+
+
+def confidence_text(confidence: str) -> str:
+    """``0.60`` → ``60 % sure``, in words that need no colour."""
+    try:
+        percent = (Decimal(confidence) * 100).quantize(Decimal(1))
+    except InvalidOperation:
+        return "Not said how sure"
+    return f"{percent} % sure" if percent else "Not sure at all"

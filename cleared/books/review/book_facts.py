@@ -20,7 +20,7 @@ from cleared.books.ledger.categoriser import Categoriser, Suggestion
 from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
-from cleared.books.opened_books import ledger_accounts, open_books
+from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, LINE

@@ -1,15 +1,18 @@
-"""The books in the review: entries, held bank lines, adjusting entries, transfers and receipts."""
+"""The books in the review: entries, held bank lines, adjusting entries, transfers and receipts; and what the books know
+of how an entry came about.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
-from typing import ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from cleared.base import money
 from cleared.base.clock import format_iso
+from cleared.base.errors import UsageError
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
@@ -17,18 +20,18 @@ from cleared.books.decisions.entry_correction import Correction, non_bank_legs, 
 from cleared.books.decisions.receipt_filing import link_proposed, take_back_links
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.ledger.corrections import find_corrections
-from cleared.books.ledger.entry import ZERO, Entry
-from cleared.books.opened_books import open_books
+from cleared.books.ledger.entry import ZERO, Entry, entry_to_json
+from cleared.books.ledger.receipts import parse_receipts
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
 from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
-from cleared.books.review.entry_tracing import locate_entry, trace_entry
 from cleared.books.review.entry_undoing import (
     hold_line_again,
     list_restored,
     restore_entries,
     settle_posted_lines,
 )
-from cleared.books.review.suggestion_text import read_suggestion
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -191,3 +194,112 @@ class BookReview(RecordReview):
         """The payee, tags or note that were amended."""
         was, now = (open_books(layout, CommittedSource(each))[0].find_entry(record_id) for each in (before, after))
         return describe_changes(was, now) if was is not None and now is not None else ()
+
+
+def trace_entry(host: Host, snapshot: Snapshot, name: str) -> RecordOrigin | None:
+    """What is known of an entry of a commit; None where there is none of this id."""
+    books, bank = open_books(host.layout, CommittedSource(snapshot))
+    entry = books.find_entry(name)
+    if entry is None:
+        return None
+    facts = {
+        "entry": entry_to_json(entry),
+        "bank_line": _describe_line(bank, entry),
+        "receipts": _list_receipts(host, bank, entry),
+    }
+    reversal = _find_reversal(books, entry)
+    return RecordOrigin(
+        entry.entry_id,
+        locate_entry(host.layout, entry),
+        facts,
+        _put_in_words(facts),
+        locate_entry(host.layout, reversal) if reversal is not None else None,
+    )
+
+
+def locate_entry(layout: Layout, entry: Entry) -> RecordPlace:
+    """Where an entry lies: its first leg stays as it is."""
+    return RecordPlace(layout.journal_path(*entry.month), f"\n{entry.entry_id}a,".encode())
+
+
+def _describe_line(bank: BankBook, entry: Entry) -> dict[str, Any] | None:
+    found = bank.find_line(entry.reference) if entry.reference else None
+    if found is None:
+        return None
+    account, fact = found
+    records = [*bank.imports, *bank.all_imports]  # of an undone import, too
+    source = next((r for r in records if r.file_sha256 == fact.file_sha256), None)
+    return {
+        "account": account,
+        "line": fact.line_id,
+        "file": source.name if source else None,
+        "row": fact.row,
+        "date": fact.posted_date.isoformat(),
+        "amount": str(fact.amount),
+        "text": fact.description,
+    }
+
+
+def _list_receipts(host: Host, bank: BankBook, entry: Entry) -> list[dict[str, Any]]:
+    """The receipts of an entry; ``is_here``: whether this clone has the file."""
+    path = bank.paths.receipts
+    receipts = parse_receipts(bank.source.read(path), path).values()
+    return [
+        {"name": r.name, "file": r.file, "sha256": r.sha256, "is_here": (host.root / r.file).is_file()}
+        for r in receipts
+        if entry.entry_id in r.entries
+    ]
+
+
+def _find_reversal(books: Books, entry: Entry) -> Entry | None:
+    """The entry that took a voided one back: where it was one of many, the commit of that does not name it."""
+    if entry.status != "voided":
+        return None
+    mark = f"@rev={entry.entry_id}"
+    months = [month for month in books.list_months() if month >= entry.month]
+    reversals = (e for month in months for e in books.iter_entries(*month) if mark in e.tags.split(";"))
+    return next(reversals, None)
+
+
+def _put_in_words(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    entry, line = facts["entry"], facts["bank_line"]
+    legs = "\n".join(
+        f"{x['account_id']}  {x['debit'] if Decimal(x['debit']) else '-' + x['credit']}" for x in entry["lines"]
+    )
+    words = [
+        ("entry", f"{entry['entry_id']}  {entry['date']}  {entry['amount']}  {entry['description']}"),
+        ("legs", legs),
+        ("status", entry["status"]),
+    ]
+    if line:
+        text = f"{line['file']}, row {line['row']}: {line['date']} {line['amount']} {line['text']}"
+        words.append(("bank line", text))
+    for receipt in facts["receipts"]:
+        missing = "" if receipt["is_here"] else " (not in this clone)"
+        words.append(("receipt", f"{receipt['name']}: {receipt['file']}{missing}"))
+    return words
+
+
+_MOST_PARTS: Final = 100
+
+
+def read_suggestion(value: str) -> Correction:
+    """The correction that a suggestion's choice stands for. Raises ``UsageError`` for anything else."""
+    lines: list[tuple[int, Decimal | None]] = []
+    try:
+        for word in value.split()[:_MOST_PARTS]:
+            account, _, digits = word.partition("=")
+            if not (account.isascii() and account.isdecimal() and len(account) <= 10):
+                raise ValueError
+            amount = Decimal(digits) if digits else None
+            if amount is not None and not amount.is_finite():
+                raise ValueError
+            lines.append((int(account), amount))
+    except (ValueError, InvalidOperation):
+        lines = []
+    if len(lines) == 1 and lines[0][1] is None:
+        return Correction(lines[0][0])
+    parts = tuple((account, amount) for account, amount in lines if amount is not None)
+    if not parts or len(parts) != len(lines):
+        raise UsageError("choose an account", remedy="Tap one of the list.")
+    return Correction(lines=parts, mixed=True)  # all parts were shown, and split so before

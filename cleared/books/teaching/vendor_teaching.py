@@ -16,7 +16,7 @@ from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.opened_books import ledger_accounts, open_books
+from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.vendor_table import (
     MAX_WORDS,
     VendorRow,

@@ -8,7 +8,7 @@ from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.attested_sums import ACCEPTS
 from cleared.changes.audit.attested_state import AttestedState
 from cleared.changes.audit.provenance import find_unexplained_commits
-from cleared.changes.counted_rows import CountedRows
+from cleared.changes.change_digests import CountedRows
 from cleared.changes.decisions.decision_context import (
     Decision,
     DecisionContext,

@@ -19,7 +19,7 @@ from cleared.changes.attestation import SUM
 from cleared.changes.attested_sums import AttestedSums, describe_acceptance
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.counted_rows import CountedRows, Element
+from cleared.changes.change_digests import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth

@@ -1,22 +1,33 @@
 """Finds commits that changed the books without a run or a decision, merges that changed rows, and cards that were
-settled by nobody who may."""
+settled by nobody who may, or by two clones differently before git merged them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from cleared.base.errors import Place
+from cleared.base.errors import Place, WorkspaceError
 from cleared.base.short_text import list_first
+from cleared.cards import queue_files
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.audit.double_decisions import find_double_decisions
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
-from cleared.changes.audit.settled_cards import check_settled_cards
+from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
-from cleared.changes.decisions.signatures import ACCEPTS_TRAILER, find_unauthorized_commits, read_parents
+from cleared.changes.decisions.signatures import (
+    ACCEPTS_TRAILER,
+    find_unauthorized_commits,
+    read_parents,
+    read_settlements,
+)
+from cleared.changes.decisions.signed_commits import list_signed_commits
 from cleared.changes.definitions import find_unapproved_definitions
 from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
@@ -203,3 +214,106 @@ def _describe_hand_changes(
                 f"{look} {shared.remedy}",
                 Place(shared.path),
             )
+
+
+def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """Cards that neither a run or decision of a machine that counts here has settled, nor a reviewer."""
+    try:
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
+    except WorkspaceError as error:
+        return [Violation("format", error.message, error.remedy or "Restore the file.", error.place)]
+    unattested = find_unattested_cards(host, repo, snapshot, cards)
+    signed = _find_signed_settlements(host, repo, snapshot) if unattested else set()
+    return [
+        Violation(
+            "provenance",
+            f"the card {card.id} ({card.title[:60]!r}) is settled ({card.resolution!r}, {card.resolved_by}), and no "
+            "run or decision of a machine that is trusted here did that",
+            f"Find the line (git log -S{card.id} -- queue). Where a colleague's machine did it, trust that: cleared "
+            "trust. Else take it back with git, and decide again.",
+            Place(queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")),
+            card.entry_id,
+        )
+        for card in unattested
+        if (card.id, card.resolved_by, card.resolution) not in signed
+    ]
+
+
+def _find_signed_settlements(host: Host, repo: Repository, snapshot: Snapshot) -> set[tuple[object, object, object]]:
+    """Card, by whom, and answer of what reviewers have signed, on machines that may be trusted nowhere."""
+    layout = host.layout
+    return {
+        (event.get("id"), event.get("by"), event.get("resolution"))
+        for commit in list_signed_commits(host, repo, snapshot, layout.queue_dir)
+        for event in read_settlements(
+            layout, commit, Snapshot(repo, read_parents(repo, commit.id)[0]), Snapshot(repo, commit.id)
+        )
+    }
+
+
+def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
+    """Cards with two answers, with two runs that went on, or with a run that went on though they were rejected."""
+    answers: dict[str, dict[str, None]] = {}
+    runs: dict[str, dict[str, None]] = {}
+    ticketed: set[str] = set()
+    for event in _read_events(host, snapshot):
+        card, kind = str(event.get("id")), event.get("event")
+        details = event.get("details")
+        if kind == "open" and isinstance(details, dict) and "ticket" in details:
+            ticketed.add(card)
+        elif kind == "went_on":
+            runs.setdefault(card, {})[str(event.get("run"))] = None
+        elif kind == "resolve" and (card not in ticketed or "signature" in event):
+            answers.setdefault(card, {})[str(event.get("resolution"))] = None
+    violations = []
+    for card in {**answers, **runs}:
+        resolutions, resumed = list(answers.get(card, ())), list(runs.get(card, ()))
+        what = []
+        if len(resolutions) > 1:
+            what.append(f"is settled twice, with different answers ({', '.join(repr(a[:60]) for a in resolutions)})")
+        if len(resumed) > 1:
+            what.append(f"was gone on with by {len(resumed)} runs ({', '.join(resumed)})")
+        if resumed and len(resolutions) == 1 and resolutions[0].startswith("rejected"):
+            what.append(f"was rejected, and gone on with by the run {resumed[0]}")
+        if what:
+            entries = _list_posted_entries(host, snapshot, resumed)
+            which = f"Both may have posted: {', '.join(entries)}. " if len(entries) > 1 else ""
+            which = which or (f"It posted {entries[0]}. " if entries else "")
+            violations.append(
+                Violation(
+                    "provenance",
+                    f"the card {card} {' and '.join(what)}",
+                    f"{which}Look at what each did (cleared queue show {card}), and void what is not to stand: cleared "
+                    f"journal void ID --reason …; {TWO_CLONES_PAGE} tells how this comes about.",
+                )
+            )
+    return violations
+
+
+def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
+    folder = host.layout.queue_dir
+    lines = [
+        line
+        for path, data in sorted(snapshot.read_files(folder).items())
+        if path.endswith(queue_files.SUFFIX)
+        for line in data.splitlines()
+    ]
+    events = []
+    for line in lines:
+        with suppress(ValueError, RecursionError):  # ``format`` names what is damaged
+            event = json.loads(line)
+            if isinstance(event, dict):
+                events.append(event)
+    yield from sorted(events, key=lambda event: event.get("event") != "open")
+
+
+def _list_posted_entries(host: Host, snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
+    """What these runs have posted, by the log, and is not voided."""
+    marks = {f"run:{run}" for run in runs}
+    if not marks:
+        return []
+    text = (snapshot.read_file(host.layout.log) or b"").decode("utf-8", "replace")
+    with suppress(csv.Error):
+        rows = csv.reader(io.StringIO(text, newline=""))
+        return sorted({row[4] for row in rows if len(row) > 5 and row[5] in marks and row[4] and "journal" in row[2]})
+    return []

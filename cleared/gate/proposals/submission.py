@@ -1,11 +1,16 @@
-"""Proposing: a candidate that passes the gate is stored as a proposal with a card. The live scripts stay."""
+"""Proposing: a candidate that passes the gate is stored as a proposal with a card. The live scripts stay.
+
+Programs may propose changes by themselves only so often; what a person asks for in a session has no such limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
@@ -18,7 +23,7 @@ from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
-from cleared.gate.proposals import proposal_text, rate_limit
+from cleared.gate.proposals import proposal_text
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
     FOLDER,
@@ -30,6 +35,7 @@ from cleared.gate.proposals.proposal import (
 )
 from cleared.trust.approval_record import digest_of
 from cleared.trust.person_only import current_job
+from cleared.trust.verification import Approvals
 from cleared.workspace.lock import ensure_state_dir
 
 _MAX_MESSAGE: Final = 10_000
@@ -100,9 +106,7 @@ def propose_changes(
                 return None
             paths = [c.path for c in candidate.changes]
             if not author.is_human and not author.is_asked:
-                rate_limit.check_rate_limit(
-                    host, proposals, gate.scripts.approvals, paths, decision_context.context.now
-                )
+                check_rate_limit(host, proposals, gate.scripts.approvals, paths, decision_context.context.now)
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
@@ -268,3 +272,43 @@ def was_examined_here(host: Host, proposal: Proposal) -> bool:
 
 def _mark_path(host: Host, proposal: Proposal) -> Path:
     return host.layout.state_dir / "examined" / proposal.folder
+
+
+def check_rate_limit(
+    host: Host, proposals: Iterable[Proposal], approvals: Approvals, paths: Iterable[str], now: datetime
+) -> None:
+    """Raises ``PolicyError`` where a proposal not made by a human would be one too many, or comes too soon.
+
+    Days are those of ``business.timezone``.
+    """
+    limits = host.config.self_improvement
+    zone = ZoneInfo(host.config.business.timezone)
+    today = [
+        p
+        for p in proposals
+        if not (p.by_human or p.is_asked)
+        and datetime.fromisoformat(str(p.data["created_at"])).astimezone(zone).date() == now.astimezone(zone).date()
+    ]
+    if len(today) >= limits.max_changes_per_night:
+        raise PolicyError(
+            f"{len(today)} changes were proposed today by programs; that is the most",
+            place=Place(field="self_improvement.max_changes_per_night"),
+            remedy="Wait for tomorrow.",
+        )
+    for path in paths:
+        mine = [p for p in today if path in p.paths]
+        if len(mine) >= limits.max_changes_per_agent:
+            raise PolicyError(
+                f"{len(mine)} changes of it were proposed today by programs; that is the most",
+                place=Place(path),
+                remedy="Wait for tomorrow (self_improvement.max_changes_per_agent).",
+            )
+        versions = approvals.list_versions(path)
+        if versions:
+            rested = datetime.fromisoformat(versions[-1].at) + timedelta(hours=limits.cooldown_hours)
+            if now < rested:
+                raise PolicyError(
+                    f"it was changed at {versions[-1].at}; programs leave it alone until {rested:%Y-%m-%dT%H:%M:%SZ}",
+                    place=Place(path),
+                    remedy="Wait until then (self_improvement.cooldown_hours).",
+                )

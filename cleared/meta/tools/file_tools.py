@@ -1,4 +1,4 @@
-"""The tools for files: reading what a session sees, and writing its draft."""
+"""The tools for files: reading what a session sees, pictures by their content, and writing its draft."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from cleared.base.safe_names import relative_problem
 from cleared.meta.tools.bounded_search import search_files
-from cleared.meta.tools.image_types import MAX_IMAGE_BYTES, find_media_type
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.overlay import is_scratch
 from cleared.meta.tools.session_files import SessionFiles, clean_path
@@ -305,3 +304,21 @@ def _count_fitting(rows: list[str]) -> int:
 
 def _clip_line(line: str) -> str:
     return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}[… {len(line) - _MAX_LINE} characters more]"
+
+
+MAX_IMAGE_BYTES: Final = 5 << 20
+"""As much as providers take."""
+_SIGNATURES: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+def find_media_type(data: bytes) -> str | None:
+    """``image/png``, ``image/jpeg``, ``image/gif`` or ``image/webp``; None where it is none of them."""
+    for signature, media_type in _SIGNATURES:
+        if data.startswith(signature):
+            return media_type
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None

@@ -1,4 +1,7 @@
-"""All tools of a session behind one door: arguments checked, reads cached, output bounded and without secrets."""
+"""All tools of a session behind one door: arguments checked, reads cached, output bounded and without secrets.
+
+Here are also ``update_plan``, the model's own list of steps, and what a model reads after a call that did not work.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,17 @@ from typing import Any, Final
 
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
-from cleared.meta.tools.argument_schema import read_arguments
-from cleared.meta.tools.call_guidance import describe_failure, describe_invalid_call, describe_unknown_tool
+from cleared.meta.tools.argument_schema import describe_parameters, read_arguments
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
 from cleared.meta.tools.open_proposals import describe_waiting
 from cleared.meta.tools.output_bounds import truncate_middle
 from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
-from cleared.meta.tools.plan_tool import make_plan_tool
 from cleared.meta.tools.process_tools import PROCESS_TOOLS, ProcessTools
 from cleared.meta.tools.reading_tools import ReadingTools
 from cleared.meta.tools.session_files import SessionFiles
-from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult
+from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult, make_schema
 
 _MAX_CACHED: Final = 200
 
@@ -153,3 +154,58 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     tool_set.collect_changes = process_tools.collect_changes
     tool_set.endings.append(process_tools.close)
     return tool_set
+
+
+_IN_GENERAL: Final = "Do not repeat the same call: change what the cause names, or take another way."
+
+
+def describe_failure(name: str, message: str, remedy: str) -> str:
+    """For a call that was understood and could not be done."""
+    return f"[failed] {name}: {message.rstrip('.')}.\n\nWhat to do: {remedy or _IN_GENERAL}"
+
+
+def describe_invalid_call(name: str, message: str, schema: Mapping[str, Any]) -> str:
+    """For arguments that are not those of the tool."""
+    return (
+        f"[invalid call] {name}: {message.rstrip('.')}. Nothing was done.\n\n"
+        f"Call it again with these parameters ({describe_parameters(schema)}), as one JSON object."
+    )
+
+
+def describe_unknown_tool(name: str, known: list[str]) -> str:
+    """For the name of a tool that there is not."""
+    return f"[invalid call] There is no tool {name[:80]!r}. Nothing was done.\n\nThe tools are: {', '.join(known)}."
+
+
+_STATES: Final = ("pending", "in_progress", "completed")
+_MARKS: Final = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+
+def make_plan_tool() -> Tool:
+    """``steps``: texts, or objects with ``step`` and ``status``."""
+    step = {
+        "type": ["string", "object"],
+        "maxLength": 500,
+        "required": ["step"],
+        "properties": {"step": {"type": "string", "maxLength": 500}, "status": {"type": "string", "enum": _STATES}},
+    }
+    return Tool(
+        "update_plan",
+        "Write down the steps of your task and how far each is; the newest list counts.",
+        make_schema(
+            ("steps",),
+            steps={"type": "array", "items": step, "maxItems": 50},
+            explanation={"type": "string", "maxLength": 2_000, "description": "Why the plan changed"},
+        ),
+        _render_plan,
+    )
+
+
+def _render_plan(arguments: Mapping[str, Any]) -> str:
+    lines = []
+    for step in arguments["steps"]:
+        text, state = (step, "pending") if isinstance(step, str) else (step["step"], step.get("status", "pending"))
+        lines.append(f"{_MARKS[state]} {' '.join(text.split())}")
+    if sum(line.startswith("[>]") for line in lines) > 1:
+        raise InvalidCall("several steps are in_progress; one at a time can be")
+    return "\n".join(["The plan:", *lines])

@@ -1,19 +1,51 @@
-"""The operations. Reading, trying, proposing, and running an agent: a decision is never among them."""
+"""The operations. Reading, trying, proposing, and running an agent: a decision is never among them.
+
+What programs may ask about how things came to be: proposals, and what was decided about an agent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes.audit.record_violations import describe_violations
+from cleared.changes.host import Host
 from cleared.domains.installed_domains import DomainTable, load_domains
 from cleared.gate.operation import Operation, Parameter
 from cleared.review import queue_cards
 from cleared.review.explanation import explain_record
 from cleared.runs import run_queries
-from cleared.service.operations import agent_operations, history_operations, result_schemas
+from cleared.service.operations import agent_operations, result_schemas
+
+
+def list_proposals(host: Host, status: str) -> list[dict[str, Any]]:
+    """The proposals, newest first, without their checks and effects. ``status``: open, decided or all."""
+    from cleared.gate.proposals.proposal_history import read_proposals
+
+    keys = ("id", "status", "title", "card_id", "author", "created_at", "decided_by", "decided_at", "reason")
+    return [
+        {k: p[k] for k in keys} | {"files": [f["path"] for f in p["files"]]}
+        for p in reversed(read_proposals(host))
+        if status == "all" or (p["status"] == "open") == (status == "open")
+    ]
+
+
+def show_proposal(host: Host, id: str) -> dict[str, Any]:
+    """A proposal with its code as a diff against what is approved now. Raises ``UsageError``."""
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
+
+    shown = read_shown_proposal(host, id)
+    return shown.proposal.to_dict() | {"code": dict(shown.code)}
+
+
+def show_history(host: Host, name: str) -> list[dict[str, Any]]:
+    """What was proposed and decided about an agent, oldest first. Raises ``UsageError``."""
+    from cleared.gate.proposals.proposal_history import read_history
+
+    return read_history(host, name)
+
 
 _AGENT: Final = Parameter("name", "string", doc="The agent's name: the stem of its file in agents/.")
 _TEXTS: Final = Parameter(
@@ -45,7 +77,7 @@ _AGENT_OPERATIONS: Final = (
         "agent.history",
         "Everything that was proposed and decided about an agent, oldest first.",
         "read",
-        history_operations.show_history,
+        show_history,
         (_AGENT,),
         result_schemas.AGENT_HISTORY,
     ),
@@ -145,7 +177,7 @@ _RECORD_OPERATIONS: Final = (
         "proposal.list",
         "The proposals, newest first.",
         "read",
-        history_operations.list_proposals,
+        list_proposals,
         (Parameter("status", "string", "open", ("open", "decided", "all"), doc="Which proposals."),),
         result_schemas.PROPOSALS,
     ),
@@ -153,7 +185,7 @@ _RECORD_OPERATIONS: Final = (
         "proposal.show",
         "One proposal: its card, checks, what it would have done, and its code as a diff.",
         "read",
-        history_operations.show_proposal,
+        show_proposal,
         (Parameter("id", "string", doc="Such as P7."),),
         result_schemas.PROPOSAL,
     ),

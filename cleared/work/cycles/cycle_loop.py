@@ -1,4 +1,7 @@
-"""The loop of cycles: one after another, with its waits, its breaker and its ways to stop."""
+"""The loop of cycles: one after another, with its waits, its breaker and its ways to stop.
+
+After so many failures in a row the breaker opens, and what runs cools down.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
-from cleared.work.cycles.circuit_breaker import CircuitBreaker
 from cleared.work.cycles.consensus import ConsensusFile, read_next_action
 from cleared.work.cycles.cycle import CycleRequest, CycleResult, resume_cycle, run_cycle
 from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
@@ -298,3 +300,23 @@ class CycleLoop:
 
     def _say(self, text: str) -> None:
         self.host.show_message(self._log.write(text))
+
+
+@dataclass(slots=True)
+class CircuitBreaker:
+    """Counts failures in a row. ``threshold``: the count at which it opens."""
+
+    threshold: int
+    failures: int = 0
+
+    def record_success(self) -> None:
+        self.failures = 0
+
+    def record_failure(self) -> bool:
+        """Count a failure; whether the breaker opens by it."""
+        self.failures += 1
+        return self.failures >= self.threshold
+
+    def close_again(self) -> None:
+        """After the cooldown: the count begins anew."""
+        self.failures = 0

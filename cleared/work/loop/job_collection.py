@@ -17,7 +17,7 @@ from cleared.jobs.records import EndedJob, JobManifest, JobRequest, JobResult, Q
 from cleared.processes import leftovers
 from cleared.work.loop import retention
 from cleared.work.loop.state_store import StateStore
-from cleared.work.loop.wakeup_flag import WakeupFlag
+from cleared.work.loop.wakeup_pipe import WakeupFlag
 from cleared.workspace.settings.model import Config
 
 ROTATION: Final = "rotation"

@@ -1,20 +1,37 @@
-"""Completing a task: its delta, the verification by the host, the gate for what needs it, and the one commit."""
+"""Completing a task: its delta, the verification by the host over exactly the files that would be committed, the gate
+for what needs it, and the one commit.
+
+What a worker changed and the task does not name, and what programs run or are steered by, is not committed with it: it
+waits on a branch, with a card, for a person.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from cleared.base.errors import ClearedError, Place, PolicyError
+from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
+from cleared.base.tree_removal import remove_tree
 from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.gate.proposals.submission import Author, propose_changes
 from cleared.git import Repository, Snapshot
+from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_definition import Task
+from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import COMPLETED, FAILED
-from cleared.work.task_runs.fenced_command import CommandResult
+from cleared.review.branch_merge import TASK_BRANCHES
+from cleared.trust.approval_record import canonical_digest, digest_of
+from cleared.work.loop.kept_branch import keep_on_branch, make_branch_card
+from cleared.work.loop.private_clone import is_executable_text, write_file
+from cleared.work.loop.steering_files import steers_programs
+from cleared.work.task_runs.fenced_command import CommandResult, run_fenced
 from cleared.work.task_runs.task_claims import Claim, drop_claim, require_claim
 from cleared.work.task_runs.task_delta import TaskDelta, compute_delta, find_conflicts
 from cleared.work.task_runs.task_recording import (
@@ -23,9 +40,8 @@ from cleared.work.task_runs.task_recording import (
     open_ledger,
     open_recorder,
     read_task_set,
+    state_folder,
 )
-from cleared.work.task_runs.task_verification import output_path, verify_delta
-from cleared.work.task_runs.waiting_files import keep_waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,3 +195,78 @@ def _require_same(claim: Claim, token: str | None) -> None:
 def _program(claim: Claim) -> str | None:
     """Who worked where it was no person."""
     return claim.by if claim.is_program else None
+
+
+def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> CommandResult:
+    """Run the task's verification command in a fresh tree: ``commit`` with the delta on it.
+
+    What is ignored by git is not in it. The output is kept in ``.cleared/task-output/``. Raises ``PolicyError`` where
+    nobody has taken the task on this machine as it is now.
+    """
+    TaskSeals(host.root).require_sealed(task)
+    with Repository.open(host.root, for_writing=False) as repo, fresh_tree(host, repo, commit, task.id) as folder:
+        for change in delta.changes:
+            write_file(folder, change.path, change.new)
+        host.report_step("verify-ready")
+        result = run_fenced(
+            host,
+            ["/bin/sh", "-c", task.verification_command],
+            folder,
+            name=f"verification of {task.id}",
+            seconds=host.config.tasks.verify_seconds,
+        )
+    write_atomic(output_path(host, task.id), f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
+    return result
+
+
+def output_path(host: Host, task_id: str) -> Path:
+    """Where the output of a task's last verification is."""
+    return state_folder(host, "task-output") / f"{task_id}.txt"
+
+
+@contextmanager
+def fresh_tree(host: Host, repo: Repository, commit: str, name: str) -> Iterator[Path]:
+    """A private clone at ``commit``, removed afterwards."""
+    folder = state_folder(host, "task-trees") / f"{name}-{secrets.token_hex(4)}"
+    try:
+        copy_history(repo, commit, folder)
+        yield folder.resolve()
+    finally:
+        remove_tree(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingFiles:
+    """``files``: path → content, None where it is removed. They are on ``branch`` already."""
+
+    host: Host
+    name: str
+    branch: str
+    files: Mapping[str, bytes | None]
+
+    def stage_card(self, decision_context: DecisionContext) -> None:
+        """Stage the card that asks about them."""
+        card = make_branch_card(self.host, decision_context.repo, self.branch, self.name, self.files, [])
+        decision_context.context.cards.add_card(card)
+
+
+def keep_waiting(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> WaitingFiles | None:
+    """Keep on a branch what nobody has looked at; None where there is nothing. Said is each path.
+
+    Raises ``BusyError`` where the workspace stays locked.
+    """
+    with Repository.open(host.root, for_writing=False) as repo:
+        programs = {p for p, (mode, _) in Snapshot(repo, claim.base).list_entries().items() if mode == "100755"}
+    files = {
+        path: data
+        for path, data in delta.plain_files().items()
+        if path not in task.files or path in programs or steers_programs(path) or is_executable_text(data or b"")
+    }
+    if not files:
+        return None
+    digest = canonical_digest([claim.base, {path: digest_of(data or b"") for path, data in files.items()}])
+    name = f"{task.id}-{digest.rpartition(':')[2][:8]}"
+    waiting = WaitingFiles(host, name, f"{TASK_BRANCHES}{name.lower()}", files)
+    keep_on_branch(host, waiting.branch, claim.base, files, author=claim.by, message=f"task: what {task.id} changed")
+    host.show_message(f"{task.id}: not merged, on the branch {waiting.branch}: {', '.join(files)}")
+    return waiting

@@ -19,7 +19,7 @@ from listening import list_listening, list_loopback
 from mcp_clients import HttpServer, http_server, program, text_of
 from proposing import text
 
-from cleared.api.mcp_server.access_token import load_token
+from cleared.api.mcp_server.http_transport import load_token
 from cleared.base.errors import WorkspaceError
 from cleared.changes.workspace_opening import open_workspace
 from cleared.jobs.forbidden_files import ForbiddenFiles

@@ -17,15 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleared.books.index.index_files import index_files
 from cleared.books.index.journal_index import EntryFilter, JournalIndex, open_index
 from cleared.books.index.month_facts import sum_month
-from cleared.books.ledger.entry import STATUSES, ZERO, Entry, Leg, format_entry_id
-from cleared.books.ledger.entry_bounds import Bounds
-from cleared.books.ledger.entry_json import entry_to_json
+from cleared.books.index.month_memory import index_files
+from cleared.books.ledger.entry import STATUSES, ZERO, Bounds, Entry, Leg, entry_to_json, format_entry_id
 from cleared.books.ledger.journal import append_entries, parse_month
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.primitives.journal_search import find_entries
+from cleared.books.primitives.journal import find_entries
 from cleared.git import Repository, Snapshot
 from cleared.workspace.location import Layout
 from cleared.workspace.sealed_files import KEY, SealedFiles

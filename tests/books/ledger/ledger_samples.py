@@ -8,8 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from cleared.books.ledger.bank_lines import BankLine
-from cleared.books.ledger.entry import HEADER_LINE, Entry, Leg
-from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.ledger.entry import HEADER_LINE, Bounds, Entry, Leg
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.workspace.location import Layout

@@ -11,8 +11,7 @@ from ledger_samples import JAN5, JOURNAL, ZERO, bank, books, journal, leg_row, l
 from cleared.base.errors import PrimitiveError
 from cleared.books.ledger.checks import check_against_commit, check_books, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
-from cleared.books.ledger.entry import STATUSES, TRANSITIONS, Leg
-from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.ledger.entry import STATUSES, TRANSITIONS, Bounds, Leg
 from cleared.books.ledger.periods import PeriodMark, append_mark, parse_periods
 
 

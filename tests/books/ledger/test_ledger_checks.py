@@ -25,8 +25,7 @@ from cleared.base.csv_text import format_record
 from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, append_rows
 from cleared.books.ledger.checks import check_against_commit, check_books, check_draft
 from cleared.books.ledger.closed_periods import trial_balance_digest
-from cleared.books.ledger.entry import Entry, Leg
-from cleared.books.ledger.entry_bounds import Bounds
+from cleared.books.ledger.entry import Bounds, Entry, Leg
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books

@@ -9,8 +9,8 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cleared.books.import_findings import RecurringFinding, find_recurring
 from cleared.books.ledger.bank_lines import BankLine
-from cleared.books.ledger.recurring import RecurringFinding, find_recurring
 from cleared.cli.demo.sample_firm import bank_files
 
 RENT = "DOWNTOWN PROPERTIES RENT 0117"

@@ -17,7 +17,7 @@ from cleared.books.ledger.entry import Entry
 from cleared.books.reports.catalogue import REPORTS, ReportRequest, make_report
 from cleared.books.reports.report import Report, Row
 from cleared.books.reports.report_books import ReportBooks
-from cleared.books.reports.tax_lines import list_tax_years, read_tax_lines
+from cleared.books.reports.tax_report import list_tax_years, read_tax_lines
 from cleared.workspace.template import ENTITY_TYPES, read_starter_chart
 
 

@@ -16,7 +16,7 @@ from soft_passkey import sign_in
 from web_client import inner_server
 from world import World
 
-from cleared.api.mcp_server.access_token import load_token
+from cleared.api.mcp_server.http_transport import load_token
 from cleared.changes.workspace_opening import open_workspace
 from cleared.workspace.location import cleared_home
 from cleared.workspace.stores import STORES, find_store

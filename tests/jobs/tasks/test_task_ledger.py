@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
-from cleared.jobs.tasks.ledger_index import INDEX_NAME
 from cleared.jobs.tasks.ledger_lines import find_newest, parse_line
-from cleared.jobs.tasks.task_ledger import LEDGER, TORN_NAME, TaskLedger
+from cleared.jobs.tasks.task_ledger import INDEX_NAME, LEDGER, TORN_NAME, TaskLedger
 from cleared.jobs.tasks.task_states import STATES, StatusLine, may_follow
 
 AT = "2026-02-07T15:00:00Z"

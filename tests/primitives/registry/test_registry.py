@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cleared.base.json_values import from_wire, to_json, to_wire
-from cleared.books.primitives.book_values import ENTRY_ID, STATUS
+from cleared.books.primitives.book_shapes import ENTRY_ID, STATUS
 from cleared.primitives import primitive_registry
 from cleared.primitives.registry.primitive import DeclarationError, Effect, Registry, primitive
 from cleared.primitives.registry.projections import describe_primitive, render_markdown, render_stubs

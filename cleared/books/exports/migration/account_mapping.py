@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cleared.books.bank_files.base import Faults
-from cleared.books.bank_files.csv_records import read_records
+from cleared.books.bank_files.csv_table import read_records
 from cleared.books.exports.migration.source_books import SourceBooks
 from cleared.books.ledger.chart import Account, Chart
 

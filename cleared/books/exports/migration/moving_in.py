@@ -21,9 +21,8 @@ from cleared.books.ledger.chart import OPENING_BALANCES, TYPES
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import OPENING, Entry, Leg
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.opened_books import ledger_accounts
 from cleared.books.queries import open_committed_books
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import books_of, ledger_accounts
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
     Decision,

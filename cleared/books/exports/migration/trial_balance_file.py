@@ -6,7 +6,7 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.bank_files.base import Faults, ImportFileError
-from cleared.books.bank_files.csv_records import read_records
+from cleared.books.bank_files.csv_table import read_records
 from cleared.books.exports.migration.source_books import SourceAmounts, SourceBalance, SourceBooks, find_decimal_mark
 
 COLUMNS: Final = {
