@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from bench import (
+    age,
     bank_formats,
     books,
     bulk,
@@ -104,12 +105,16 @@ def main() -> int:
     )
     parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
+    parser.add_argument("--age", action="store_true", help="what a day costs after 10 to 1,000 of them: a table")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     gc.set_threshold(*GC_THRESHOLD)  # as in a command, for what is measured here and for its baselines
     if options.growth:
         return growth.write_growth(options.million, options.quick)
+    if options.age:
+        print(age.render_ages(age.measure_ages(age.AGES[: 2 if options.quick else None])), end="")
+        return 0
     results = []
     for name in options.only or FIGURES:
         print(f"{name} …", file=sys.stderr, flush=True)

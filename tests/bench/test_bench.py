@@ -14,6 +14,7 @@ import pytest
 
 from bench import __main__ as bench
 from bench import (
+    age,
     bank_formats,
     books,
     bulk,
@@ -127,3 +128,12 @@ def test_b26_what_is_suggested_with_confidence_is_right() -> None:
     """B26: held out, of suggestions with 0.95 or more the lower bound of the share that is right reaches 0.95."""
     result = suggestions.calibration(True)
     assert result.ok, result.measured
+
+
+def test_the_cost_of_a_day_is_measured_at_each_age() -> None:
+    """Two days lived through: each figure is one of work done, and the store of git is not smaller than packed."""
+    ages = age.measure_ages((1, 2))
+    assert [found.runs for found in ages] == [1, 2]
+    assert all(cost > 0 for found in ages for cost in found.costs.values())
+    assert all(found.git_bytes >= found.packed_bytes > 0 for found in ages)
+    assert age.render_ages(ages).splitlines()[2].startswith("| 1 | ")

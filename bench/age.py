@@ -1,0 +1,140 @@
+"""What the thousandth day costs beside the tenth: ``python -m bench --age``.
+
+A day is a bank file of 18 rows, its run, and nine decisions, each a commit of its own. At each age, commands are
+measured in processes that have imported everything: processor seconds, with those of the programs they start.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+from bench.measure import seconds
+from bench.steady import Hand
+from bench.workspaces import HEADER, copy, workspace
+from cleared.base.clock import FixedClock
+from cleared.changes.host import Host
+from cleared.changes.host_cache import HostCache
+from cleared.changes.workspace_opening import open_workspace
+from cleared.cli import main
+from cleared.gate.manual_runs import run_now
+from cleared.review.card_decisions import confirm_records
+from cleared.review.queue_cards import read_cards
+
+AGES = (10, 50, 200, 1_000)
+"""In runs; the last takes an hour."""
+ROWS = 18
+TEXTS = ("GITHUB INC", "AWS EMEA", "CORNER SHOP", "BLUE BAKERY")
+REPEATS = 5
+COMMANDS = ("check", "queue list", "status", "doctor")
+BEGIN = date(2024, 1, 1)
+
+
+@dataclass(frozen=True)
+class Age:
+    """The figures of one age in runs: processor seconds by name, and the bytes of ``.git`` as it is and packed."""
+
+    runs: int
+    costs: dict[str, float]
+    git_bytes: int
+    packed_bytes: int
+
+
+def measure_ages(ages: tuple[int, ...]) -> list[Age]:
+    """Live through the days, and measure at each age."""
+    root, clock, found = workspace(), Hand(), []
+    session = HostCache(lambda: open_workspace(root, clock=clock))
+    for day in range(ages[-1] + 1):
+        if day in ages:
+            found.append(_measure(root, clock, day))
+            print(f"{day} runs: {found[-1]}", file=sys.stderr, flush=True)
+        if day == ages[-1]:
+            break
+        _drop_file(root, clock, day)
+        run = run_now(session(), "ingest")
+        assert run.status == "succeeded", run
+        for card in _entries(session())[: ROWS // 2]:
+            clock.at += timedelta(seconds=7)
+            confirm_records(session(), [card])
+    return found
+
+
+def _entries(host: Host) -> list[str]:
+    """The cards about entries that wait."""
+    return [card["id"] for card in read_cards(host) if card["kind"] == "entry"]
+
+
+def _drop_file(root: Path, clock: Hand, day: int) -> None:
+    """The bank file of a day, five days in a row on one date."""
+    at = BEGIN + timedelta(days=day // 5)
+    clock.at = datetime(at.year, at.month, at.day, 8, tzinfo=clock.at.tzinfo) + timedelta(hours=day % 5)
+    rows = []
+    for n in range(ROWS):
+        cents = 100 + (day * ROWS + n) % 9_000
+        rows.append(
+            f"DEBIT,{at:%m/%d/%Y},{TEXTS[n % 4]} {day * ROWS + n:06d},-{cents // 100}.{cents % 100:02d},ACH_DEBIT,,,"
+        )
+    (root / "import" / f"{day:05d}.csv").write_text("\n".join([HEADER, *reversed(rows), ""]))
+
+
+def _measure(root: Path, clock: Hand, day: int) -> Age:
+    """Each command on a copy, so that what is measured does not age the books."""
+    made, at = copy(root), clock.at
+    _drop_file(made, clock, day)
+    costs = {"run": _spend(made, clock, "run")}
+    cards = _entries(open_workspace(made, clock=clock))
+    costs["decision"] = statistics.median(_spend(made, clock, "decide", card) for card in cards[:REPEATS])
+    for command in COMMANDS:
+        # The first time makes what can be kept between commands.
+        costs[command] = min(_spend(made, clock, *command.split()) for _ in range(3))
+    clock.at = at
+    git_bytes = _size(root / ".git")
+    subprocess.run(["git", "gc", "-q"], cwd=made, check=True)
+    return Age(day, costs, git_bytes, _size(made / ".git"))
+
+
+def _spend(root: Path, clock: Hand, *words: str) -> float:
+    """Processor seconds of one command, as ``spend`` counts them, in a process that has imported everything."""
+    child = [sys.executable, "-c", "from bench.age import spend; spend()", clock.at.isoformat(), *words]
+    here = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    return float(subprocess.run(child, cwd=root, env=here, check=True, stdout=subprocess.PIPE, text=True).stdout)
+
+
+def spend() -> None:
+    """In a process of its own: do what the arguments say, and print the processor seconds of it and its programs."""
+    at, *words = sys.argv[1:]
+    clock = FixedClock(datetime.fromisoformat(at))
+    out = os.dup(1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    before = sum(os.times()[:4])
+    if words == ["run"]:
+        assert run_now(open_workspace(Path(), clock=clock), "ingest").status == "succeeded"
+    elif words[0] == "decide":
+        confirm_records(open_workspace(Path(), clock=clock), words[1:])
+    else:
+        sys.argv = ["cleared", *words]
+        with suppress(SystemExit):
+            main()
+    os.write(out, f"{sum(os.times()[:4]) - before}\n".encode())
+    os._exit(0)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def render_ages(ages: list[Age]) -> str:
+    """A row for each age, as Markdown."""
+    names = list(ages[0].costs)
+    lines = ["| age in runs | " + " | ".join(names) + " | `.git` (packed) |", "| --- |" + " --- |" * (len(names) + 1)]
+    for age in ages:
+        cells = [seconds(age.costs[name]) for name in names]
+        git = f"{age.git_bytes / 1e6:.1f} MB ({age.packed_bytes / 1e6:.1f})"
+        lines.append(f"| {age.runs:,} | " + " | ".join([*cells, git]) + " |")
+    return "\n".join(lines) + "\n"
