@@ -270,9 +270,9 @@ def read_history(store: SessionStore, fixed_tokens: int = 0) -> SessionHistory:
     return history
 
 
-def digest_call(name: str, arguments: object, answer: str) -> str:
-    """Tells a call with its answer from other calls, for finding repetitions."""
-    text = json.dumps([name, arguments, answer], sort_keys=True, default=str)
+def digest_call(name: str, arguments: object, answer: str, draft: str) -> str:
+    """Tells a call with its answer, over a state of the draft, from other calls: for finding repetitions."""
+    text = json.dumps([name, arguments, answer, draft], sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -39,6 +39,8 @@ class SessionTools(Protocol):
 
     def evidence(self) -> Evidence: ...
 
+    def draft_state(self) -> str: ...
+
 
 class ToolCalls:
     """The calls of one session."""
@@ -98,7 +100,7 @@ class ToolCalls:
             result = self._tools.call(name, arguments)
             self._report_step("called")
             text, outcome, cached, images = result.text, result.outcome, result.cached, result.images
-        digest = digest_call(name, arguments, text)
+        digest = digest_call(name, arguments, text, self._tools.draft_state())
         times = self._history.count_repeats(digest) + 1
         if times >= GUIDE_AT:
             text += _GUIDANCE

@@ -135,6 +135,14 @@ def test_two_calls_in_turn_are_a_repetition_too(tmp_path: Path) -> None:
     assert len(tools.called) <= 12
 
 
+def test_a_call_after_a_change_is_no_repetition(tmp_path: Path) -> None:
+    """The same answer to the same question seven times, each time after something was written."""
+    turns = [[("write", {"name": f"{n}.py"})] if n % 2 else [("read", {"name": "a"})] for n in range(14)]
+    played = Played(tmp_path, *turns, [("propose", {})], "Done.", *SURE)
+    assert played.outcome.status == "done"
+    assert len(played.tools.called) == 15
+
+
 def test_the_number_of_requests_is_bounded(tmp_path: Path) -> None:
     """H12."""
     turn = [0]

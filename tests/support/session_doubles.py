@@ -69,6 +69,9 @@ class DiskTools:
     def initial_state(self) -> str:
         return "agents/ingest.py"
 
+    def draft_state(self) -> str:
+        return json.dumps(self.state["writes"])
+
     def evidence(self) -> Evidence:
         state = self.state
         if not state["writes"]:

@@ -65,8 +65,12 @@ class Overlay:
     @property
     def state(self) -> str:
         """A digest of what would be proposed: the same for the same files."""
-        files = [[path, digest] for path, digest in sorted(self._digests.items()) if not is_scratch(path)]
-        return hashlib.sha256(json.dumps(files).encode("utf-8", "surrogatepass")).hexdigest()
+        return _digest_files((path, digest) for path, digest in self._digests.items() if not is_scratch(path))
+
+    @property
+    def whole_state(self) -> str:
+        """The same with the scratch files: it differs after each change of the session."""
+        return _digest_files(self._digests.items())
 
     def write_files(self, files: Mapping[str, bytes | None]) -> None:
         """Write (or, for None, remove) all of these, or none: it is on the disk when this returns.
@@ -186,3 +190,7 @@ def require_writable(path: str) -> None:
             remedy="Write agents/NAME.py, scripts/NAME.py, tests/cases/NAME.json, config.yaml, rules/NAME.md or "
             f"templates/NAME.md; or {SCRATCH}/NAME for notes, which are never proposed.",
         )
+
+
+def _digest_files(files: Iterable[tuple[str, str | None]]) -> str:
+    return hashlib.sha256(json.dumps(sorted(files)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError
@@ -26,6 +27,8 @@ from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult, make_schema
 
 _MAX_CACHED: Final = 200
+_OF_THE_DRAFT: Final = frozenset({"agent_check", "try", "history_try", "propose"})
+"""What these say is read as said of the last edit."""
 
 
 class ToolSet:
@@ -43,6 +46,9 @@ class ToolSet:
         self.evidence_of: Callable[[], Evidence] = lambda: Evidence("unchecked")
         self.collect_changes: Callable[[], bool] = lambda: False
         """Called before each call: takes over what processes have written meanwhile, and says whether they have."""
+        self._edits = frozenset(tool.name for tool in file_tools.make_tools() if tool.acts)
+        self._failed_edit = ""
+        """The tool of the last edit, where that failed."""
         self.endings: list[Callable[[], object]] = []
         """Called once when the session ends."""
 
@@ -52,22 +58,18 @@ class ToolSet:
             tool = self._all.get(name) if isinstance(name, str) else None
             if tool is None:
                 return self._finish(ToolResult(describe_unknown_tool(str(name), sorted(self.tools)), "invalid"))
-            try:
-                values = read_arguments(arguments, tool.parameters)
-                if self.collect_changes():
-                    self._cache.clear()
-                return self._call_checked(tool, values)
-            except InvalidCall as error:
-                return self._finish(ToolResult(describe_invalid_call(name, str(error), tool.parameters), "invalid"))
-            except ToolFailed as error:
-                return self._finish(ToolResult(describe_failure(name, error.message, error.remedy), "failed"))
-            except ClearedError as error:
-                place = f"{error.place}: " if error.place and str(error.place) else ""
-                text = describe_failure(name, f"{place}{error.message}", error.remedy or "")
-                return self._finish(ToolResult(text, "failed"))
-            except (OSError, RecursionError, MemoryError) as error:
-                text = describe_failure(name, f"the system refused: {error or type(error).__name__}", "")
-                return self._finish(ToolResult(text, "failed"))
+            result = self._call_known(tool, arguments)
+            if name in self._edits:
+                self._failed_edit = "" if result.outcome == "ok" else name
+            elif self._failed_edit and name in _OF_THE_DRAFT:
+                note = f"[host] Your last call of {self._failed_edit} failed: the draft is what it was before it.\n\n"
+                result = replace(result, text=note + result.text)
+            return result
+
+    def draft_state(self) -> str:
+        """A digest of all that the session has written: a call after a change is not a repetition."""
+        with self._lock:
+            return self._files.overlay.whole_state
 
     def initial_state(self) -> str:
         """What lies where, for the first request of a session."""
@@ -95,6 +97,25 @@ class ToolSet:
             while self.endings:
                 with suppress(Exception):  # the next one is to end too
                     self.endings.pop()()
+
+    def _call_known(self, tool: Tool, arguments: object) -> ToolResult:
+        name = tool.name
+        try:
+            values = read_arguments(arguments, tool.parameters)
+            if self.collect_changes():
+                self._cache.clear()
+            return self._call_checked(tool, values)
+        except InvalidCall as error:
+            return self._finish(ToolResult(describe_invalid_call(name, str(error), tool.parameters), "invalid"))
+        except ToolFailed as error:
+            return self._finish(ToolResult(describe_failure(name, error.message, error.remedy), "failed"))
+        except ClearedError as error:
+            place = f"{error.place}: " if error.place and str(error.place) else ""
+            text = describe_failure(name, f"{place}{error.message}", error.remedy or "")
+            return self._finish(ToolResult(text, "failed"))
+        except (OSError, RecursionError, MemoryError) as error:
+            text = describe_failure(name, f"the system refused: {error or type(error).__name__}", "")
+            return self._finish(ToolResult(text, "failed"))
 
     def _call_checked(self, tool: Tool, values: dict[str, Any]) -> ToolResult:
         if not tool.cacheable:

@@ -45,6 +45,18 @@ def test_findings_name_line_and_remedy_and_block(session: Session) -> None:
     assert session.tools.evidence().state == "unchecked", "the gate said it of another draft"
 
 
+def test_a_check_after_a_failed_edit_says_that_the_draft_is_unchanged(session: Session) -> None:
+    """Else the old findings read as those of the edit that was not made."""
+    session.ok("write_file", file_path="agents/coffee.py", content=BAD)
+    assert "[host]" not in session.ok("agent_check")
+    session.failed("str_replace", "", file_path="agents/coffee.py", old="nowhere", new="x")
+    for tool in ("agent_check", "try"):
+        told = session.tools.call(tool, {}).text
+        assert told.startswith("[host] Your last call of str_replace failed: the draft is what it was before it.")
+    session.ok("write_file", file_path="agents/coffee.py", content=GOOD)
+    assert "[host]" not in session.ok("agent_check")
+
+
 def test_evidence_outlives_the_process(session: Session) -> None:
     session.ok("write_file", file_path="agents/coffee.py", content=GOOD)
     session.ok("propose", message="x")
