@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 INSTALL: Final = "pip install '.[llm]'"
 COMMON_WINDOW: Final = 128_000
 """Tokens that a model is taken to read at once where nothing is known."""
-_MOST_SECONDS: Final = 900.0
-"""For one whole answer."""
 
 
 class OpenWorkspace(Protocol):
@@ -85,7 +83,8 @@ class ModelDoor:
     def settings(self) -> ModelSettings:
         """For ``Agent(model_settings=…)``. No marks for a cache are among them: those pay in a session only, which
         sets ``cache_settings`` besides."""
-        settings: dict[str, Any] = {"max_tokens": self._host.config.llm.max_tokens, "request_timeout": _MOST_SECONDS}
+        llm = self._host.config.llm
+        settings: dict[str, Any] = {"max_tokens": llm.max_tokens, "request_timeout": llm.timeout + llm.max_tokens}
         if self.choice.provider == "openrouter":
             settings["openrouter_usage"] = {"include": True}
         return settings  # type: ignore[return-value]
@@ -181,14 +180,14 @@ def open_model_door(
     )
     window = llm.context_window or model.context_window or COMMON_WINDOW
     metered = MeteredModel(model, spending, is_remote=is_remote)
-    return ModelDoor(choice, metered, window, price, spending, RetryPolicy(), host, sleep)
+    return ModelDoor(choice, metered, window, price, spending, RetryPolicy(1 + llm.retries), host, sleep)
 
 
 def _build_model(choice: ModelChoice, key: Any, host: OpenWorkspace) -> Model:
     from cleared.llm.models import build_model
 
     try:
-        return build_model(choice, key)
+        return build_model(choice, key, host.config.llm.timeout)
     except Exception as error:
         refusal = explain_failure(error, choice, host.redactor)
         if refusal is None:

@@ -26,16 +26,16 @@ from cleared.llm.retries import RetryPolicy, Sleep
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024
 """The longest answer, as it is on the wire."""
 _CONNECT_SECONDS: Final = 10.0
-_SILENCE_SECONDS: Final = 180.0
-"""How long a provider may say nothing within one answer."""
 _NO_KEY: Final = "none"
 _KEY_HEADERS: Final = ("authorization", "x-api-key")
 _ACCOUNT_HEADERS: Final = ("openai-organization", "openai-project")
 
 
-def build_model(choice: ModelChoice, key: ApiKey | None) -> Model:
-    """The model of ``choice``. Raises pydantic-ai's ``UserError`` for a name that cannot be one."""
-    client = _make_http_client(choice, has_key=key is not None)
+def build_model(choice: ModelChoice, key: ApiKey | None, silence: float) -> Model:
+    """The model of ``choice``, which may say nothing for ``silence`` seconds.
+
+    Raises pydantic-ai's ``UserError`` for a name that cannot be one."""
+    client = _make_http_client(choice, silence, has_key=key is not None)
     options: dict[str, Any] = {
         "api_key": key.text if key is not None else _NO_KEY,
         "base_url": choice.url,
@@ -74,7 +74,7 @@ def _build_anthropic(choice: ModelChoice, options: dict[str, Any]) -> Model:
     return AnthropicModel(choice.model, provider=AnthropicProvider(anthropic_client=AsyncAnthropic(**options)))
 
 
-def _make_http_client(choice: ModelChoice, *, has_key: bool) -> httpx2.AsyncClient:
+def _make_http_client(choice: ModelChoice, silence: float, *, has_key: bool) -> httpx2.AsyncClient:
     async def prepare(request: httpx2.Request) -> None:
         unwanted = (() if has_key else _KEY_HEADERS) + (() if choice.base_url is None else _ACCOUNT_HEADERS)
         for name in unwanted:
@@ -90,7 +90,7 @@ def _make_http_client(choice: ModelChoice, *, has_key: bool) -> httpx2.AsyncClie
         response.stream = _BoundedStream(response.stream)
 
     return httpx2.AsyncClient(
-        timeout=httpx2.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
+        timeout=httpx2.Timeout(silence, connect=_CONNECT_SECONDS),
         follow_redirects=False,
         # A proxy of the environment is for the network, not for a server on this machine.
         trust_env=not choice.is_local,

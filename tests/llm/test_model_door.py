@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -135,6 +136,23 @@ def test_h13_it_is_not_asked_for_ever(ws: Workspace, provider: FakeProvider) -> 
     with pytest.raises(ModelFailed, match="takes no more calls"):
         ask(door)
     assert len(pauses.seconds) == 4
+
+
+def test_h13_the_settings_say_how_long_and_how_often(ws: Workspace, provider: FakeProvider) -> None:
+    """H13: a silent model is given up after ``llm.timeout``, and asked again ``llm.retries`` times."""
+    use_model(ws, provider, timeout="1", retries="1")
+    hold, pauses = threading.Event(), Pauses()
+    provider.script(Reply("late", hold=hold), Reply("late", hold=hold))
+    with pytest.raises(ModelFailed) as failure:
+        ask(door_of(open_host(ws.root), pauses))
+    hold.set()
+    assert failure.value.kind == "timeout" and pauses.seconds == [1] and not provider.left
+
+
+def test_a_slow_model_comes_to_its_end(ws: Workspace, provider: FakeProvider) -> None:
+    """A model of one token a second may say as much as ``llm.max_tokens`` allows, after its silence."""
+    use_model(ws, provider, timeout="600", max_tokens="4000")
+    assert door_of(open_host(ws.root)).settings()["request_timeout"] == 4_600
 
 
 @pytest.mark.parametrize(

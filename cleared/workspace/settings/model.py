@@ -188,6 +188,11 @@ class Llm(Section):
     """Model → what it costs, where that is not known. A model without a price is not asked; 0 says that it is free."""
     max_tokens: int = protected(default=16_384)
     """The longest answer of one call, in tokens."""
+    timeout: int = protected(default=180)
+    """Seconds for which the model may say nothing before or within an answer. The whole answer has that and a second
+    for each token of ``max_tokens``, so that a slow model on the own machine comes to its end."""
+    retries: int = protected(default=4)
+    """How often a call that failed in passing (busy, no connection, silent) is sent again."""
     max_iterations: int = protected(default=200)
     """The most calls for one request of a session."""
     auto_compact_threshold: float = protected(default=0.6)

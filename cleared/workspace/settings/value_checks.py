@@ -280,6 +280,8 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Llm, "daily_budget"): _is_between(0, 1_000_000),
     (Llm, "session_budget"): _is_between(0, 1_000_000),
     (Llm, "max_tokens"): _is_between(1, 1_000_000),
+    (Llm, "timeout"): _is_between(1, 86_400),
+    (Llm, "retries"): _is_between(0, 100),
     (Llm, "max_iterations"): _is_between(1, 10_000),
     (Llm, "auto_compact_threshold"): _is_between(0.05, 0.95),
     (Llm, "prune_protect"): _is_between(0, 10_000_000),
