@@ -37,6 +37,9 @@ class _Tools:
     def initial_state(self) -> str:
         return "agents/ingest.py"
 
+    def draft_state(self) -> str:
+        return ""
+
     def evidence(self) -> Evidence:
         return Evidence("nothing_written")
 
@@ -89,7 +92,7 @@ def session_turn(quick: bool) -> Result:
         history.record_prompt("instruction", ["Go on"])
 
         def record(reply: ModelResponse, result: ToolReturnPart) -> None:
-            history.record_reply(reply, empty=False, text=None, cost=Decimal(0))
+            history.record_reply(reply, fault=None, text=None, cost=Decimal(0))
             history.record_result(result, None)
 
         fill(record)

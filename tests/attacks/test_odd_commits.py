@@ -75,7 +75,7 @@ def test_a_folder_that_stands_twice_in_a_commit_is_refused(
     with clone_afresh(remote, tmp_path, monkeypatch) as fresh:
         assert "7777.00" in fresh.read(JOURNAL)
         if wall:
-            for command in (("trust", "--yes"), ("status",), ("check"), ("journal", "list"), ("doctor",)):
+            for command in (("trust", "--yes"), ("status",), ("check",), ("journal", "list"), ("doctor",)):
                 done = fresh(*command)
                 no_traceback(done)
                 assert done.code != 0 and "is not as git writes it: 'books' stands there twice" in done.out + done.err

@@ -50,4 +50,4 @@ def test_a_card_that_no_reviewer_settled_is_named(
     how(posted)
     assert COFFEE not in [each["entry_id"] for each in posted.cards()]
     found = posted("check", "--json").json["violations"]
-    assert any(each["entry_id"] == COFFEE and "is settled" in each["message"] for each in found), found
+    assert any(each["record_id"] == COFFEE and "is settled" in each["message"] for each in found), found

@@ -51,6 +51,7 @@ ELSEWHERE = {
     "chat": "a session: test_crash_session",
     "meta request": "a session: test_crash_session",
     "meta resume": "a session: test_crash_session",
+    "meta reply": "a session: test_crash_session",
     "cycle start": "a loop: tests/work/cycles/test_cycle_kills.py",
     "demo": "makes a sample of its own each time",
     "loop serve": "serves until it is ended",
