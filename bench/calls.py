@@ -28,7 +28,7 @@ from cleared.primitives.registry.vocabulary import (
     PositiveAmount,
     Text,
 )
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 from cleared.sandbox.worker_pool import start_worker

@@ -79,7 +79,7 @@ def _check_git() -> Row:
 
 def _check_sandbox() -> Iterator[Row]:
     from cleared.base.clock import SystemClock
-    from cleared.sandbox.effective_limits import Limits
+    from cleared.sandbox.limits import Limits
     from cleared.sandbox.monty import Sandbox
 
     clock = SystemClock()

@@ -1,35 +1,16 @@
-"""The limits of a run: those of the settings, those of the script's header, and the caps on headers.
-
-All are set explicitly; the interpreter's defaults are never used.
-"""
+"""The limits of a run: those of the settings, those of the script's header, and the caps on headers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from cleared.base.errors import Place
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.header import Header
+from cleared.sandbox.limits import Limits
 from cleared.workspace.settings.model import Sandbox
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of one run. A run that reaches one ends as ``failed``; other runs are unaffected."""
-
-    seconds: float = 30.0
-    """Wall-clock seconds, with the time that the host spends in primitives."""
-    memory_bytes: int = 512 << 20
-    """The script's heap."""
-    max_calls: int = 1_000_000
-    """Primitive calls, with reads of unknown names."""
-    max_output_bytes: int = 1 << 20
-    """UTF-8 bytes of all printed text, and likewise of all text in the result."""
-    max_recursion: int = 1000
-    """Depth of the script's call stack."""
-
 
 BYTES_A_SECOND: Final = 50_000
 """Bytes of bank files that give a run another second: several times what a slow machine needs for them."""

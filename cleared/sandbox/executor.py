@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from cleared.sandbox.effective_limits import Limits
+    from cleared.sandbox.limits import Limits
     from cleared.sandbox.script_failure import Position
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 from cleared.base.clock import SystemClock
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.processes.confinement import ConfinementLevel
-from cleared.sandbox.effective_limits import Limits
 from cleared.sandbox.finding import Finding
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import Frame, ScriptError
 from cleared.sandbox.script_session import HostCall, ScriptRun, ScriptSession
 from cleared.sandbox.script_source import RewrittenScript, normalise_text, parse_script

@@ -32,7 +32,7 @@ OLDER_TYPER = {"click", "typing_extensions"}
 MONTY = {"pydantic_monty", "typing_extensions", "opentelemetry", "importlib_metadata", "zipp"}
 SIGNING = {"cryptography", "_cffi_backend", "cffi", "pycparser"}
 START = ("cli", "base.errors", "base.bounds", "base.terminal")
-BRIDGE = ("sandbox", "processes", "base", "workspace.settings")
+BRIDGE = ("sandbox", "processes", "base")
 NO_BOOKS = ("api", "cli.demo", "cli.tui", "gate", "jobs", "meta", "review", "work")
 
 

@@ -276,7 +276,7 @@ def bridge(world: World) -> Iterator[Any]:
 
 
 def _limits() -> Any:
-    from cleared.sandbox.effective_limits import Limits
+    from cleared.sandbox.limits import Limits
 
     return Limits(seconds=20)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 

@@ -7,7 +7,7 @@ import time
 import pytest
 from sandbox_samples import Host, run
 
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import ScriptError
 

@@ -16,7 +16,7 @@ import pytest
 from sandbox_samples import FILE, NOW, Host, run, worker_pids
 
 from cleared.base.errors import BusyError, ExitCode, Place, PolicyError, UsageError, WorkspaceError
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, ScriptError
 from cleared.sandbox.worker_pool import confinement_level
@@ -204,7 +204,7 @@ def test_ctrl_c_stops_a_script(body: str) -> None:
     program = (
         "import sys; sys.path.insert(0, 'tests/sandbox')\n"
         "from sandbox_samples import Host, run\n"
-        "from cleared.sandbox.effective_limits import Limits\n"
+        "from cleared.sandbox.limits import Limits\n"
         "from cleared.sandbox.monty import Sandbox\n"
         "host = Host(host=lambda: None, ready=lambda: print('ready', flush=True))\n"
         "try:\n"

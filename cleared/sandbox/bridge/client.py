@@ -35,7 +35,7 @@ from cleared.sandbox.bridge.jsonrpc import (
     result_frame,
     without_nulls,
 )
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
 from cleared.sandbox.worker_pool import Confine
 

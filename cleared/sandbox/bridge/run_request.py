@@ -13,7 +13,7 @@ from cleared.base.clock import SystemClock
 from cleared.sandbox.bridge import jsonrpc
 from cleared.sandbox.bridge import value_codec as values
 from cleared.sandbox.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 
 MAX_SCRIPT: Final = 1 << 20
 _LIMITS: Final = tuple(f.name for f in fields(Limits))

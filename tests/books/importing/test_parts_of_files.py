@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 from harness import Workspace, chase, refused
 
-from cleared.sandbox.effective_limits import BYTES_A_SECOND, Limits, add_reading_time
+from cleared.sandbox.effective_limits import BYTES_A_SECOND, add_reading_time
 from cleared.sandbox.header import Header
+from cleared.sandbox.limits import Limits
 from cleared.workspace.settings.model import Sandbox
 
 POST = """

@@ -20,7 +20,7 @@ from harness import Workspace, copy_books
 from cleared.base.errors import PolicyError, PrimitiveError, WorkspaceError
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.sandbox.bridge.client import BridgeExecutor
-from cleared.sandbox.effective_limits import Limits
+from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
 from cleared.trust.approval_record import WORKSPACE
