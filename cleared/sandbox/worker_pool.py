@@ -137,18 +137,21 @@ def start_worker(confine: Confine, request_timeout: float) -> Worker:
     if confine != "require":
         attempts += [_UNCONFINED]
     reason = "this system has no confinement for processes"
+    failed: dict[Restrictions, str] = {}
     for wanted in attempts:
         if wanted in _refused_restrictions:
+            reason = _refused_restrictions[wanted]
             continue
         try:
-            worker = _start_confined(binary, wanted, request_timeout)
+            worker = _start_patiently(binary, wanted, request_timeout)
         except Exception as error:
             if wanted is _UNCONFINED:
                 message = f"the sandbox cannot start: {error}"
                 raise WorkspaceError(message, remedy="Reinstall pydantic-monty, then `cleared doctor`.") from error
-            _refused_restrictions.add(wanted)
-            reason = str(error)
+            reason = failed[wanted] = str(error)
             continue
+        # That less starts shows that the kernel refused the rest, not that the machine was short of something.
+        _refused_restrictions.update(failed)
         if confine == "require" and not worker.level.is_full:
             reason = f"only {worker.level} was reached"
             worker.stop()
@@ -168,8 +171,17 @@ def confinement_level(confine: Confine = "best") -> ConfinementLevel:
     return level
 
 
-# Restrictions that this kernel refused once. They are not tried again for every worker.
-_refused_restrictions: set[Restrictions] = set()
+# Restrictions that this kernel refuses, each with its reason. They are not tried again for every worker.
+_refused_restrictions: dict[Restrictions, str] = {}
+_TRIES = 3
+
+
+def _start_patiently(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
+    """A worker under these restrictions and no less, also where a start fails once on a busy machine."""
+    for _ in range(_TRIES - 1):
+        with contextlib.suppress(Exception):  # the last try says what is wrong
+            return _start_confined(binary, wanted, request_timeout)
+    return _start_confined(binary, wanted, request_timeout)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_samples import run, worker_pids
@@ -148,13 +149,33 @@ def test_A18_off_and_best_run_everywhere() -> None:
 
 def test_A18_require_refuses_what_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "observe_level", lambda pid, wanted: ConfinementLevel(rlimits=True))
-    monkeypatch.setattr(worker_pool, "_refused_restrictions", set())
+    monkeypatch.setattr(worker_pool, "_refused_restrictions", {})
     with Sandbox(confine="require") as sandbox, pytest.raises(WorkspaceError, match="cannot be confined") as caught:
         run(sandbox, "1")
     assert caught.value.remedy
     assert worker_pids() == [] or sys.platform != "linux"
     with Sandbox(confine="best") as sandbox:
         assert run(sandbox, "1") == 1
+
+
+@needs_all
+def test_A18_a_start_that_fails_for_a_moment_lowers_no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A18: nor are the restrictions taken as refused by the kernel, now or for later workers."""
+    start, failures = worker_pool._start_confined, iter([True, True])
+
+    def start_at_last(*arguments: Any) -> worker_pool.Worker:
+        if next(failures, False):
+            raise BlockingIOError("no process can be had now")
+        return start(*arguments)
+
+    monkeypatch.setattr(worker_pool, "_start_confined", start_at_last)
+    with Sandbox(confine="best") as sandbox:
+        assert run(sandbox, "1") == 1 and sandbox.level.is_full
+    failures = iter([True] * 20)
+    with pytest.raises(WorkspaceError, match="no process can be had now"):
+        worker_pool.start_worker("require", 60.0)
+    monkeypatch.undo()
+    assert worker_pool.confinement_level("require").is_full
 
 
 def test_A18_levels_read_well() -> None:
