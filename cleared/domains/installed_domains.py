@@ -26,7 +26,7 @@ from cleared.workspace.location import Layout
 BUILT_IN: Final = (
     "cleared.books.books_domain:BOOKS",
     "cleared.records.records_domain:RECORDS",
-    "cleared.state.state_domain:STATE",
+    "cleared.records.agent_state.state_domain:STATE",
 )
 """``module:name`` of each, in the order in which references list them."""
 

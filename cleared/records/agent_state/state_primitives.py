@@ -9,7 +9,7 @@ from cleared.primitives.context import Context
 from cleared.primitives.registry.grants import Grant
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Json, Line
-from cleared.state.staged_state import decode_value, encode_value, is_key, state_of
+from cleared.records.agent_state.staged_state import decode_value, encode_value, is_key, state_of
 
 
 @primitive(effect=Effect.READ, grant="state.read")

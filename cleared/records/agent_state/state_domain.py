@@ -1,0 +1,20 @@
+"""The state of agents as a domain: what the runtime is told of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cleared.domains.domain import Domain, import_when_called
+
+STATE: Final = Domain(
+    name="state",
+    about="Small values that each agent keeps from run to run.",
+    record_noun=("kept value", "kept_values"),
+    record_schema=import_when_called("cleared.records.agent_state.staged_state:describe_value_schema"),
+    primitive_modules=("cleared.records.agent_state.state_primitives",),
+    list_grants=import_when_called("cleared.records.agent_state.state_primitives:list_grants"),
+    open=import_when_called("cleared.records.agent_state.staged_state:open_state"),
+    comparison=import_when_called("cleared.records.agent_state.staged_state:StateComparison"),
+    audit=import_when_called("cleared.records.agent_state.staged_state:StateAudit"),
+    list_checks=import_when_called("cleared.records.agent_state.staged_state:list_checks"),
+)
