@@ -91,6 +91,14 @@ FAILED_RUN: Final = CardKind(
     answers={"seen": "Seen; it is not tried again."},
     actions={"retry": "Run it again now"},
 )
+TAKEN_BACK: Final = CardKind(
+    "taken_back",
+    "Change taken back",
+    "taken back",
+    "A change of an agent turned out badly, and was taken back; what it made is listed.",
+    "",
+    answers={"seen": "Seen; it stays taken back."},
+)
 BAD_FILE: Final = CardKind(
     "bad_file",
     "File that was not taken",

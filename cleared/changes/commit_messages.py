@@ -198,6 +198,11 @@ def agent_rolled_back(agent: str, version: str | None) -> CommitSubject:
     return CommitSubject(f"agent: {agent} rolled back {target}")
 
 
+def change_taken_back(agent: str, reason: str) -> CommitSubject:
+    """The host took a change back that turned out badly."""
+    return compose_subject("agent", f"{agent} taken back: {join_lines(reason)}")
+
+
 def agent_switched(agent: str, is_enabled: bool, reason: str) -> CommitSubject:
     """A person disabled an agent, or enabled it again."""
     return compose_subject(

@@ -14,6 +14,7 @@ from cleared.runs.execution import run_agent
 from cleared.runs.outcome import RunResult
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
+from cleared.trust.approval_record import record_folder
 
 
 def run_now(
@@ -52,13 +53,27 @@ def run_command(
 ) -> RunResult:
     """What ``agent run`` does. ``data``: the event's payload; ``again`` and ``believed``: see ``run_again``.
 
+    Where the run shows that a change of the agent turned out badly, that is taken back.
+
     Raises as ``run_now`` and ``run_again`` do, and ``UsageError`` for options that exclude each other.
     """
-    if again is None:
-        return run_now(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
-    if dry_run or data is not None:
+    if again is not None and (dry_run or data is not None):
         raise UsageError("again goes without dry-run and data", remedy="Leave them out, or leave out the card.")
-    return run_again(host, name, again, believed=believed)
+    if again is not None:
+        result = run_again(host, name, again, believed=believed)
+    else:
+        result = run_now(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
+    if result.commits and _was_changed(host, name):
+        from cleared.gate.proposals.taking_back import take_back_bad_changes
+
+        result.warnings += take_back_bad_changes(host, [name])
+    return result
+
+
+def _was_changed(host: Host, name: str) -> bool:
+    """Whether anything of an agent was ever approved, as the working tree says: most are as they came."""
+    folders = (host.layout.agent_path(name), host.layout.scripts_dir)
+    return any((host.root / record_folder(path)).is_dir() for path in folders)
 
 
 def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) -> RunResult:

@@ -33,7 +33,7 @@ from cleared.runs import failed_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
-from cleared.runs.outcome import RunError, RunResult, make_run_error, tolerate_lost_trace, wake_loop_of
+from cleared.runs.outcome import MADE, RunError, RunResult, make_run_error, tolerate_lost_trace, wake_loop_of
 
 if TYPE_CHECKING:
     from cleared.primitives.context import Context
@@ -309,6 +309,7 @@ class _AgentRun:
             result.records, result.cards, result.events = no_records(), [], []
         if context.has_changes and kept:
             result.message = subject = self._commit_message()
+            context.attested[MADE] = str(sum(map(len, result.records.values())))
             with self.attempt.limit_time():  # the commit looks again, and is then not stopped in the middle
                 context.host.check_draft()
             result.commits = [self._commit_draft(context, subject)]

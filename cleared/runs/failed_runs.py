@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -14,12 +14,16 @@ from cleared.changes.auto_resolve import MAX_CARD_FILES
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
 from cleared.domains.draft_records import describe_drafts
+from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context
 from cleared.runs.approved_scripts import Script
 from cleared.runs.attempt import Event, parse_event
 from cleared.runs.outcome import RunError
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
+
+VIOLATES: Final = "violates"
+"""What the attestation of a failed run calls how many invariants its draft broke that held before."""
 
 
 def record_failure(
@@ -39,6 +43,8 @@ def record_failure(
     """
     fresh.log = failed.log.copy_rows()
     fresh.log_action("run", f"failed: {error}"[:2_000])
+    if violations := _count_new_violations(failed, fresh, error):
+        fresh.attested[VIOLATES] = violations
     for card in failed.cards.added.values():
         if card.kind == BAD_FILE.name:
             fresh.cards.add_card(card)
@@ -69,6 +75,13 @@ def record_failure(
     subject = commit_messages.run_failed(failed.agent, first)
     commit = draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)
     return [commit], cards
+
+
+def _count_new_violations(failed: Context, fresh: Context, error: RunError) -> int:
+    """How many invariants the draft broke; none where some did not hold before: nobody knows then which it broke."""
+    if error.type != RecordsViolated.__name__ or any(part.find_violations() for part in fresh.parts.values()):
+        return 0
+    return sum(len(part.find_violations()) for part in failed.parts.values())
 
 
 def retry_details(event: Mapping[str, Any], agent: str, card: str) -> dict[str, Any]:

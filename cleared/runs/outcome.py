@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from cleared.base.errors import ClearedError, ExitCode
 from cleared.base.json_values import to_json
@@ -18,6 +18,8 @@ from cleared.domains.draft_records import Records, no_records
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]
+MADE: Final = "made"
+"""What the attestation of a run calls how many records it added, in digits: 0 says so, too."""
 
 
 @dataclass(slots=True)

@@ -30,3 +30,6 @@ class ServiceActions(Protocol):
 
     def settle_questions(self, host: Host, log: ServiceLog) -> datetime | None:
         """Answer overdue questions; continue runs whose questions are answered. When to call again."""
+
+    def take_back_changes(self, host: Host, log: ServiceLog, agents: list[str] | None) -> None:
+        """Take back the changes of these agents (None: of all) that turned out badly."""

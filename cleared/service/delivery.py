@@ -57,6 +57,8 @@ class DeliveryRunner:
         self.on_ended: Callable[[Delivery, RunResult | None, bool], None] | None = None
         """Called when a run for a delivery has ended, with its result, and when the delivery is settled without one;
         last: whether it is settled now."""
+        self.last_agent = ""
+        """The agent that was run last."""
         self._ran: dict[str, tuple[datetime, datetime]] = {}
         self._by_events: dict[str, deque[datetime]] = {}
         self._set_aside_in_row: dict[str, int] = {}
@@ -108,6 +110,7 @@ class DeliveryRunner:
 
     def _run_delivery(self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent) -> None:
         agent, event, began = delivery.agent, delivery.event, host.clock.now()
+        self.last_agent = agent
         waiting = self._waiting.pop(agent, None)
         if waiting is not None and waiting.key == event.key:
             began = min(began, waiting.began)

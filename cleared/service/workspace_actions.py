@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from cleared.base.errors import BusyError
 from cleared.changes.host import Host
+from cleared.gate.proposals.taking_back import take_back_bad_changes
 from cleared.review.questions import settle_due_questions
 from cleared.runs.attempt import Attempt, Event
 from cleared.runs.execution import run_agent
@@ -70,6 +71,8 @@ class WorkspaceActions:
         for result in settled.runs:
             outcome = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {outcome}", agent=result.agent, run=result.run_id)
+        if settled.runs:
+            self.take_back_changes(host, log, sorted({result.agent for result in settled.runs}))
         for text in settled.messages:
             if text not in self._reported:  # what is held stays so until somebody does something
                 log("question.trouble", text, level="warning")
@@ -77,6 +80,11 @@ class WorkspaceActions:
         if settled.waits_for_model:
             return min(filter(None, (settled.next_due, host.clock.now() + _LOOK_AGAIN)))
         return settled.next_due
+
+    def take_back_changes(self, host: Host, log: Callable[..., None], agents: list[str] | None) -> None:
+        """Take back the changes of these agents (None: of all) that turned out badly."""
+        for text in take_back_bad_changes(host, agents):
+            log("change.taken_back", text, level="warning")
 
     def confinement_level(self, host: Host) -> str:
         """How well the sandbox is confined, for the log."""

@@ -18,7 +18,7 @@ from cleared.domains.draft_records import load_comparisons
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import Signer, is_edited, sign_script
 from cleared.gate.proposals.proposal_history import script_path
-from cleared.git import Snapshot, blob_id, history
+from cleared.git import Repository, Snapshot, blob_id, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store
 from cleared.trust.approval_record import digest_of, parse_record, record_path, short_digest, text_path
@@ -131,20 +131,30 @@ def _version_before(scripts: Scripts, path: str, live: bytes) -> bytes | None:
 def entries_posted_by(host: Host, path: str, data: bytes) -> list[dict[str, Any]]:
     """The records that runs of this version made and that still stand, oldest first."""
     with host.open_for_reading() as repo:
-        snapshot = Snapshot(repo, repo.read_head())
-        now, origins = CommittedSource(snapshot), CommitOrigins(host, repo, snapshot)
-        made: dict[str, set[str]] = {name: set() for name in load_comparisons()}
-        for found in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
-            commit, parent = history.read_commit(host.root, found.id), parent_commit(repo, found.id)
-            if "Event" not in commit.trailers or parent is None or not origins.is_ours(commit):
-                continue  # whoever can push claims to be a run
-            before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
-            files = commit.files or ()
-            for name, comparison in load_comparisons().items():
-                made[name] |= comparison.read_added(host.layout, before, after, files).keys()
-        entries = []
+        records = list_standing_records(host, repo, Snapshot(repo, repo.read_head()), path, data)
+        return [{name: value for name, value in record.items() if name != "at"} for record in records]
+
+
+def list_standing_records(
+    host: Host, repo: Repository, snapshot: Snapshot, path: str, data: bytes
+) -> list[dict[str, Any]]:
+    """The same, with the time of the run ``at`` which it was made."""
+    now, origins = CommittedSource(snapshot), CommitOrigins(host, repo, snapshot)
+    made: dict[str, dict[str, str]] = {name: {} for name in load_comparisons()}
+    for found in history.find_by_trailer(host.root, "Script", f"{path}@{blob_id(data, 'sha1')}"):
+        commit, parent = history.read_commit(host.root, found.id), parent_commit(repo, found.id)
+        if "Event" not in commit.trailers or parent is None or not origins.is_ours(commit):
+            continue  # whoever can push claims to be a run
+        before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
+        files = commit.files or ()
         for name, comparison in load_comparisons().items():
-            for record_id, record in comparison.read_standing(host.layout, now, sorted(made[name])).items():
-                summary = comparison.summarise(record)
-                entries.append({"entry_id": record_id, **summary.heading, "status": summary.status})
-        return entries
+            added = comparison.read_added(host.layout, before, after, files)
+            made[name] |= dict.fromkeys(added, commit.trailers.get("Clock", ""))
+    records = []
+    for name, comparison in load_comparisons().items():
+        for record_id, record in comparison.read_standing(host.layout, now, sorted(made[name])).items():
+            summary = comparison.summarise(record)
+            records.append(
+                {"entry_id": record_id, **summary.heading, "status": summary.status, "at": made[name][record_id]}
+            )
+    return records

@@ -224,9 +224,14 @@ class Mcp(Section):
 
 @config_section
 class AutoRevert(Section):
-    review_queue_spike: float = reserved(default=2.0)
-    invariant_violations: int = reserved(default=1)
-    error_rate_increase: float = reserved(default=0.5)
+    """When a change of an agent is taken back by itself. 0: that is not looked at."""
+
+    review_queue_spike: float = protected(default=2.0)
+    """How many times as many cards for each record as before."""
+    invariant_violations: int = protected(default=1)
+    """Invariants that runs since would have broken."""
+    error_rate_increase: float = protected(default=0.5)
+    """By how much the share of events that fail has risen: 0.5 is by half."""
 
 
 @config_section
