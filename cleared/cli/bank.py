@@ -16,7 +16,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_hos
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cleared.books.importing.bank_setup import AccountChoices, BankSetup
+    from cleared.books.importing.bank_setup import BankSetup
     from cleared.books.ledger.bank_row import ParsedFile
     from cleared.changes.host import Host
     from cleared.workspace.settings.bank_section import CsvProfile
@@ -116,6 +116,7 @@ def add_bank(
     What the file does not say is asked; without a terminal, options answer. Five rows are shown as they are understood.
     """
     from cleared.books.importing.bank_setup import AccountChoices
+    from cleared.books.importing.new_bank_files import plan_file, write_setup
     from cleared.cli.bank_files import refuse_altered_files
 
     known = {
@@ -133,11 +134,14 @@ def add_bank(
     data = _read_file(host, file)
     kind = type_ or next((each.type for each in host.config.bank_accounts if each.id == account), None)
     config, profile, parsed = _understand_file(
-        host, file, data, known, _profile_name(host, id_, file), is_card=kind == BankAccountType.credit_card
+        host, file, data, known, id_, is_card=kind == BankAccountType.credit_card
     )
     choices = AccountChoices(id_, name, type_.value if type_ else None, ledger_account, account)
-    setup = _plan_accounts(host, file.name, parsed, config, choices)
-    edit = _prepare_edit(profile, setup)
+    setup = plan_file(host, file.name, parsed, config, choices)
+
+    def edit(text: str) -> str:
+        return write_setup(text, profile, setup)
+
     if profile is not None or setup.changes:
         _refuse_unreadable(host, file, edit)
     _show_plan(file.name, parsed, profile, setup)
@@ -186,47 +190,18 @@ def _read_file(host: Host, file: Path) -> bytes:
     return data
 
 
-def _profile_name(host: Host, id_: str | None, file: Path) -> str:
-    """A name for a new profile: the account's, else the file's."""
-    import re
-
-    from cleared.books.bank_files.csv_presets import load_presets
-    from cleared.books.bank_files.plugins import BUILT_IN
-
-    base = id_ or re.sub(r"[^a-z0-9]+", "_", file.stem.lower()).strip("_")[:30] or "bank"
-    taken = {*BUILT_IN, *load_presets(), *host.config.import_.profiles, *host.config.import_.plugins}
-    return next(n for n in (base, *(f"{base}_{i}" for i in range(2, 1000))) if n not in taken)
-
-
 def _understand_file(
-    host: Host, file: Path, data: bytes, known: dict[str, Any], name: str, *, is_card: bool
+    host: Host, file: Path, data: bytes, known: dict[str, Any], id_: str | None, *, is_card: bool
 ) -> tuple[Config, CsvProfile | None, ParsedFile]:
     """The file by a known format; else by a new profile. Raises ``UsageError`` for what nobody has answered."""
-    from dataclasses import replace
+    from cleared.books.importing.new_bank_files import choose_profile_name, understand_file
 
-    from cleared.books.bank_files import ImportFileError, detect_format, read_file
-    from cleared.books.bank_files.csv_guess import guess_profile
-
-    is_described = any(known.values()) or known["pending"] is not None
-    if not is_described:
-        try:
-            detect_format(file.name, data, host.config)
-        except ImportFileError:
-            is_described = True
-    if not is_described:
-        return host.config, None, read_file(file.name, data, host.config, host.decimal_places)
+    name = choose_profile_name(host.config, id_, file.name)
     while True:
-        try:
-            guess = guess_profile(data, known, is_card=is_card)
-        except ImportFileError as error:
-            raise error.of_file(file.name) from None
-        if not guess.questions:
-            break
-        _answer_questions(guess.questions, known)
-    profile = guess.make_profile(name)
-    profiles = {**host.config.import_.profiles, name: profile}
-    config = replace(host.config, import_=replace(host.config.import_, profiles=profiles))
-    return config, profile, read_file(file.name, data, config, host.decimal_places, name)
+        found = understand_file(host.config, host.decimal_places, file.name, data, known, name, is_card=is_card)
+        if found.parsed is not None:
+            return found.config, found.profile, found.parsed
+        _answer_questions(found.questions, known)
 
 
 def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
@@ -245,38 +220,6 @@ def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
             known["pending"] = _parse_words(answer.removeprefix(option))
         else:
             known[option.removeprefix("--").replace("-", "_")] = answer.removeprefix(option).strip()
-
-
-def _plan_accounts(host: Host, name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> BankSetup:
-    from cleared.base.errors import UsageError
-    from cleared.books.importing.bank_setup import BankSetup, plan_accounts
-    from cleared.books.queries import read_accounts
-
-    ids = {account.id for account in config.bank_accounts}
-    if choices.existing is not None and choices.existing not in ids:
-        raise UsageError(f"there is no bank account {choices.existing!r}", remedy=f"Known: {', '.join(sorted(ids))}.")
-    if choices.id is not None and choices.id in ids:
-        if _is_set_up(name, parsed, config, choices):  # the command was killed before the import
-            return BankSetup()
-        raise UsageError(f"there is a bank account {choices.id!r} already", remedy="Is it that one? --account ID.")
-    root = host.root / host.layout.books_dir / "bank"
-    chart = {row["account_id"] for row in read_accounts(host)}
-    return plan_accounts(name, parsed, config, choices, lambda account_id: (root / account_id).is_dir(), chart)
-
-
-def _is_set_up(name: str, parsed: ParsedFile, config: Config, choices: AccountChoices) -> bool:
-    """Whether the file goes to the account that these choices describe, as things are."""
-    from cleared.books.bank_files import ImportFileError, resolve_account
-
-    try:
-        accounts = [resolve_account(name, parsed, config, statement) for statement in parsed.statements]
-    except ImportFileError:
-        return False
-    return bool(accounts) and all(
-        (each.id, choices.name or each.name, choices.type or each.type, choices.ledger_account or each.ledger_account)
-        == (choices.id, each.name, each.type, each.ledger_account)
-        for each in accounts
-    )
 
 
 def _show_plan(name: str, parsed: ParsedFile, profile: CsvProfile | None, setup: BankSetup) -> None:
@@ -325,23 +268,6 @@ def _describe_states(profile: CsvProfile) -> Iterator[str]:
         yield f"the column {column} says whether a row counts: {posted} is posted, {pending} is not yet"
 
 
-def _prepare_edit(profile: CsvProfile | None, setup: BankSetup) -> Callable[[str], str]:
-    """What writes profile and accounts into the text of config.yaml."""
-    from cleared.workspace.settings.editing import set_value
-    from cleared.workspace.settings.entry_editing import add_bank_account, add_profile
-
-    def edit(text: str) -> str:
-        if profile is not None:
-            text = add_profile(text, profile.name, _profile_values(profile))
-        for entry in setup.new:
-            text = add_bank_account(text, entry)
-        for key, value in setup.changes.items():
-            text = set_value(text, key, value)
-        return text
-
-    return edit
-
-
 def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> None:
     """Raises ``UsageError`` where the file could not be imported with what would be written, such as a second
     description of the same columns."""
@@ -380,16 +306,3 @@ def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, forma
     outcome = add_settings(host, edit, book_subjects.bank_added(setup.account_ids or [format], format))
     where = f" ({outcome.commit[:10]})" if outcome.commit and not outcome.is_uncommitted else "; not committed"
     print_message(f"config.yaml: {', '.join(setup.account_ids) or format}{where}")
-
-
-def _profile_values(profile: CsvProfile) -> dict[str, Any]:
-    """What differs from a profile's defaults."""
-    import dataclasses
-
-    values: dict[str, Any] = {"columns": dict(profile.columns)}
-    for each in dataclasses.fields(profile):
-        value = getattr(profile, each.name)
-        if each.name not in ("name", "columns") and value != each.default:
-            values[each.name] = value
-    values.setdefault("date_format", profile.date_format)
-    return values

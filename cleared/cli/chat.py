@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 _HELP: Final = """\
 Say what you want, or ask a question, in your own words.
-/new    begin anew: the model forgets what was said
-/cost   what this session has cost
-/quit   end (Ctrl-D does, too); go on later with: cleared chat --resume SESSION
+/card     show the card of the newest proposal of this session; /card P7 that of another
+/diff     show its code, compared with what is approved
+/approve  make it live, after you were shown all of it and said yes
+/reject   decide against it; what follows is the reason: /reject not coffee of clients
+/new      begin anew: the model forgets what was said
+/cost     what this session has cost
+/quit     end (Ctrl-D does, too); go on later with: cleared chat --resume SESSION
 Ctrl-C ends what the model is doing, and keeps the session."""
+_ABOUT_PROPOSALS: Final = ("/card", "/diff", "/approve", "/reject")
 
 
 def chat(
@@ -89,6 +94,8 @@ class _Conversation:
             print_message("A new session begins with your next message.")
         elif text == "/cost":
             self._show_cost()
+        elif text.partition(" ")[0] in _ABOUT_PROPOSALS:
+            self._handle_proposal(*text.partition(" ")[::2])
         elif text.startswith("/"):
             print_line(_HELP)
         else:
@@ -109,6 +116,34 @@ class _Conversation:
             return
         self._code = int(outcome.exit_code)
         print_outcome(self._host, self._session.id, outcome)
+
+    def _handle_proposal(self, command: str, words: str) -> None:
+        """A command about a proposal, as ``cleared agent`` has it; whatever is in its way is told."""
+        from cleared.base.errors import ClearedError, UsageError
+        from cleared.cli import proposals
+        from cleared.meta.model_session import describe_session
+
+        named, _, rest = words.strip().partition(" ")
+        if not proposals.PROPOSAL_ID.fullmatch(named):
+            newest = describe_session(self._session.store)["proposal"] if self._session is not None else None
+            named, rest = newest or "", words
+        root = self._host.root
+        try:
+            if not named:
+                raise UsageError(
+                    "this session has proposed nothing", remedy=f"Name a proposal: {command} P7; cleared queue list."
+                )
+            if command == "/approve":
+                proposals.take_proposal(open_host(root), named, asks_always=True)
+            elif command == "/reject":
+                proposals.reject_proposal(named, rest.strip(), workspace=root)
+            else:
+                proposals.show_proposal(open_host(root), named, "card" if command == "/card" else "code")
+        except ClearedError as error:
+            self._code = int(error.exit_code)
+            print_message(f"cleared: {error}")
+        except (typer.Exit, typer.Abort, KeyboardInterrupt):  # the person said no, and is told so
+            print_message("The proposal waits on.")
 
     def _show_cost(self) -> None:
         from cleared.meta.model_session import describe_session

@@ -25,9 +25,10 @@ from cleared.cli.proposal_output import (
 from cleared.cli.showing import has_terminal, note_part, taking_shown
 
 if TYPE_CHECKING:
+    from cleared.changes.host import Host
     from cleared.gate.proposals.proposal import Proposal
 
-_PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
+PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
 ProposalId = Annotated[
     str, typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list).")
 ]
@@ -173,7 +174,7 @@ def show_diff(
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
 
     host = open_host(workspace)
-    if not _PROPOSAL_ID.fullmatch(what):
+    if not PROPOSAL_ID.fullmatch(what):
         impact_data = compare_agent(host, what, runs)
         data = {**impact_data.to_dict(), "warnings": impact_data.find_warnings()}
         if json:
@@ -195,6 +196,15 @@ def show_diff(
     note_part(host.root, subject, "card" if impact else "code", json)
 
 
+def show_proposal(host: Host, name: str, part: str) -> None:
+    """Print one part of a proposal, ``card`` or ``code``, and keep that this terminal has shown it."""
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
+
+    subject = describe_subject(read_shown_proposal(host, name))
+    subject.parts[part]()
+    note_part(host.root, subject, part)
+
+
 def _print_report(stages: Mapping[str, Any]) -> None:
     """Which stages passed; what they found is in the error."""
     for file, results in stages.items():
@@ -208,15 +218,22 @@ def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: 
     On a terminal it shows what was not shown there yet, and asks. In a script name what you have looked at by the
     beginning of its digest, P7-1a2b3c4d; P7 alone takes only your own edit, which was proposed on this machine.
     """
+    take_proposal(open_host(workspace), proposal, json)
+
+
+def take_proposal(host: Host, proposal: str, json: bool = False, *, asks_always: bool = False) -> None:
+    """Approve it as it is shown. ``asks_always``: a person is asked also where this terminal has shown all of it."""
+    from dataclasses import replace
+
     from cleared.gate.proposals.approval import approve_proposal as do
     from cleared.gate.proposals.proposal import split_name
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
 
-    host = open_host(workspace)
     shown = read_shown_proposal(host, proposal)
     if shown.proposal.decision is None:
         typed = split_name(proposal)[1]
-        with taking_shown(host.root, describe_subject(shown), typed, json=json):
+        subject = replace(describe_subject(shown), asks_always=asks_always)
+        with taking_shown(host.root, subject, typed, json=json):
             outcome = do(host, shown.proposal.folder, _type_number(shown.proposal, typed, json))
     else:
         outcome = do(host, shown.proposal.folder)

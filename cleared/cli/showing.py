@@ -41,6 +41,8 @@ class Subject:
     question: str
     parts: dict[str, Callable[[], None]]
     hex: str = ""
+    asks_always: bool = False
+    """Whether a person is asked also where this terminal has shown all of it: the command does not name it."""
     lets_in: bool = False
     """Whether it says that this home may use the books; anything else is refused where that was not said."""
 
@@ -127,7 +129,7 @@ def ask_about(root: Path, subject: Subject) -> bool:
     for part in new:
         subject.parts[part]()
     sys.stdout.flush()
-    return not new or typer.confirm(subject.question, default=False, err=True)
+    return (not new and not subject.asks_always) or typer.confirm(subject.question, default=False, err=True)
 
 
 def _is_known(root: Path, digest: str, way: Way) -> bool:

@@ -22,6 +22,7 @@ Kind = Literal[
     "tls",
     "unreadable",
     "garbage",
+    "no_answer",
     "rejected",
     "wrong_setting",
 ]
@@ -74,6 +75,7 @@ def name_failure(error: BaseException) -> Kind | None:
         (ai.ModelHTTPError, "rejected"),
         (ai.ModelAPIError, "garbage"),
         (ai.UnexpectedModelBehavior, "garbage"),
+        (ai.UsageLimitExceeded, "no_answer"),
         (ai.UserError, "wrong_setting"),
     )
     return next((kind for type_, kind in kinds if isinstance(error, type_)), None)
@@ -106,11 +108,16 @@ def explain_failure(error: BaseException, choice: ModelChoice, redactor: Redacto
         ),
         "unreadable": (f"what {server} answered cannot be read", "Look at llm.base_url, or ask for less at once."),
         "garbage": (f"what {server} answered makes no sense", "Look whether this is the right address and provider."),
+        "no_answer": (
+            f"{model} gave no answer, however often it was asked: it calls tools, and has none",
+            "Choose a model that answers in words: cleared config set llm.model NAME.",
+        ),
         "rejected": (f"{server} refuses the call", "Look at llm.provider, llm.model and llm.base_url."),
         "wrong_setting": (f"{model!r} cannot be asked so", "Look at llm.provider and llm.model: cleared llm check."),
     }
     message, remedy = texts[kind]
-    own_words = redactor.redact_text(" ".join(str(_innermost_words(error)).split()))[:_MOST_QUOTED]
+    said = "" if kind == "no_answer" else str(_innermost_words(error))
+    own_words = redactor.redact_text(" ".join(said.split()))[:_MOST_QUOTED]
     return ModelFailed(kind, f"{message}: {own_words}" if own_words else message, remedy)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from cleared.books import queries
 from cleared.changes.host import Host
@@ -24,10 +25,11 @@ OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
 OWNER_COMMANDS: Final = {
     "bank add FILE": "a new bank account, or a bank's CSV that is not understood yet",
-    "teach WORDS ACCOUNT": "lines with these words always go to that account",
-    "accounts add NUMBER NAME": "a new account in the chart",
+    "teach WORDS ACCOUNT": "bank lines with these words always go to that account",
+    "accounts add NUMBER NAME --type expense": "a new account in the chart",
     "config set notifications.daily_digest_time 06:00": "when the built-in digest of what waits is sent",
-    "config set notifications.method smtp": "messages by mail; they reach nobody while it is none",
+    "config set notifications.address ME@EXAMPLE.COM": "messages by mail: this, then notifications.smtp_host and "
+    "notifications.smtp_user, then notifications.method smtp",
     "definition approve records/NAME.yaml": "the columns of a table",
     "review": "decide about everything that waits",
 }
@@ -57,7 +59,9 @@ def build_system_prompt(host: Host) -> SystemPrompt:
     parts: Mapping[str, Callable[[], str]] = {
         "business": lambda: _one_line(host.config.business.name)[:80],
         "currency": lambda: host.config.business.currency,
-        "today": lambda: host.clock.now().strftime("%Y-%m-%d"),
+        "today": lambda: host.clock.now().astimezone(ZoneInfo(host.config.business.timezone)).strftime("%Y-%m-%d"),
+        "timezone": lambda: host.config.business.timezone,
+        "messages": lambda: _describe_messages(host),
         "triggers": describe_triggers,
         "primitives": lambda: _describe_primitives(host),
         "commands": lambda: "\n".join(f"- `cleared {command}`: {what}" for command, what in OWNER_COMMANDS.items()),
@@ -107,6 +111,16 @@ class _ApprovedTexts:
             )
             return None
         return data.decode("utf-8", "replace")
+
+
+def _describe_messages(host: Host) -> str:
+    """Whether what agents send reaches the owner, and when the built-in digest comes."""
+    settings = host.config.notifications
+    time = settings.daily_digest_time
+    digest = f"the built-in digest of what waits at {time}" if time else "no built-in digest"
+    if settings.method in (None, "none"):
+        return f"Messages are off (`notifications.method`): what agents send reaches nobody, nor does {digest}."
+    return f"Messages of agents reach the owner, and {digest} does." if time else "Messages of agents reach the owner."
 
 
 def _describe_primitives(host: Host) -> str:

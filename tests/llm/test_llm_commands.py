@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_provider import FakeProvider, Reply, bad_key, no_such_model
+from fake_provider import Call, FakeProvider, Reply, bad_key, no_such_model
 from harness import Workspace
 from modelled import KEY, door_of, open_host, use_model
 
@@ -99,6 +99,18 @@ def test_check_asks_where_it_is_told_to(ws: Workspace, provider: FakeProvider, m
     refused(ws, "check", "--call", says="has no model 'claude-sonnet-4-5'")
     refused(ws, "check", "--call", says="makes no sense")
     assert ws("llm", "check", "--call", "--json").json["ready"] is False
+
+
+def test_a_model_that_answers_with_calls_is_no_traceback(
+    ws: Workspace, provider: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 29.11: it was offered no tool, and calls another one each time."""
+    use_model(ws, provider, "openai")
+    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
+    provider.script(*(Reply(calls=(Call(f"look{number}", {}),)) for number in range(4)))
+    refused(ws, "check", "--call", says="gave no answer, however often it was asked: it calls tools, and has none")
+    provider.script(*(Reply("OK", calls=(Call("look", {}),)) for _ in range(4)))
+    refused(ws, "check", "--call", says="")
 
 
 def test_a_provider_that_counts_nonsense(

@@ -17,6 +17,7 @@ import pytest
 from fake_provider import Call, FakeProvider, Reply
 from harness import Workspace, refused, unchanged
 from scripted_model import ANSWERED, COMPLETE, DIGEST, KEY, use_provider, write_file
+from terminals import run_on_terminal
 
 
 @pytest.fixture
@@ -136,6 +137,48 @@ def test_ctrl_c_ends_the_turn_and_keeps_the_session(ws: Workspace, provider: Fak
     assert terminal.wait() == 0 and "pydantic" not in terminal.text.lower(), "no banner of a library"
     (session,) = ws.json("meta", "sessions")
     assert session["status"] == "answered" and "take your time" in provider.requests[-1].text
+
+
+def test_a_proposal_is_seen_and_decided_in_the_chat(ws: Workspace, provider: FakeProvider) -> None:
+    """CARD 2: card, code, yes or no on this terminal; asked also where all of it was shown. Rejected with a reason."""
+    use_provider(ws, provider)
+    for name in ("digest", "other"):
+        provider.script(
+            Reply(calls=(write_file(f"agents/{name}.py", DIGEST),)),
+            Reply(calls=(Call("propose", {"message": name}),)),
+            "It waits.",
+            COMPLETE,
+        )
+    answers = [
+        ("> ", "/approve"),
+        ("this session has proposed nothing", "a digest"),
+        ("Cost:", "/card"),
+        ("chat: digest", "/diff"),
+        ("+waiting = queue_pending()", "/approve"),
+        ("Make P1 live?", "n"),
+        ("The proposal waits on.", "/approve"),
+        ("Make P1 live?", "y"),
+        ("P1 is live: agents/digest.py", "another"),
+        ("Cost:", "/reject no need of it"),
+        ("P2 is rejected", "/quit"),
+    ]
+    code, shown = run_on_terminal(ws.root, ["chat"], answers)
+    assert code == 0 and "P2 is rejected" in shown, shown
+    assert ws.read("agents/digest.py") == DIGEST and not (ws.root / "agents/other.py").exists()
+    assert "no need of it" in ws.git("log", "-1", "--format=%B") + ws.git("show", "HEAD")
+
+
+def test_without_a_terminal_the_chat_approves_nothing(ws: Workspace, provider: FakeProvider) -> None:
+    use_provider(ws, provider)
+    provider.script(
+        Reply(calls=(write_file("agents/digest.py", DIGEST),)),
+        Reply(calls=(Call("propose", {"message": "x"}),)),
+        "It waits.",
+        COMPLETE,
+    )
+    done = ws.process("chat", stdin=b"a digest\n/card\n/diff\n/approve\n")
+    assert done.code == 3 and "not shown on a terminal" in done.err and "+waiting = queue_pending()" in done.out, done
+    assert not (ws.root / "agents/digest.py").exists()
 
 
 def test_sigterm_leaves_a_session_that_goes_on(ws: Workspace, provider: FakeProvider) -> None:

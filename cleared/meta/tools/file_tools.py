@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
+from cleared.base.errors import ClearedError
 from cleared.base.safe_names import relative_problem
 from cleared.meta.tools.bounded_search import search_files
 from cleared.meta.tools.output_bounds import quote_data
@@ -187,7 +189,7 @@ class FileTools:
                 for p in paths
                 if fnmatch.fnmatchcase(p.rsplit("/", 1)[-1], include) or fnmatch.fnmatchcase(p, include)
             ]
-        contents = ((path, self._files.read_file(path) or b"") for path in paths)
+        contents = ((path, self._read_searched(path)) for path in paths)
         found = search_files(arguments["pattern"], contents, arguments["limit"])
         if not found.matches:
             return f"No line of {len(paths)} files matches.{found.note}"
@@ -195,6 +197,11 @@ class FileTools:
         quoted = [f"{m.path}:{m.line}: {m.text}" for m in found.matches if not self._is_own(m.path)]
         parts = [f"{len(found.matches)} matching lines.{found.note}", *own]
         return "\n".join([*parts, *([quote_data("\n".join(quoted), "the books")] if quoted else [])])
+
+    def _read_searched(self, path: str) -> bytes:
+        with suppress(ClearedError):  # it may be written at this moment
+            return self._files.read_file(path) or b""
+        return b""
 
     def _list_searched(self, path: str) -> list[str]:
         if path in ("", "."):
@@ -236,10 +243,13 @@ class FileTools:
         proposed = self._files.find_proposed(path)
         if proposed is not None:
             return f"  (as {proposed.id} proposes it)"
-        return "  (your draft)" if path in self._files.overlay else ""
+        if path in self._files.overlay:
+            return "  (your draft)"
+        return "  (not committed)" if self._files.is_uncommitted(path) else ""
 
     def _is_own(self, path: str) -> bool:
-        return _is_own_text(path) and self._files.find_proposed(path) is None
+        is_of_others = self._files.find_proposed(path) is not None or self._files.is_uncommitted(path)
+        return _is_own_text(path) and not is_of_others
 
     def _view_image(self, arguments: Mapping[str, Any]) -> ToolResult:
         path = clean_path(arguments["path"])
@@ -267,6 +277,11 @@ class FileTools:
             return ToolFailed(
                 f"{path} is committed, but nobody approved it, so it is not shown",
                 "Ask the owner to look at it: cleared agent check.",
+            )
+        if self._files.is_working_copy(path):
+            return ToolFailed(
+                f"{path} is a working copy: it was neither proposed nor approved, so it is not shown",
+                "Ask the owner to propose it, or write your own with write_file.",
             )
         if relative_problem(path) is None and self._files.list_files(path):
             return ToolFailed(f"{path} is a folder", "list_dir lists it.")

@@ -25,9 +25,11 @@ from cleared.workspace.settings.setting_keys import to_plain_values
 
 MAX_FINDINGS: Final = 30
 _MAX_EXAMPLES: Final = 40
-_SETTINGS: Final = frozenset({"business", "fiscal", "bank_accounts", "thresholds"})
-"""Sections of ``config.yaml`` that a session may propose to change. The others hold scripts and models back, name
+_SETTINGS: Final = frozenset({"business", "fiscal", "bank_accounts", "thresholds", "import.profiles"})
+"""Parts of ``config.yaml`` that a session may propose to change. The others hold scripts and models back, name
 programs that are started or places that are written to: a person changes those without a model's help."""
+_IN_PARTS: Final = "import"
+"""A section of which a session may change a part."""
 
 
 class GateTools:
@@ -177,11 +179,14 @@ class GateTools:
                 "the draft does not pass the gate; nothing was proposed:\n" + "\n".join(_finding_lines(findings)),
                 "Correct what the findings name, and check with agent_check before you propose again.",
             ) from None
-        self._save_verdict("proposed", [], proposal.id, proposal.folder, str(proposal.data["card"]))
+        card = "\n".join(str(line) for line in proposal.data["card"])
+        self._save_verdict("proposed", [], proposal.id, proposal.folder, card)
         self._files.note_seen([proposal.folder])
         known = "It was proposed before, unchanged" if not is_new and current else "Proposed as"
-        card = quote_data(str(proposal.data["card"]), "the proposal's card, which the owner reads")
-        return ToolResult(f"{known} {proposal.id}: {proposal.title}. Nothing is live until the owner approves.\n{card}")
+        shown = quote_data(card, "the proposal's card, which the owner reads")
+        return ToolResult(
+            f"{known} {proposal.id}: {proposal.title}. Nothing is live until the owner approves.\n{shown}"
+        )
 
     @property
     def _own_proposal(self) -> str:
@@ -226,6 +231,7 @@ def _refuse_settings(old: bytes | None, new: bytes | None) -> None:
         before, after = (to_plain_values(load_config((data or b"").decode("utf-8-sig"))) for data in (old, new))
     except (ClearedError, UnicodeDecodeError) as error:
         raise ToolFailed(f"config.yaml is not valid: {error}", "Correct it.") from None
+    before, after = _list_parts(before), _list_parts(after)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     refused = [key for key in changed if key not in _SETTINGS]
     if refused:
@@ -233,6 +239,12 @@ def _refuse_settings(old: bytes | None, new: bytes | None) -> None:
             f"a session does not change these settings: {', '.join(refused)}. They hold scripts and models back",
             "Leave them as approved. Tell the owner which setting to change: cleared config set KEY VALUE.",
         )
+
+
+def _list_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Section → what it says; one of which a part may be changed, by its parts."""
+    parts = {f"{_IN_PARTS}.{key}": value for key, value in settings.get(_IN_PARTS, {}).items()}
+    return {key: value for key, value in settings.items() if key != _IN_PARTS} | parts
 
 
 def _describe_report(

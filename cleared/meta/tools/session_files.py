@@ -1,7 +1,7 @@
 """The files as a session sees them: its draft, over the proposals that it was shown, over the last commit, in which
-agents are as they were approved.
+agents are as they were approved; and what a person has put into the workspace since, such as a bank's file.
 
-Working copies play no part, and no file system path is ever opened: what is not in git is not there.
+Working copies of what can be proposed play no part: nobody approved them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cleared.git import Snapshot
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.meta.tools.overlay import SCRATCH, Overlay
 from cleared.meta.tools.tool import ToolFailed
+from cleared.meta.tools.uncommitted_files import UncommittedFiles
 from cleared.runs.approved_scripts import Scripts
 from cleared.workspace.settings.secrets import REDACTED
 
@@ -37,6 +38,8 @@ class SessionFiles:
         self._head: str | None = None
         self._proposals: list[Proposal] | None = None
         self._base: list[Proposal] | None = None
+        self._uncommitted = UncommittedFiles(host.layout, self._forbidden())
+        self._uncommitted_paths: list[str] | None = None
 
     @contextmanager
     def open_commit(self) -> Iterator[str]:
@@ -51,6 +54,7 @@ class SessionFiles:
                 self._proposals = self._base = None
                 self._head = head
             self._scripts = Scripts(self.host, Snapshot(repo, head))
+            self._uncommitted_paths = None
             try:
                 yield head or ""
             finally:
@@ -64,7 +68,34 @@ class SessionFiles:
         if path in self.overlay:
             return self.overlay.read_file(path)
         proposed = self.find_proposed(path)
-        return proposed.texts[path] if proposed is not None else self.read_approved(path)
+        if proposed is not None:
+            return proposed.texts[path]
+        found = self.read_approved(path)
+        return self._uncommitted.read_file(path) if found is None and self.is_uncommitted(path) else found
+
+    def list_uncommitted(self) -> list[str]:
+        """The files that are in no commit, but for working copies of what can be proposed."""
+        if self._uncommitted_paths is None:
+            self._uncommitted_paths = self._uncommitted.list_paths(self._is_new)
+        return self._uncommitted_paths
+
+    def is_uncommitted(self, path: str) -> bool:
+        return path not in self.overlay and path in self.list_uncommitted()
+
+    def is_working_copy(self, path: str) -> bool:
+        """Whether it can be proposed, and only lies in the workspace so far."""
+        assert self._scripts is not None
+        if relative_problem(path) or _kind_or_none(path) is None or self._scripts.snapshot.find_entry(path) is not None:
+            return False
+        return path not in self.overlay and (self.host.root / path).is_file()
+
+    def digest_uncommitted(self) -> str:
+        """Tells whether the files that are in no commit are the same."""
+        return self._uncommitted.digest_listing(self.list_uncommitted())
+
+    def _is_new(self, path: str) -> bool:
+        assert self._scripts is not None
+        return _kind_or_none(path) is None and self._scripts.snapshot.find_entry(path) is None
 
     def list_proposals(self) -> list[Proposal]:
         """All proposals, oldest first."""
@@ -142,7 +173,8 @@ class SessionFiles:
         proposed = {path: text for p in self.list_base() for path, text in p.texts.items()}
         new = {**proposed, **self.overlay.files}
         drafted = {p for p, data in new.items() if data is not None and p.startswith(within)}
-        return sorted(shown | drafted)
+        uncommitted = {p for p in self.list_uncommitted() if p.startswith(within) and p not in new}
+        return sorted(shown | drafted | uncommitted)
 
     def list_changes(self) -> dict[str, bytes | None]:
         """What would be proposed: the draft's files that differ from what is approved."""

@@ -15,6 +15,7 @@ from typing import Any, Final
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
 from cleared.meta.tools.argument_schema import describe_parameters, read_arguments
+from cleared.meta.tools.bank_tool import BankTool
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
 from cleared.meta.tools.open_proposals import describe_waiting
@@ -123,9 +124,10 @@ class ToolSet:
                 self._cache.clear()  # whatever becomes of it
             return self._finish(_as_result(tool.run(values)))
         with self._files.open_commit() as head:
-            if head != self._cached_at:
+            seen = f"{head} {self._files.digest_uncommitted()}"
+            if seen != self._cached_at:
                 self._cache.clear()
-                self._cached_at = head
+                self._cached_at = seen
             key = (tool.name, json.dumps(values, sort_keys=True))
             if key in self._cache:
                 known = self._cache[key]
@@ -165,6 +167,7 @@ def open_tool_set(host: Host, overlay: Overlay, *, session_id: str, author: str)
     tools = [
         *file_tools.make_tools(),
         *ReadingTools(files).make_tools(),
+        BankTool(files).make_tool(),
         *gate_tools.make_tools(),
         *OutsideTools(host).make_tools(),
         *process_tools.make_tools(),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from harness import Workspace, take_ok
 from tool_session import Session
 
+from cleared.meta.call_words import describe_call
 from cleared.meta.tools.tool import shorten_schema
 
 CONTRACT = {
@@ -28,7 +29,18 @@ CONTRACT = {
     "run_until_file": ("command", "file_path", "timeout_sec?"),
 }
 CACHEABLE = {"read_file", "grep_files", "list_dir", "view_image", "web_search"}
-OWN = {"primitives", "agent_read", "agent_check", "history_try", "try", "str_replace", "query", "runs_read", "propose"}
+OWN = {
+    "primitives",
+    "agent_read",
+    "agent_check",
+    "history_try",
+    "try",
+    "str_replace",
+    "query",
+    "runs_read",
+    "propose",
+    "bank_preview",
+}
 
 
 def test_the_tools_are_those_of_the_contract(ws: Workspace, start: Callable[[Workspace], Session]) -> None:
@@ -52,7 +64,10 @@ def test_the_tools_are_those_of_the_contract(ws: Workspace, start: Callable[[Wor
         "kill_process",
         "run_until_file",
         "propose",
+        "bank_preview",
     }
+    named = [name for name in tools if describe_call(name, {}).startswith("calls ")]
+    assert named == [], "CARD 2: a person reads each call in words"
 
 
 def test_a_failed_and_an_invalid_call_are_told_apart(session: Session) -> None:
