@@ -90,7 +90,7 @@ def decision(quick: bool) -> Result:
     session = HostCache(lambda: host(root))
     opened = session()
     waiting = iter([c["id"] for c in read_cards(opened)])
-    paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log.csv"]
+    paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log-2025-12.csv"]
     write_and_commit(plain, {p: (root / p).read_bytes() for p in paths})
 
     def ours() -> Callable[[], object]:

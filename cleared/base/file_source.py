@@ -1,9 +1,19 @@
-"""Where files are read from: a commit, a working tree, or a dictionary in a test."""
+"""Where files are read from: a commit, a working tree, or a dictionary in a test; and which part of a file that only
+grows takes what comes next.
+
+What grows is cut by month, and a month in which much happens by size: ``2025-01.jsonl``, then ``2025-01_002.jsonl``. A
+commit writes each file that it changes whole, so one file for ever would make each commit dearer than the one before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+import re
+from collections.abc import Collection, Iterable
+from typing import Final, Protocol
+
+MAX_PART_BYTES: Final = 128 << 10
+"""What is larger is not added to any more."""
+_PART: Final = re.compile(r"_[0-9]{3,}(?=\.[a-z]+\Z)")
 
 
 class FileSource(Protocol):
@@ -14,3 +24,21 @@ class FileSource(Protocol):
 
     def list_paths(self, prefix: str) -> Iterable[str]:
         """All files below ``prefix`` (a directory, or ``""``), sorted."""
+
+
+def choose_part(source: FileSource, path: str, known: Collection[str]) -> str:
+    """The part of the file ``path`` that takes what is added next; ``known``: the paths that there are beside it."""
+    number, part = 1, path
+    while (following := _name_part(path, number + 1)) in known:
+        number, part = number + 1, following
+    return following if len(source.read(part) or b"") >= MAX_PART_BYTES else part
+
+
+def find_whole(path: str) -> str:
+    """The path of the file that a path is a part of, which is its first part."""
+    return _PART.sub("", path)
+
+
+def _name_part(path: str, number: int) -> str:
+    stem, dot, suffix = path.rpartition(".")
+    return f"{stem}_{number:03d}{dot}{suffix}"

@@ -1,4 +1,4 @@
-"""The queue's files: ``queue/YYYY-MM.jsonl``, one JSON object a line, append-only.
+"""The queue's files: ``queue/YYYY-MM.jsonl`` and its further parts, one JSON object a line, append-only.
 
     {"event": "open", "id": …, "kind": …, "title": …, "created_at": …, …}
     {"event": "resolve", "id": …, "at": …, "by": …, "resolution": …}      a question's: "key" and "signature", too
@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError, restore_remedy
+from cleared.base.file_source import choose_part
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
@@ -31,7 +32,7 @@ _OPTIONAL: Final = ("run_id", "entry_id", "agent")
 
 
 def shard_path(queue: str, at: str) -> str:
-    """The file that takes what happens at this time (``2025-01-31T…``)."""
+    """The file that takes what happens at this time (``2025-01-31T…``), or its first part."""
     return f"{queue}/{at[:7]}{SUFFIX}"
 
 
@@ -312,7 +313,9 @@ class CardDraft:
             lines.setdefault(shard_path(self.queue, at), []).append(render_skip(card_id, at, by))
         for card_id, (at, by, of) in self.brought_forward.items():
             lines.setdefault(shard_path(self.queue, at), []).append(render_unskip(card_id, at, by, of))
-        for path, new in lines.items():
+        known = set(self.source.list_paths(self.queue)) if lines else set()
+        for month, new in lines.items():
+            path = choose_part(self.source, month, known)
             out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
         return out
 

@@ -1,4 +1,4 @@
-"""The agent log (``logs/agent-log.csv``), and its rows that wait for the next commit."""
+"""The agent log (``logs/agent-log-YYYY-MM.csv``), and its rows that wait for the next commit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,39 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
+from cleared.base.file_source import choose_part
 from cleared.base.safe_files import write_atomic
 from cleared.git import LocalMove
+from cleared.workspace.location import Layout
 from cleared.workspace.lock import ensure_state_dir
 
 if TYPE_CHECKING:
     from cleared.changes.host import Host
+    from cleared.changes.record_sources import CommittedSource
     from cleared.primitives.context import Context
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
+_PREFIX: Final = f"{Layout.logs_dir}/agent-log"
 WAITING_FILE: Final = "waiting-log.csv"
 """Rows of runs that made no commit, under ``.cleared/``; the next commit takes them along."""
 MAX_WAITING_BYTES: Final = 1 << 20
+
+
+def name_log(now: datetime) -> str:
+    """The file for what is logged at a time, or its first part."""
+    return f"{_PREFIX}-{format_iso(now)[:7]}.csv"
+
+
+def choose_log(source: CommittedSource, now: datetime) -> str:
+    """The file that takes what is logged now."""
+    return choose_part(source, name_log(now), list_logs(source))
+
+
+def list_logs(source: CommittedSource) -> list[str]:
+    """All files of the log, oldest first."""
+    names = source.snapshot.list_folder(Layout.logs_dir)
+    paths = sorted(f"{Layout.logs_dir}/{name}" for name, entry in names.items() if entry.is_file)
+    return [path for path in paths if path.startswith(_PREFIX) and path.endswith(".csv")]
 
 
 def format_rows(context: Context, now: datetime) -> str:

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
+from cleared.base.file_source import choose_part
 from cleared.base.multiset_sum import encode_sum
 from cleared.cards import queue_files
 from cleared.changes.attestation_lines import (
     Attestation,
     added_lines,
+    list_shards,
     name_shard,
     parse_attestation,
     render_attestation,
@@ -66,7 +68,7 @@ def list_signed(host: Host, snapshot: Snapshot) -> dict[str, list[Attestation]]:
     """
     workspace = workspace_id(host, snapshot)
     signed: dict[str, list[Attestation]] = {}
-    for line in added_lines(host.layout, None, snapshot) if workspace else ():
+    for line in added_lines(None, snapshot) if workspace else ():
         said = parse_attestation(line)
         if said is not None and said.workspace == workspace:
             signed.setdefault(said.key, []).append(said)
@@ -144,7 +146,7 @@ def attest_commit(
     new_id = find_next_workspace(host.root) if claim else ""
     if new_id and claim == f"{new_id}\n".encode("ascii"):
         keys, names = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
-        said[TAKES_OVER] = describe_takeover(host.root, host.layout, snapshot, keys, names)
+        said[TAKES_OVER] = describe_takeover(host.root, snapshot, keys, names)
         workspace = new_id
     else:
         workspace = _workspace_to_name(host, snapshot)
@@ -192,7 +194,7 @@ def _attest_changes(
         **({SUM: encode_sum(total)} if total else {}),
         **said,
     }
-    path = name_shard(format_iso(now))
+    path = choose_part(CommittedSource(before), name_shard(format_iso(now)), list_shards(before))
     known = before.read_file(path) or b""
     end = b"" if known.endswith(b"\n") or not known else b"\n"  # somebody has cut it
     return {path: known + end + render_attestation(statement, key)}

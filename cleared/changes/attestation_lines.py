@@ -1,4 +1,4 @@
-"""The lines of ``logs/attestations-YYYY-MM.jsonl``: which there are, and what each says.
+"""The lines of ``logs/attestations-YYYY-MM.jsonl`` and its further parts: which there are, and what each says.
 
 A line is JSON in one spelling alone: keys in order, no spaces. So a line that is in the history twice is the same text.
 """
@@ -37,19 +37,19 @@ class Attestation:
     digests of data that lies elsewhere, ``changes`` those of what the commit changes."""
 
 
-def list_shards(layout: Layout, snapshot: Snapshot) -> dict[str, str]:
+def list_shards(snapshot: Snapshot) -> dict[str, str]:
     """The files of a commit that hold attestations, oldest first: path → blob."""
-    entries = snapshot.list_folder(layout.logs_dir).items()
+    entries = snapshot.list_folder(Layout.logs_dir).items()
     return {
-        f"{layout.logs_dir}/{name}": entry.oid
+        f"{Layout.logs_dir}/{name}": entry.oid
         for name, entry in sorted(entries)
         if name.startswith(_NAME) and name.endswith(".jsonl") and entry.is_file
     }
 
 
-def added_lines(layout: Layout, before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
+def added_lines(before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
     """The lines that are in ``after`` and not in ``before``."""
-    for path, oid in list_shards(layout, after).items():
+    for path, oid in list_shards(after).items():
         old = b""
         if before is not None:
             if before.find_blob_id(path) == oid:
@@ -68,16 +68,16 @@ def split_lines(data: bytes) -> list[bytes]:
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
-def new_lines(layout: Layout, before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
+def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
     """The lines that are in ``after`` and in none of the commits ``before``; a repeated line is not new."""
     if not before:
-        return list(added_lines(layout, None, after))
+        return list(added_lines(None, after))
     first, *others = before
-    lines = list(added_lines(layout, first, after))
+    lines = list(added_lines(first, after))
     for other in others:
-        missing = set(added_lines(layout, other, after))
+        missing = set(added_lines(other, after))
         lines = [line for line in lines if line in missing]
-    for path, oid in list_shards(layout, after).items() if lines else ():
+    for path, oid in list_shards(after).items() if lines else ():
         for each in before:
             if each.find_blob_id(path) != oid:
                 earlier = each.read_file(path) or b""
@@ -125,7 +125,7 @@ def render_attestation(statement: Mapping[str, Any], key: Key) -> bytes:
 
 
 def name_shard(at: str) -> str:
-    """The file for what is attested at a time (ISO 8601)."""
+    """The file for what is attested at a time (ISO 8601), or its first part."""
     return f"{Layout.logs_dir}/{_NAME}{at[:7]}.jsonl"
 
 

@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cleared.base.file_source import find_whole
 from cleared.base.multiset_sum import decode_sum, encode_sum
 from cleared.changes.attestation import SUM, digest_data
 from cleared.changes.attestation_lines import Attestation, list_shards, name_shard, split_lines
 from cleared.changes.line_worth import COUNTING, LineWorth
 from cleared.git import Snapshot
-from cleared.workspace.location import Layout
 
 ACCEPTS: Final = "accepts"
 
@@ -66,13 +66,12 @@ class Attested:
 class AttestedSums:
     """Adds up what counts in the commits of one workspace."""
 
-    def __init__(self, layout: Layout, worth: LineWorth) -> None:
-        self._layout = layout
+    def __init__(self, worth: LineWorth) -> None:
         self._worth = worth
         self._digests: dict[bytes, str] = {}
 
     def read(self, snapshot: Snapshot) -> Attested:
-        """What the lines of a commit come to; each counts once, in the file of its month."""
+        """What the lines of a commit come to; each counts once, in a file of its month."""
         return self.read_files(self.read_shards(snapshot))
 
     def read_files(self, shards: Mapping[str, bytes]) -> Attested:
@@ -103,11 +102,11 @@ class AttestedSums:
 
     def read_shards(self, snapshot: Snapshot) -> dict[str, bytes]:
         """The files of attestations of a commit: path → content."""
-        return {path: snapshot.read_file(path) or b"" for path in list_shards(self._layout, snapshot)}
+        return {path: snapshot.read_file(path) or b"" for path in list_shards(snapshot)}
 
     def _find_counting(self, path: str, line: bytes) -> Attestation | None:
         judged = self._worth.read(line)
-        if judged is None or judged[1] not in COUNTING or name_shard(judged[0].at) != path:
+        if judged is None or judged[1] not in COUNTING or name_shard(judged[0].at) != find_whole(path):
             return None
         return judged[0]
 

@@ -41,7 +41,7 @@ Hunk = tuple[list[str], list[str], list[str]]
 lost one says it."""
 _END: Final = ["\n"]
 
-_ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}\.jsonl")
+_ATTESTATIONS: Final = re.compile(r"logs/attestations-[0-9]{4}-[0-9]{2}(?:_[0-9]{3,})?\.jsonl")
 
 
 def list_blob_changes(before: Snapshot, changes: Mapping[str, bytes | None]) -> list[BlobChange]:

@@ -152,7 +152,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
-                lines = added_lines(host.layout, before, snapshot)
+                lines = added_lines(before, snapshot)
                 for _, said in list_counting(snapshot, lines, signers, books):
                     _add_attestation(db, said)
                 db.execute("DELETE FROM head")
@@ -164,7 +164,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
 
 def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
     """Whether every attestation of ``before`` is still in ``after``."""
-    return next(added_lines(host.layout, after, before), None) is None and bool(list_shards(host.layout, before))
+    return next(added_lines(after, before), None) is None and bool(list_shards(before))
 
 
 def _add_attestation(db: sqlite3.Connection, said: Attestation) -> None:

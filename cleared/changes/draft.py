@@ -14,6 +14,7 @@ from cleared.changes.auto_resolve import find_restored_files
 from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import check_draft
 from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
 from cleared.primitives.context import Context, taken_files
@@ -103,8 +104,9 @@ def commit_draft(
         )
     waiting = agent_log.read_waiting_rows(host)
     rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
-    before = draft.changes.get(host.layout.log) or snapshot.read_file(host.layout.log)
-    draft.changes[host.layout.log] = agent_log.append_rows(before, rows)
+    log = agent_log.choose_log(CommittedSource(snapshot), context.now)
+    before = draft.changes.get(log) or snapshot.read_file(log)
+    draft.changes[log] = agent_log.append_rows(before, rows)
     moves, held_files = imported_files.hold_files(host, (*draft.moves, *local), context.now, context.run_id)
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
@@ -156,7 +158,7 @@ def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | Non
         from cleared.changes.attested_sums import AttestedSums
         from cleared.changes.line_worth import LineWorth
 
-        sums = AttestedSums(host.layout, LineWorth(host, before))
+        sums = AttestedSums(LineWorth(host, before))
         now = sums.read_files({**sums.read_shards(before), **brought})
         total -= now.total(()) - sums.read(before).total(())
     return total

@@ -22,7 +22,6 @@ class LineWorth:
     """Reads and judges lines as of one commit, each once."""
 
     def __init__(self, host: Host, snapshot: Snapshot) -> None:
-        self._host = host
         self._snapshot = snapshot
         self.approvals = Approvals(CommittedSource(snapshot), host.root, {})
         self._keys = attestation.trusted_signers(host, snapshot)
@@ -58,7 +57,7 @@ class LineWorth:
 
     def _read_takeovers(self) -> dict[bytes, Origin]:
         taken: dict[bytes, Origin] = {}
-        for takeover in find_takeovers(self._host.layout, self._snapshot):
+        for takeover in find_takeovers(self._snapshot):
             origin = self._judge_attestation(takeover)
             if origin in COUNTING:
                 for line, _ in list_taken_over(self._snapshot, takeover):

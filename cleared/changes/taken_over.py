@@ -39,27 +39,27 @@ def list_taken_over(snapshot: Snapshot, said: Attestation) -> Iterator[tuple[byt
     return _list_taken_over(snapshot, said, set())
 
 
-def find_takeovers(layout: Layout, snapshot: Snapshot) -> list[Attestation]:
+def find_takeovers(snapshot: Snapshot) -> list[Attestation]:
     """The attestations of a commit that take over others, whoever signed them."""
-    lines = (line for line in added_lines(layout, None, snapshot) if TAKES_OVER.encode("ascii") in line)
+    lines = (line for line in added_lines(None, snapshot) if TAKES_OVER.encode("ascii") in line)
     said = filter(None, map(parse_attestation, lines))
     return [each for each in said if TAKES_OVER in each.statement]
 
 
 def describe_takeover(
-    root: Path, layout: Layout, snapshot: Snapshot, keys: Collection[str], workspaces: Collection[str]
+    root: Path, snapshot: Snapshot, keys: Collection[str], workspaces: Collection[str]
 ) -> dict[str, list[str]]:
     """What an attestation says that takes over all that these keys signed for these books, up to a commit."""
-    files = list(list_shards(layout, snapshot).values())
-    known = set(added_lines(layout, None, snapshot))
-    for commit in history.commits_touching(root, [layout.logs_dir]):  # what was reverted stands in the history, too
+    files = list(list_shards(snapshot).values())
+    known = set(added_lines(None, snapshot))
+    for commit in history.commits_touching(root, [Layout.logs_dir]):  # what was reverted stands in the history, too
         with suppress(WorkspaceError):  # a shallow clone ends here
             after = snapshot.at_commit(commit.id)
             parents = parse_parents(snapshot.repo.objects.read_object(commit.id)[1])
-            missing = set(new_lines(layout, list(map(snapshot.at_commit, parents)), after)) - known
+            missing = set(new_lines(list(map(snapshot.at_commit, parents)), after)) - known
             if missing:
                 known |= missing
-                files += list_shards(layout, after).values()
+                files += list_shards(after).values()
     return {"workspaces": sorted(workspaces), "keys": sorted(keys), "files": sorted(set(files))}
 
 

@@ -32,7 +32,7 @@ ORDER_EVENTS: Final = (LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, MODEL_ANSWER_EVENT
 
 @primitive(effect=Effect.READ, grant="ctx.log")
 def ctx_log(ctx: Context, message: Text) -> None:
-    """Write a line to the agent log (``logs/agent-log.csv``) and to whoever watches the run."""
+    """Write a line to the agent log (``logs/agent-log-YYYY-MM.csv``) and to whoever watches the run."""
     ctx.log_action("log", message)
     ctx.host.show_log_line(message)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.bounds import MAX_SHOWN_LINES
 from cleared.base.clock import DeadlineExceeded, run_deadline
 from cleared.base.errors import ClearedError, Place, PrimitiveError
+from cleared.changes.agent_log import name_log
 from cleared.changes.host import Host
 from cleared.changes.session import make_context, new_run_id
 from cleared.changes.traced_calls import TracedCalls
@@ -235,7 +236,7 @@ class Attempt:
         self._bytes += len(text)
         if self._lines > MAX_SHOWN_LINES or self._bytes > self.limits.max_output_bytes:
             self._lines = MAX_SHOWN_LINES + 1
-            text = f"… more lines are not shown; {self.host.layout.log} has them"
+            text = f"… more lines are not shown; {name_log(self.now)} has them"
         self.say("\n".join(f"{self.script.name}: {line}" for line in text.split("\n")))
 
     def _collect_print(self, text: str) -> None:

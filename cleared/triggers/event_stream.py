@@ -73,7 +73,7 @@ def _is_own_attestation(attestation: Attestation, mine: str, key: str) -> bool:
 def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
     """When the last that was seen was attested. A line that was removed from the history and is put back long after
     makes no event again."""
-    for line in reversed(list(added_lines(host.layout, None, start))):
+    for line in reversed(list(added_lines(None, start))):
         attestation = parse_attestation(line)
         if attestation is not None and _is_own_attestation(attestation, mine, key):
             return datetime.fromisoformat(attestation.at)
@@ -84,16 +84,15 @@ class SeenAttestations:
     """The attestations of the commits read so far."""
 
     def __init__(self, host: Host, start: Snapshot | None) -> None:
-        self._layout = host.layout
         self._start = self._before = start
         self._seen: set[bytes] = set()
         self._known: set[bytes] | None = None
 
     def add_commit(self, after: Snapshot) -> list[bytes]:
         """The attestations of a commit that no earlier one had."""
-        new = [line for line in added_lines(self._layout, self._before, after) if line not in self._seen]
+        new = [line for line in added_lines(self._before, after) if line not in self._seen]
         if new and self._before is not self._start:  # on another branch of a merge it may have been missing
-            self._known = self._known or (set(added_lines(self._layout, None, self._start)) if self._start else set())
+            self._known = self._known or (set(added_lines(None, self._start)) if self._start else set())
             new = [line for line in new if line not in self._known]
         self._seen.update(new)
         self._before = after
@@ -106,7 +105,7 @@ def _list_commits(host: Host, repo: Repository, head: str, cursor: str | None) -
     if commits is None:
         from cleared.git import history
 
-        paths = list(list_shards(host.layout, Snapshot(repo, head)))
+        paths = list(list_shards(Snapshot(repo, head)))
         with suppress(WorkspaceError):
             for info in reversed(history.read_log(host.root, _MAX_COMMITS, paths, since=cursor, rev=head)):
                 yield Snapshot(repo, info.id)

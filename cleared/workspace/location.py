@@ -81,7 +81,6 @@ class Layout:
     processed_dir = "import/processed"
     queue_dir = "queue"
     logs_dir = "logs"
-    log = "logs/agent-log.csv"
     events = "logs/events.jsonl"
     imported_files = "logs/files.csv"
     state = ".cleared"

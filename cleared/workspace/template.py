@@ -12,8 +12,6 @@ from pathlib import Path
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.workspace.settings.editing import set_value
 
-LOG_HEADER = b"timestamp,agent,action,details,entry_id,commit_hash\n"
-
 GITIGNORE = b"""\
 # What can be rebuilt, or is only operational.
 .cleared/
@@ -41,6 +39,7 @@ _KEPT = (
     "import/processed",
     "books",
     "queue",
+    "logs",
     "rules",
     "templates",
     "tests/cases",
@@ -62,7 +61,6 @@ def initial_files(name: str, entity_type: str, currency: str) -> dict[str, bytes
     files |= {f"{folder}/.gitkeep": b"" for folder in _KEPT}
     files |= {
         "accounts/chart-of-accounts.csv": accounts,
-        "logs/agent-log.csv": LOG_HEADER,
         "config.yaml": config.encode(),
         ".gitignore": GITIGNORE,
         ".gitattributes": GITATTRIBUTES,

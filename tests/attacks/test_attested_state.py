@@ -13,7 +13,7 @@ from pushing import check, clone_afresh, make_remote, put_draws
 from cleared.changes.attestation_lines import render_attestation
 from cleared.trust.keys import run_key
 
-LOG = "logs/agent-log.csv"
+LOG = "logs/agent-log-2025-02.csv"
 FORGED = "Run: 20250210T060000Z-aaaaaa\nAgent: ingest\nEvent: on_demand 1"
 STATE = "cleared.changes.audit.provenance.find_unattested_states"
 

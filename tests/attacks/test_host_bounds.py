@@ -248,7 +248,7 @@ LOGS = f"journal_add_many([{POST}])\nfor i in range(60):\n    ctx_log('line ' + 
 def test_d4_rows_beyond_the_limit_are_counted_not_refused(ws: Workspace, small_log: None) -> None:
     """Fault 25: the first and the last are whole."""
     ws.script(LOGS)
-    rows = [line for line in ws.read("logs/agent-log.csv").splitlines() if ",probe," in line]
+    rows = [line for line in ws.read("logs/agent-log-2025-02.csv").splitlines() if ",probe," in line]
     assert len(rows) == 21 and "line 13" in rows[14] and "… 42 more rows are not written out: 42 log" in rows[15]
     assert "line 59" in rows[-2] and "succeeded" in rows[-1]
 
@@ -260,14 +260,14 @@ def test_d4_a_run_that_fails_beyond_the_limit_of_rows_leaves_its_commit_and_its_
     before = ws.head()
     fails(ws, f"{LOGS}accounts_get(4)", "account 4 does not exist")
     assert ws.head() != before and [card["kind"] for card in ws.cards()] == ["failed_run"]
-    assert ws.read("logs/agent-log.csv").count(",probe,") == 21
+    assert ws.read("logs/agent-log-2025-02.csv").count(",probe,") == 21
 
 
 def test_d4_document_003s_ingest_takes_more_rows_than_a_log_has(ws: Workspace, small_log: None) -> None:
     """Fault 25: its script logs every entry, and every card."""
     ws.drop("january.csv", chase(*[(f"01/{n % 28 + 1:02}/2025", f"SHOP {n}", f"-{n + 1}.00") for n in range(40)]))
     assert ws.run("ingest")["result"]["imported"] == 40
-    assert len(ws.entries()) == 40 and ws.read("logs/agent-log.csv").count(",ingest,") == 21
+    assert len(ws.entries()) == 40 and ws.read("logs/agent-log-2025-02.csv").count(",ingest,") == 21
 
 
 def test_b10_rows_of_a_log_are_bounded_in_bytes() -> None:

@@ -67,9 +67,9 @@ def do_again(ws: Workspace, spell: Spell) -> None:
     last = ws.git("show", f"draw:{ATTESTED}").splitlines()[-1]
     ws.put(JOURNAL, ws.git("show", f"draw:{JOURNAL}"))
     ws.put(
-        "logs/agent-log.csv",
-        ws.read("logs/agent-log.csv")
-        + "".join(f"{row}\n" for row in ws.git("show", "draw:logs/agent-log.csv").splitlines()[-2:]),
+        "logs/agent-log-2025-02.csv",
+        ws.read("logs/agent-log-2025-02.csv")
+        + "".join(f"{row}\n" for row in ws.git("show", "draw:logs/agent-log-2025-02.csv").splitlines()[-2:]),
     )
     ws.put(ATTESTED, ws.read(ATTESTED) + spell(last) + "\n")
     ws.git("add", "-A")

@@ -160,7 +160,7 @@ def check_sound(root: Path, *, written: bool = True) -> None:
         if json.loads(line)["event"] == "open"
     )
     assert all(n == 1 for n in opened.values()), opened
-    log = Counter(tuple(row) for row in rows(root, "logs/agent-log.csv"))
+    log = Counter(tuple(row) for row in rows(root, "logs/agent-log-2025-02.csv"))
     assert all(n == 1 for n in log.values()), [row for row, n in log.items() if n > 1]
 
 

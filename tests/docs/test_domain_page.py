@@ -61,7 +61,7 @@ def test_the_shown_domain_is_proposed_approved_and_run(ws: Workspace, site: Path
     take_ok(ws, "agent", "approve", "P1")
     done_ok(ws("agent", "run", "probe"))
     assert ws.read("remarks/list.csv") == "customer,text\nacme,pays late\n"
-    assert "succeeded: 1 remark, 0 cards" in ws.read("logs/agent-log.csv")
+    assert "succeeded: 1 remark, 0 cards" in ws.read("logs/agent-log-2025-02.csv")
     assert done_ok(ws("check", "--json")).json["ok"]
     ws.put("remarks/list.csv", "customer,text\nacme,pays early\n")
     assert ws("agent", "run", "probe").code == 4

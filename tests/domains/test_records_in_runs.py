@@ -21,7 +21,7 @@ def test_what_a_run_puts_is_in_its_result_and_its_commit(noted: Workspace) -> No
     made = run_agent(host, "probe")
     assert made.error is None and len(made.commits) == 1 and list(made.records["notes"]) == ["N1", "N2"]
     assert noted.read(PATH) == f"{HEADER}N1,one\nN2,two\n"
-    assert "succeeded: 2 notes, 0 cards" in noted.read("logs/agent-log.csv")
+    assert "succeeded: 2 notes, 0 cards" in noted.read("logs/agent-log-2025-02.csv")
 
 
 def test_what_is_wrong_with_its_records_stops_the_run(noted: Workspace) -> None:

@@ -53,7 +53,8 @@ def test_i1_a_key_that_a_script_writes(keyed: Workspace) -> None:
     others = [keyed.ok(*argv).out for argv in (("queue", "list"), ("journal", "list"), ("queue", "list", "--json"))]
     nowhere(keyed, done.out, done.err, again.out, again.err, *shown, *others)
     assert again.json["result"] == {"f": "[redacted]", "g": ["[redacted]", "x[redacted]y"]}
-    assert "b [redacted]" in keyed.read("logs/agent-log.csv") and "a [redacted]" in keyed.read("logs/agent-log.csv")
+    log = keyed.read("logs/agent-log-2025-02.csv")
+    assert "b [redacted]" in log and "a [redacted]" in log
     assert "import: e [redacted]" in keyed.git("log", "-1", "--format=%s")
     assert "[redacted]" in keyed.read("logs/events.jsonl") and "[redacted]" in keyed.read("queue/2025-02.jsonl")
 

@@ -71,7 +71,7 @@ def test_what_belongs_to_the_program_is_not_read_so(ws: Workspace) -> None:
     write_agent(ws, "[path for path in file_list() if not path.startswith('agents/')]", header)
     ws.put("suppliers/acme.csv", CSV)
     assert ws.run("probe")["result"] == ["suppliers/acme.csv"]
-    refuses(ws, 'file_read("logs/agent-log.csv")', "no file that this agent watches", header=header)
+    refuses(ws, 'file_read("logs/agent-log-2025-02.csv")', "no file that this agent watches", header=header)
 
 
 def test_an_agent_that_watches_nothing_reads_nothing(ws: Workspace) -> None:
@@ -108,5 +108,6 @@ def test_a_file_is_read_once_in_a_run(ws: Workspace) -> None:
     write_agent(ws, 'file_read("suppliers/acme.csv") == file_read("suppliers/acme.csv")')
     assert ws.run("probe")["result"] is True
     ws.script("1", name="other")
-    log = "".join(path.read_text() for path in (ws.root / ".cleared").glob("*log*")) + ws.read("logs/agent-log.csv")
+    log = "".join(path.read_text() for path in (ws.root / ".cleared").glob("*log*"))
+    log += ws.read("logs/agent-log-2025-02.csv")
     assert log.count("file_read,suppliers/acme.csv sha256:") == 1

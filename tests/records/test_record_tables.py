@@ -33,7 +33,7 @@ found = [table_get("prices", "A"), table_get("prices", "Z")]
     ]
     assert priced.read("records/prices.csv") == "sku,price,since\nA,4.20,2026-01-01\nB,2.00,\n"
     assert len(made["commits"]) == 1
-    assert "2 rows of prices change, 0 cards" in priced.read("logs/agent-log.csv")
+    assert "2 rows of prices change, 0 cards" in priced.read("logs/agent-log-2025-02.csv")
     priced.in_order()
 
 

@@ -432,7 +432,7 @@ def test_a_forged_decision_is_found(people: People) -> None:
     made = forge(ws, confirmed(ws, COFFEE), FALSE)
     (found,) = damage(ws)
     assert made[:10] in found and f"it decided {COFFEE}, without a reviewer's signature" in found
-    rows, path = ws.read("logs/agent-log.csv"), "logs/agent-log.csv"
+    rows, path = ws.read("logs/agent-log-2025-02.csv"), "logs/agent-log-2025-02.csv"
     forge(ws, (rows, f"{rows}x,x,x,x\n"), f"{FALSE.replace('abcdef', 'abcde1')}\nAccepts: {made}", path)
     assert len(damage(ws)) == 2  # and an answer that is forged answers nothing
 

@@ -444,7 +444,7 @@ def test_a_workspace_in_trouble_runs_nothing_and_loses_nothing(world: World) -> 
     agent(world, "hears", "trigger: event\nevent: ping\n", 'ctx_emit("heard")')
     with world:
         world.ws.ok("event", "emit", "ping")
-        log = world.ws.root / "logs/agent-log.csv"
+        log = world.ws.root / "logs/agent-log-2025-02.csv"
         text = log.read_bytes()
         log.write_bytes(text + b"by hand\n")
         world.settle()

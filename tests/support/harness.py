@@ -357,7 +357,7 @@ def environment(home: Path) -> dict[str, str]:
 
 # -- what a refusal is ------------------------------------------------------------------------------------------------
 
-LOG = "logs/agent-log.csv"
+LOG = "logs/agent-log-2025-02.csv"
 QUEUE = "queue/2025-02.jsonl"
 ATTESTED = "logs/attestations-2025-02.jsonl"
 

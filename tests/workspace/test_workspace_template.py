@@ -67,7 +67,6 @@ def test_the_documented_tree() -> None:
     folders = {path.rpartition("/")[0] for path in files}
     assert folders >= {"agents", "scripts", "import", "import/processed", "accounts", "books", "logs", "queue"}
     assert folders >= {"rules", "templates", "tests/cases"}
-    assert files["logs/agent-log.csv"] == b"timestamp,agent,action,details,entry_id,commit_hash\n"
     assert files["accounts/chart-of-accounts.csv"] == read_starter_chart("generic")
     text = files["config.yaml"].decode()
     business = load_config(text).business

@@ -41,7 +41,7 @@ class AttestedState:
     def __init__(self, host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth) -> None:
         self._host, self._repo, self._snapshot = host, repo, snapshot
         self._rows = CountedRows(host.layout)
-        self._sums = AttestedSums(host.layout, worth)
+        self._sums = AttestedSums(worth)
         self._lines: dict[str, int] = {}
         self._files = SealedFiles(host.layout.state_dir, _VERSION)
         self._context = _describe_context(host, worth)

@@ -172,12 +172,12 @@ class CommitOrigins:
         return split_rows(data) if audit is None else audit.list_fixed_rows(path, data)
 
     def _read_attestations(self, commit: CommitInfo) -> None:
-        layout, folder = self.host.layout, f"{self.host.layout.logs_dir}/"
+        folder = f"{self.host.layout.logs_dir}/"
         parents = [] if commit.id in self.cut else read_parents(self.repo, commit.id)
         before = [Snapshot(self.repo, parent) for parent in parents]
         lines: Sequence[bytes] = ()
         if len(before) != 1 or any(path.startswith(folder) for path in commit.files or ()):
-            lines = new_lines(layout, before, Snapshot(self.repo, commit.id))
+            lines = new_lines(before, Snapshot(self.repo, commit.id))
         judged = [(line, self.worth.read(line)) for line in lines]
         genuine = [(line, *said) for line, said in judged if said is not None]
         for line, *_ in genuine:

@@ -12,8 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import Place, WorkspaceError
+from cleared.base.file_source import find_whole
 from cleared.base.short_text import list_first
 from cleared.cards import queue_files
+from cleared.changes.agent_log import list_logs
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
@@ -40,6 +42,7 @@ from cleared.git import Repository, Snapshot, history
 from cleared.trust.checkpoint import read_forgotten
 
 if TYPE_CHECKING:
+    from cleared.cards.card import Card
     from cleared.git.history import CommitInfo
 
 _MAX_SHOWN: Final = 3
@@ -231,12 +234,20 @@ def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> lis
             "run or decision of a machine that is trusted here did that",
             f"Find the line (git log -S{card.id} -- queue). Where a colleague's machine did it, trust that: cleared "
             "trust. Else take it back with git, and decide again.",
-            Place(queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")),
+            Place(_find_settling_file(host, snapshot, card)),
             card.entry_id,
         )
         for card in unattested
         if (card.id, card.resolved_by, card.resolution) not in signed
     ]
+
+
+def _find_settling_file(host: Host, snapshot: Snapshot, card: Card) -> str:
+    """The file of the queue that has the line which settles a card."""
+    month = queue_files.shard_path(host.layout.queue_dir, card.resolved_at or "")
+    parts = sorted(snapshot.read_files(host.layout.queue_dir).items())
+    named = (path for path, data in parts if find_whole(path) == month and card.id.encode() in data)
+    return max(named, default=month)
 
 
 def _find_signed_settlements(host: Host, repo: Repository, snapshot: Snapshot) -> set[tuple[object, object, object]]:
@@ -276,7 +287,7 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
         if resumed and len(resolutions) == 1 and resolutions[0].startswith("rejected"):
             what.append(f"was rejected, and gone on with by the run {resumed[0]}")
         if what:
-            entries = _list_posted_entries(host, snapshot, resumed)
+            entries = _list_posted_entries(snapshot, resumed)
             which = f"Both may have posted: {', '.join(entries)}. " if len(entries) > 1 else ""
             which = which or (f"It posted {entries[0]}. " if entries else "")
             violations.append(
@@ -307,12 +318,13 @@ def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
     yield from sorted(events, key=lambda event: event.get("event") != "open")
 
 
-def _list_posted_entries(host: Host, snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
+def _list_posted_entries(snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
     """What these runs have posted, by the log, and is not voided."""
     marks = {f"run:{run}" for run in runs}
     if not marks:
         return []
-    text = (snapshot.read_file(host.layout.log) or b"").decode("utf-8", "replace")
+    logs = (snapshot.read_file(path) or b"" for path in list_logs(CommittedSource(snapshot)))
+    text = b"".join(logs).decode("utf-8", "replace")
     with suppress(csv.Error):
         rows = csv.reader(io.StringIO(text, newline=""))
         return sorted({row[4] for row in rows if len(row) > 5 and row[5] in marks and row[4] and "journal" in row[2]})

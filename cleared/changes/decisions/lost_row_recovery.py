@@ -10,6 +10,7 @@ from cleared.base.csv_text import split_rows
 from cleared.base.errors import CheckFailed
 from cleared.base.safe_files import write_atomic
 from cleared.changes import commit_messages
+from cleared.changes.agent_log import choose_log
 from cleared.changes.attestation import ORIGIN_TRAILERS
 from cleared.changes.decisions.decision_context import (
     RECOVER_COMMAND,
@@ -150,7 +151,8 @@ def _restore_committed_files(
     """Files that git left as the lost commit had them, and that will be others now: as the branch has them, so that
     nothing stands in the way. What they had, that commit has."""
     then = Snapshot(decision_context.repo, lost.tip)
-    for path in (*files, host.layout.log):
+    log = choose_log(CommittedSource(decision_context.snapshot), decision_context.context.now)
+    for path in (*files, log):
         file = host.root / path
         before, after = decision_context.snapshot.read_file(path), then.read_file(path)
         stays = not path.startswith(f"{host.layout.logs_dir}/") and files[path] == after  # to logs this commit adds

@@ -63,7 +63,7 @@ def test_b23_a_late_row_waits_and_stops_no_other(closed: Workspace) -> None:
         "2025-02-01 -61.20 NOTION: its day, 2025-01-31, was closed (through 2025-01-31) before it came. cleared queue "
         "correct posts it on 2025-02-01, or on its day once that is open again"
     )
-    assert "1 new, 0 known, 1 held" in ws.read("logs/agent-log.csv")
+    assert "1 new, 0 known, 1 held" in ws.read("logs/agent-log-2025-02.csv")
     refused(ws("period", "close", "2025-02-05"), 3, "held: card", "NOTION")
     reconciled = ws("reconcile", "2010", "--date", "2025-02-04", "--balance", "-69.20")
     assert reconciled.code == 1 and "the bank has it, the books do not" in reconciled.out

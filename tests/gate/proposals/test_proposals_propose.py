@@ -28,7 +28,7 @@ def test_a_proposal_is_one_commit_and_leaves_the_live_script(ws: Workspace) -> N
         f"{folder}/proposal.json",
         f"{folder}/files/agents/ingest.py",
         "queue/2025-02.jsonl",
-        "logs/agent-log.csv",
+        "logs/agent-log-2025-02.csv",
         "logs/attestations-2025-02.jsonl",
     }
     assert ws.git("show", "HEAD:agents/ingest.py") == committed

@@ -132,7 +132,7 @@ def test_too_many_changes_are_refused(clone: PrivateClone, monkeypatch: pytest.M
         ("books/2025/01/journal.csv", "refused"),
         ("accounts/chart-of-accounts.csv", "refused"),
         ("queue/2025-01.jsonl", "refused"),
-        ("logs/agent-log.csv", "refused"),
+        ("logs/agent-log-2025-02.csv", "refused"),
         ("agents/approvals/x.json", "refused"),
         ("agents/sub/a.py", "refused"),
         ("agents/.hidden.py", "refused"),

@@ -1,0 +1,77 @@
+"""FLAT: what one decision reads and writes does not grow with the books: what grows is cut by month and by size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harness import Workspace
+
+from cleared.base import file_source
+from cleared.git import object_reader
+
+PART = 4_000
+"""Bytes of a part, as small as if a month were full."""
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of git's objects that were read."""
+    sizes: list[int] = []
+    original: Callable[[str, str], tuple[str, bytes] | None] = object_reader._read_loose
+
+    def count(folder: str, oid: str) -> tuple[str, bytes] | None:
+        found = original(folder, oid)
+        sizes.append(len(found[1]) if found is not None else 0)
+        return found
+
+    monkeypatch.setattr(object_reader, "_read_loose", count)
+    monkeypatch.setattr(file_source, "MAX_PART_BYTES", PART)
+    return sizes
+
+
+def post_entry(ws: Workspace, number: int) -> None:
+    """A decision about a month of its own."""
+    ws.ok("journal", "add", f"{2000 + number // 12}-{number % 12 + 1:02d}-01", "rent", "3200=10.00", "1010=-10.00")
+
+
+def written(ws: Workspace, commit: str) -> int:
+    """Bytes of the files that a commit writes."""
+    paths = ws.git("diff-tree", "-r", "--name-only", "--no-commit-id", commit).splitlines()
+    return sum(len(ws.git("show", f"{commit}:{path}")) for path in paths)
+
+
+def test_a_decision_costs_what_it_did_before_others(posted: Workspace, read: list[int]) -> None:
+    """What is read and written by the tenth decision, and by the thirtieth."""
+    costs = []
+    for number in range(30):
+        read.clear()
+        post_entry(posted, number)
+        if number >= 5:
+            costs.append((sum(read), written(posted, "HEAD") if number in (9, 29) else 0))
+    early, late = (max(size for size, _ in part) for part in (costs[:10], costs[-10:]))
+    assert late < early * 1.3
+    assert costs[-1][1] < costs[4][1] + 2 * PART
+    logs = posted.git("ls-files", "logs").split()
+    assert {"logs/agent-log-2025-02.csv", "logs/agent-log-2025-02_002.csv"} <= {*logs}
+    assert {"logs/attestations-2025-02.jsonl", "logs/attestations-2025-02_003.jsonl"} <= {*logs}
+    assert all(len(posted.read(path)) < PART + 4_000 for path in logs)
+    posted.in_order()
+
+
+def test_a_line_of_an_attestation_counts_once_in_whichever_part(posted: Workspace) -> None:
+    shard = "logs/attestations-2025-02.jsonl"
+    posted.put("logs/attestations-2025-02_002.jsonl", posted.read(shard))
+    posted.commit("logs/attestations-2025-02_002.jsonl")
+    done = posted("check", "--json")
+    assert done.code == 1
+    assert all("records otherwise" not in each["message"] for each in done.json["violations"]), done.out
+
+
+def test_cards_of_a_full_month_stand_in_its_next_part(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_source, "MAX_PART_BYTES", 100)
+    first, second = (card["id"] for card in posted.cards())
+    posted.ok("queue", "approve", first)
+    assert [card["id"] for card in posted.cards()] == [second]
+    assert "resolve" in posted.read("queue/2025-02_002.jsonl") and "resolve" not in posted.read("queue/2025-02.jsonl")
+    posted.in_order()
