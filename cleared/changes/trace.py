@@ -208,6 +208,12 @@ class TraceStore:
             return None
 
 
+def render_calls(calls: Iterable[Call], redactor: Redactor) -> list[dict[str, Any]]:
+    """Calls as a trace has them, but for their times."""
+    names = ("number", "depth", "name", "arguments", "result", "error", "file", "line", "column")
+    return [dict(zip(names, row[1:], strict=False)) for row in _call_rows("", calls, 0.0, redactor.redact_text)]
+
+
 def _call_rows(
     run_id: str, calls: Iterable[Call], origin: float, clean: Callable[[str], str]
 ) -> Iterator[tuple[Any, ...]]:

@@ -74,15 +74,17 @@ def read_past_runs(host: Host, repo: Repository, agent: str, limit: int) -> Iter
 def _input_of_run(host: Host, repo: Repository, commit: history.CommitInfo) -> DryRunInput | str:
     run, parent = commit.trailers["Run"], parent_commit(repo, commit.id)
     after = Snapshot(repo, commit.id)
-    taken, complete = _imported_files(host, after, run, commit.files or ())
+    taken, complete = read_imported_inputs(host, after, run, commit.files or ())
     if parent is None or not complete:
         return run
     at = datetime.fromisoformat(commit.trailers.get("Clock", format_iso(commit.when)))
-    event = _event_of_run(host, after, commit.trailers, taken)
+    event = read_event_of_run(host, after, commit.trailers, taken)
     return DryRunInput(f"the files of run {run}", Snapshot(repo, parent), taken, at, event, after, run)
 
 
-def _event_of_run(host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]) -> Event | None:
+def read_event_of_run(
+    host: Host, after: Snapshot, trailers: Mapping[str, str], files: Mapping[str, bytes]
+) -> Event | None:
     """The event of a run, as far as its commit shows it."""
     kind, _, key = trailers.get("Event", "").partition(" ")
     if kind == SCHEDULE.name:
@@ -134,7 +136,9 @@ def read_waiting_files(host: Host) -> dict[str, bytes]:
     return files
 
 
-def _imported_files(host: Host, after: Snapshot, run: str, files: tuple[str, ...]) -> tuple[dict[str, bytes], bool]:
+def read_imported_inputs(
+    host: Host, after: Snapshot, run: str, files: tuple[str, ...]
+) -> tuple[dict[str, bytes], bool]:
     """The files a run moved to ``processed/``, by the names they were dropped under, and whether those are all."""
     recorded = read_imported_files(CommittedSource(after), host.layout)
     names = {file.sha256: file.name for file in recorded if file.imported_by == run}
