@@ -33,8 +33,6 @@ AFTER = (
 class Services(Forking):
     """The service in forked processes."""
 
-    file = __file__
-
     def serve(self, root: Path, at: str, stop: int = 0, name: str = "") -> list[str]:
         """The points it came by, in order. Killed at the ``stop``-th of them, or of those of that ``name``; 0: not at
         all."""
@@ -169,7 +167,3 @@ def main() -> None:
     import cleared.service.workspace_service  # noqa: F401
 
     attend(_obey)
-
-
-if __name__ == "__main__":
-    main()

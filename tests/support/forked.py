@@ -1,7 +1,7 @@
 """Commands in processes that kill themselves at a named step, without a new Python for each.
 
-A process that has imported all, and used nothing of it, forks one for each command (the sandbox's threads would not
-survive a fork of the test's own process).
+A process that has imported all, and used nothing of it (``Preloaded``), forks one for each command: the sandbox's
+threads would not survive a fork of the test's own process.
 """
 
 from __future__ import annotations
@@ -17,25 +17,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from preloaded import import_all
+from preloaded import Preloaded
 
 BROKEN = 70
 
 
 class Forking:
-    """The process that forks, and runs ``attend``; a context manager."""
-
-    file = __file__
+    """The process that forks, and runs ``main`` of the class's module; a context manager."""
 
     def __enter__(self) -> Self:
-        # A program finds beside it what it imports; what lies here, it is told of.
-        path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        self.process = subprocess.Popen(
-            [sys.executable, self.file],
+        self.process = Preloaded(
+            [],
+            function=f"{type(self).__module__}:main",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONPATH": path},
         )
         return self
 
@@ -73,7 +69,6 @@ class Forks(Forking):
 
 def attend(obey: Callable[[dict[str, Any]], int]) -> None:
     """Fork a copy for each order that comes in, and say how it ended."""
-    import_all()
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -170,7 +165,3 @@ def _obey(order: dict[str, Any]) -> int:
 
 def main() -> None:
     attend(_obey)
-
-
-if __name__ == "__main__":
-    main()

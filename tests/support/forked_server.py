@@ -21,8 +21,6 @@ COPIED = "copied"
 class ForkedServers(Forking):
     """A context manager; ``serve`` has one server begun."""
 
-    file = __file__
-
     @contextmanager
     def serve(self, root: Path, place: Path, step: str, nth: int = 1) -> Iterator[Server]:
         """A server, signed in. It gets SIGKILL at the ``nth`` time of a step of ``Host.on_step``, or ``COPIED``; the
@@ -76,7 +74,3 @@ def _obey(order: dict[str, Any]) -> int:
 
 def main() -> None:
     attend(_obey)
-
-
-if __name__ == "__main__":
-    main()

@@ -98,8 +98,6 @@ def prepare(root: Path) -> Path:
 class Loops(Forking):
     """Loops in forked processes, one at a time."""
 
-    file = __file__
-
     def begin(self, life: Life, step: str = "", nth: int = 1, do: str = "run", **flags: Any) -> None:
         """Have a loop begun with these flags; killed at the ``nth`` time of a step."""
         life.told.unlink(missing_ok=True)
@@ -413,7 +411,3 @@ def main() -> None:
     with suppress(WorkspaceError):
         load_job_types(Config(loop=Loop(plugins=NAMES)))
     attend(_obey)
-
-
-if __name__ == "__main__":
-    main()
