@@ -97,7 +97,7 @@ def _read_newest(host: Host, snapshot: Snapshot, agent: str) -> Iterator[RunEvid
     """The attested runs of an agent, newest first, as far as the order of the lines has them so."""
     keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
     mark = f'"Agent":"{agent}"'.encode("ascii", "replace")
-    for path in reversed(list_shards(host.layout, snapshot)):
+    for path in reversed(list_shards(snapshot)):
         lines = [line for line in split_lines(snapshot.read_file(path) or b"") if mark in line]
         for _, said in list_counting(snapshot, reversed(lines), keys, books):
             run = _parse_run(said)
