@@ -30,6 +30,10 @@ class ManagedFiles:
         """Whether only runs and decisions may change what is at a relative path."""
         if is_temporary(path) or self.is_definition(path):  # nothing reads a temporary file that somebody has committed
             return False
+        return self.lies_inside(path)
+
+    def lies_inside(self, path: str) -> bool:
+        """Whether a path is in one of their folders, or a record, whatever it is there."""
         return path.startswith(self._prefixes) or any(audit.is_record_file(path) for audit in self.audits)
 
     def is_definition(self, path: str) -> bool:

@@ -66,6 +66,24 @@ class Snapshot:
         oids = {path: oid for path, (mode, oid) in self.list_entries(prefix).items() if mode.startswith("100")}
         return dict(zip(oids, self.read_blobs(list(oids.values())), strict=True))
 
+    def list_changes(self, before: Snapshot) -> dict[str, tuple[str, str]]:
+        """What this commit has otherwise than another: path → the blob ids there and here, as ``CommitInfo.changes``
+        has them."""
+        entries = (None if each.tree is None else TreeEntry("40000", each.tree) for each in (before, self))
+        return dict(self._compare("", *entries))
+
+    def _compare(
+        self, path: str, old: TreeEntry | None, new: TreeEntry | None
+    ) -> Iterator[tuple[str, tuple[str, str]]]:
+        contents = tuple("" if each is None or each.is_tree else _name_content(each) for each in (old, new))
+        if contents != ("", ""):
+            yield path, (contents[0], contents[1])
+        trees = [self._repo.objects.read_tree(e.oid) if e is not None and e.is_tree else {} for e in (old, new)]
+        for name in sorted({*trees[0], *trees[1]}):
+            then, now = trees[0].get(name), trees[1].get(name)
+            if then != now:
+                yield from self._compare(f"{path}/{name}" if path else name, then, now)
+
     def list_folder(self, path: str) -> dict[str, TreeEntry]:
         """What lies directly in the folder, by name; empty where there is no such folder. Do not alter it."""
         entry = self.find_entry(path)
@@ -74,3 +92,7 @@ class Snapshot:
     def read_blobs(self, oids: Sequence[str]) -> Iterator[bytes]:
         """The contents of many files by their ids, in that order, in a fraction of the time of single reads."""
         return (content for _, content in self._repo.objects.read_objects(oids))
+
+
+def _name_content(entry: TreeEntry) -> str:
+    return entry.oid if entry.is_file else f"{entry.mode} {entry.oid}"

@@ -19,6 +19,7 @@ from cleared.changes.attestation import SUM
 from cleared.changes.attested_sums import AttestedSums, describe_acceptance
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.own_commits import is_carried_on
 from cleared.changes.change_digests import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
@@ -201,16 +202,28 @@ def find_doubt(host: Host, repo: Repository, snapshot: Snapshot) -> str:
     It costs little, and knows less than a check: that says which commit it was, and whether somebody answered for it.
     """
     worth = LineWorth(host, snapshot)
-    if _is_known(host, snapshot, worth) or not AttestedState(host, repo, snapshot, worth).find_residue():
+    if _is_known(host, repo, snapshot, worth) or not AttestedState(host, repo, snapshot, worth).find_residue():
         return ""
     return "the books are not just what the runs and decisions that count here made of them"
 
 
-def _is_known(host: Host, snapshot: Snapshot, worth: LineWorth) -> bool:
-    """Whether just this commit was found right already: only such is kept."""
-    data = SealedFiles(host.layout.state_dir, _VERSION).read(_NAME)
+def _is_known(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth) -> bool:
+    """Whether this commit was found right already, or one from which plain runs and decisions alone have led here: each
+    attests just what it does, so that nothing of the sum is left by them. Only what is right is kept."""
+    files = SealedFiles(host.layout.state_dir, _VERSION)
+    data = files.read(_NAME)
     known = {} if data is None else dict(json.loads(data))
-    return known.get("commit") == snapshot.commit and known.get("context") == _describe_context(host, worth)
+    if known.get("context") != _describe_context(host, worth):
+        return False
+    since = str(known.get("commit"))
+    if since == snapshot.commit:
+        return True
+    if not repo.objects.has_commit_tree(since) or not is_carried_on(host, repo, snapshot, worth, since):
+        return False
+    more = CountedRows(host.layout).sum_difference(Snapshot(repo, since), snapshot)
+    now = {"commit": snapshot.commit, "rows": encode_sum((decode_sum(known["rows"]) + more) & MASK)}
+    files.write(_NAME, json.dumps(known | now).encode("ascii"))
+    return True
 
 
 def _describe_context(host: Host, worth: LineWorth) -> str:

@@ -64,13 +64,13 @@ class CommitOrigins:
         if commit.id in self.cut or not any(mark in commit.trailers for mark in ORIGIN_TRAILERS):
             return "none"
         attestations = self._attestations.get(commit.id, ())
-        subjects = {_printable_text(said.subject) for _, said, _ in attestations}
+        subjects = {printable_text(said.subject) for _, said, _ in attestations}
         agreeing = {
             origin
             for line, said, origin in attestations
-            if _matches_commit(said, commit) and self._covers_changes(line, said, commit)
+            if matches_trailers(said, commit.trailers) and self._covers_changes(line, said, commit)
         }
-        if _printable_text(commit.subject) not in subjects:
+        if printable_text(commit.subject) not in subjects:
             return "none"
         best: Origin = next((origin for origin in _BEST_FIRST if origin in agreeing), "none")
         if best != "untrusted":
@@ -189,19 +189,19 @@ def _find_marks(commit: CommitInfo) -> list[tuple[str, str]]:
     return [(mark, commit.trailers[mark]) for mark in ORIGIN_TRAILERS if mark in commit.trailers]
 
 
-def _matches_commit(line: Attestation, commit: CommitInfo) -> bool:
-    trailers = commit.trailers
+def matches_trailers(line: Attestation, trailers: Mapping[str, str]) -> bool:
+    """Whether an attestation is that of the run or decision which a commit's trailers call it."""
     if any(trailers.get(mark) != line.trailers.get(mark) for mark in (*ORIGIN_TRAILERS, ACCEPTS_TRAILER)):
         return False
     if line.made_by not in (trailers.get(mark) for mark in ORIGIN_TRAILERS):
         return False
     return all(
-        _printable_text(value) in map(_printable_text, (trailers.get(key, ""), *trailers.get(key, "").split("\n")))
+        printable_text(value) in map(printable_text, (trailers.get(key, ""), *trailers.get(key, "").split("\n")))
         for key, value in line.trailers.items()
     )
 
 
-def _printable_text(text: str) -> str:
+def printable_text(text: str) -> str:
     """Without what a commit message does not keep as it was: white space, control and format characters."""
     joined = "".join(text.replace("\N{REPLACEMENT CHARACTER}", "").split())
     return joined if joined.isprintable() else "".join(c for c in joined if c.isprintable())

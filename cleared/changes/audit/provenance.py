@@ -48,17 +48,18 @@ if TYPE_CHECKING:
 _MAX_SHOWN: Final = 3
 
 
-def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, *, judged: bool = False) -> list[Violation]:
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
-    merge of such; and what was decided by those who may not."""
+    merge of such; and what was decided by those who may not. ``judged``: each commit was, and is in order."""
     lost = host.find_lost_rows(repo, snapshot)
     # Of a branch that is new here each command tells; that it lacks something may be meant.
     violations = [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
-    violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+    if not judged:
+        violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+        violations += check_settled_cards(host, repo, snapshot)
+        violations += find_double_decisions(host, snapshot)
     return [
         *violations,
-        *check_settled_cards(host, repo, snapshot),
-        *find_double_decisions(host, snapshot),
         *find_unapproved_definitions(host, CommittedSource(snapshot)),
         *(violation for domain in load_domains() for violation in domain.audit(host.layout).check_history(snapshot)),
     ]

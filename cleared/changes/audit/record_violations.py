@@ -3,8 +3,9 @@
 A commit whose books were right is recorded: the next check need not judge them and their history again. The record
 holds only while nothing has changed that such a check depends on: the commit (and with it all of the history), the
 commit that is remembered of the branch, where a shallow clone ends, the settings, whose signatures count here, and the
-program itself. Files are not trusted to it: what is in the working tree and in git's store is read, and compared with
-git's ids, each time.
+program itself. Where only plain runs and decisions came since (``own_commits``), and all else is as it was, their
+commits alone are judged. Files are not trusted to it: what is in the working tree and in git's store is read, and
+compared with git's ids, each time.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import json
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes import attestation
+from cleared.changes.audit.own_commits import is_carried_on
 from cleared.changes.audit.provenance import find_unknown_origins
+from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
+from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
@@ -27,6 +31,7 @@ from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, blob_id
+from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.keys import own_public_key
 from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
@@ -44,7 +49,7 @@ def find_violations(host: Host) -> list[Violation]:
             colliding = find_collisions(host.root, host.layout)
             violations = [_describe_error(error, "provenance") for error in colliding or [unfinished]]
             violations += _ask_domains(host, lambda audit: audit.check_records(committed))
-            return violations + find_unknown_origins(host, repo, snapshot)
+            return violations + _find_unknown_origins(host, repo, snapshot)
         source = WorkingSource(host)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
         violations += _ask_domains(host, lambda audit: audit.check_edits(source, committed))
@@ -59,7 +64,7 @@ def find_violations(host: Host) -> list[Violation]:
                         Place(d.path),
                     )
                 )
-        return violations + find_unknown_origins(host, repo, snapshot)
+        return violations + _find_unknown_origins(host, repo, snapshot)
 
 
 def describe_violations(host: Host) -> list[dict[str, Any]]:
@@ -83,9 +88,10 @@ def _check_unchanged_records(host: Host, repo: Repository, snapshot: Snapshot) -
     description = describe_check(host, repo, snapshot)
     source = CommittedSource(snapshot)
     violations = _ask_domains(host, lambda audit: audit.check_records(source, snapshot))
-    violations += find_unknown_origins(host, repo, snapshot)
+    violations += _find_unknown_origins(host, repo, snapshot)
     if not violations and describe_check(host, repo, snapshot) == description:  # nothing has changed meanwhile
         remember_right(host, description)
+        _remember_judged(host, repo, snapshot)
     return violations
 
 
@@ -96,7 +102,11 @@ def find_committed_violations(host: Host) -> list[Violation]:
         snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
         violations = _ask_domains(host, lambda audit: audit.check_records(source))
-        return violations + find_unknown_origins(host, repo, snapshot)
+        return violations + _find_unknown_origins(host, repo, snapshot)
+
+
+def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    return find_unknown_origins(host, repo, snapshot, judged=_is_judged(host, repo, snapshot))
 
 
 def _ask_domains(host: Host, look: Callable[[RecordAudit], list[Violation]]) -> list[Violation]:
@@ -135,13 +145,16 @@ def remember_right(host: Host, description: bytes) -> None:
 def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
     """A digest of all that a check depends on, but for the files of the commit: settings hold secrets. Raises
     ``WorkspaceError`` as the check does."""
+    commits = [repo.branch.name, snapshot.commit, repo.branch.read_remembered_commit()]
+    return _digest_values([*commits, *_list_surroundings(host, repo, snapshot)])
+
+
+def _list_surroundings(host: Host, repo: Repository, snapshot: Snapshot) -> list[object]:
+    """What a check depends on beside the history."""
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
     identity, trust = approvals.identity, approvals.trust
-    values = [
+    return [
         str(host.root),
-        repo.branch.name,
-        snapshot.commit,
-        repo.branch.read_remembered_commit(),
         [_digest_file(repo, name) for name in ("shallow", "info/grafts")],
         to_plain_values(host.config),
         host.decimal_places,
@@ -157,8 +170,35 @@ def describe_check(host: Host, repo: Repository, snapshot: Snapshot) -> bytes:
         sorted(trust.barred.items()),
         sorted(trust.newest.items()),
         sorted(trust.runs.items()),
+        sorted(read_forgotten(host.root)),
     ]
+
+
+def _digest_values(values: list[object]) -> bytes:
     return hashlib.sha256(json.dumps(values, default=str, sort_keys=True).encode()).digest()
+
+
+_JUDGED: Final = "judged"
+"""The newest commit whose history was found right, and a digest of what that depends on."""
+
+
+def _is_judged(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
+    """Whether the history up to an earlier commit was found right, and went on as ``own_commits`` says."""
+    known = SealedFiles(host.layout.state_dir, _program_version()).read(_JUDGED)
+    if known is None:
+        return False
+    digest, _, since = known.rpartition(b" ")
+    return digest == _digest_values(_list_surroundings(host, repo, snapshot)) and is_carried_on(
+        host, repo, snapshot, LineWorth(host, snapshot), since.decode("ascii")
+    )
+
+
+def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:
+    """Keep that the history is right; not where there were reviewers, as each decision is judged by the rules then."""
+    if not had_reviewers(host, repo):
+        digest = _digest_values(_list_surroundings(host, repo, snapshot))
+        files = SealedFiles(host.layout.state_dir, _program_version())
+        files.write(_JUDGED, digest + f" {snapshot.commit}".encode("ascii"))
 
 
 def _can_read(host: Host, snapshot: Snapshot) -> bool:

@@ -94,6 +94,12 @@ def read_parents(repo: Repository, commit: str) -> list[str]:
     return parse_parents(repo.objects.read_object(commit)[1])
 
 
+def had_reviewers(host: Host, repo: Repository) -> bool:
+    """Whether somebody was ever named to decide."""
+    approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
+    return bool(_find_first_rules(approvals, repo))
+
+
 def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, Violation]]:
     """What was decided since there are reviewers, and not by them, or by one where it takes two; each with its commit.
 

@@ -27,10 +27,13 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     calls: list[str] = []
     for module, name in ((BookAudit, "check_records"), (record_violations, "find_unknown_origins")):
+        original: Callable[..., object] = getattr(module, name)
 
-        def record(*args: object, name: str = name, original: Callable[..., object] = getattr(module, name)) -> object:
+        def record(
+            *args: object, name: str = name, original: Callable[..., object] = original, **more: object
+        ) -> object:
             calls.append(name)
-            return original(*args)
+            return original(*args, **more)
 
         monkeypatch.setattr(module, name, record)
     return calls
