@@ -7,6 +7,10 @@ description: Import new bank transactions of every account, classify by vendor, 
 """
 # Words of the bank's text, who that is, the account it goes to, how sure that is (0 to 1).
 # The first line that fits counts. Add your own vendors here; what is in no line waits for you.
+# A fifth column narrows a line, or splits its amount; all of it may be left out:
+#     {"money": "out", "bank": 1010, "min": 10, "max": 500, "split": {5150: "20.00", 3200: "40%"}}
+# only money out ("in": only money in), only of the bank account 1010 in the books, only from 10 to 500; 20.00 of it go
+# to 5150, 40 % to 3200, the rest to the line's own account.
 VENDORS = [
     ("GITHUB", "GitHub", 5020, 0.98),
     ("AWS", "Amazon Web Services", 5020, 0.96),
@@ -20,6 +24,11 @@ UNKNOWN_EXPENSE = 5030
 IN_TRANSIT = 1090
 
 
+def folded(text):
+    # Two blanks are one: banks pad their texts.
+    return " ".join(text.upper().split())
+
+
 def says(text, words):
     # As words of their own: AWS is in "AWS*EMEA" and "AWS1234", not in "LAWSON".
     at = text.find(words)
@@ -29,6 +38,39 @@ def says(text, words):
             return True
         at = text.find(words, at + 1)
     return False
+
+
+def fits(only, amount, bank):
+    # Whether the fifth column lets the line count for this amount (negative: money out) of this bank account.
+    way = "out" if amount < 0 else "in"
+    if only.get("money", way) != way or only.get("bank", bank) != bank:
+        return False
+    if "min" in only and abs(amount) < decimal(str(only["min"])):
+        return False
+    return "max" not in only or abs(amount) <= decimal(str(only["max"]))
+
+
+def divided(amount, account, split):
+    # Account and amount of each part, without signs: first what the split names, then the rest.
+    parts = []
+    rest = amount
+    for other in split:
+        said = split[other]
+        if said.endswith("%"):
+            share = decimal(said[:-1])
+            part = money_allocate(amount, [share, 100 - share])[0]
+        else:
+            part = decimal(said)
+        parts.append((other, part))
+        rest = rest - part
+    parts.append((account, rest))
+    return parts
+
+
+def described(only, split):
+    said = [name + " " + str(only[name]) for name in only if name != "split"]
+    said = said + ["split " + str(account) + " " + split[account] for account in split]
+    return " (" + ", ".join(said) + ")" if said else ""
 
 
 def counted(number, noun):
@@ -41,6 +83,7 @@ if not files:
     {"imported": 0, "confirmed": 0, "review": 0}
 else:
     threshold = config_get("thresholds.auto_confirm")
+    table = [(folded(row[0]), row) for row in VENDORS]
     one_account = len(config_get("bank_accounts", [])) < 2
     total_imported = 0
     total_confirmed = 0
@@ -54,19 +97,22 @@ else:
 
         for txn in txns:
             amount = txn["amount"]
-            text = txn["description"].upper()
+            text = folded(txn["description"])
             # Money that comes in is taken for income; on a card, for a purchase that was returned.
             other = UNKNOWN_INCOME if amount > 0 and is_asset else UNKNOWN_EXPENSE
             vendor = None
             confidence = 0.0
             evidence = "no confident match"
+            split = {}
 
-            for words, name, account_id, sure in VENDORS:
-                if says(text, words):
-                    other = account_id
-                    vendor = name
-                    confidence = sure
-                    evidence = "vendor table: " + words
+            for words, row in table:
+                only = row[4] if len(row) > 4 else {}
+                if says(text, words) and fits(only, amount, bank):
+                    other = row[2]
+                    vendor = row[1]
+                    confidence = row[3]
+                    split = only.get("split", {})
+                    evidence = "vendor table: " + row[0] + described(only, split)
                     break
 
             if other == IN_TRANSIT and one_account:
@@ -75,6 +121,13 @@ else:
                 evidence = evidence + ", but the books know one bank account only"
             elif vendor and amount > 0 and accounts_get(other)["account_type"] == "expense":
                 evidence = evidence + ", a refund"
+
+            parts = divided(abs(amount), other, split)
+            if [part for account, part in parts if part <= 0]:
+                # A fixed part is more than there is, so a person says how it is split.
+                parts = [(other, abs(amount))]
+                confidence = 0.0
+                evidence = evidence + ", but the parts do not fit"
 
             if confidence >= threshold:
                 status = "auto-confirmed"
@@ -85,12 +138,22 @@ else:
 
             # Money out credits the bank's account, money in debits it: so a refund goes back to the account
             # that the purchase went to.
-            journal_add_double(
-                date=txn["date"], description=txn["description"],
-                debit_account=other if amount < 0 else bank,
-                credit_account=bank if amount < 0 else other,
-                amount=abs(amount), counterparty=vendor, reference=txn["reference"],
-                confidence=confidence, status=status, evidence=evidence)
+            if len(parts) == 1:
+                journal_add_double(
+                    date=txn["date"], description=txn["description"],
+                    debit_account=other if amount < 0 else bank,
+                    credit_account=bank if amount < 0 else other,
+                    amount=abs(amount), counterparty=vendor, reference=txn["reference"],
+                    confidence=confidence, status=status, evidence=evidence)
+            else:
+                whole = [(bank, abs(amount))]
+                debits, credits = (parts, whole) if amount < 0 else (whole, parts)
+                journal_add(
+                    date=txn["date"], description=txn["description"],
+                    lines=[{"account_id": account, "debit": part} for account, part in debits]
+                    + [{"account_id": account, "credit": part} for account, part in credits],
+                    counterparty=vendor, reference=txn["reference"],
+                    confidence=confidence, status=status, evidence=evidence)
             if status == "pending-review":
                 queue_add_review(entry_id="pending", description=txn["description"], confidence=confidence)
             total_imported = total_imported + 1

@@ -80,13 +80,16 @@ def show_card(
     from cleared.review.branch_text import read_branch_sections
     from cleared.review.card_details import card_fields, detail_tables
     from cleared.review.queue_cards import read_card
+    from cleared.review.suggested_choices import list_suggestions
 
     host = open_host(workspace)
     data = read_card(host, card)
+    data["suggestions"] = list_suggestions(host, data["id"]) if data["status"] == "open" else []
     if json:
         print_json(data)
         return
-    print_fields(card_fields(data))
+    suggested = [("suggested", f"{each['label']}: {each['evidence']}") for each in data["suggestions"]]
+    print_fields([*card_fields(data), *suggested])
     for section in (*detail_tables(data["details"]), *read_branch_sections(host, data["details"])):
         print_line(f"{section.title}:")
         if section.rows:

@@ -33,6 +33,8 @@ class CardChoice:
     label: str
     value: str = ""
     """The answer, where the verb is answer; where it is suggested, what ``RecordReview.read_suggestion`` takes."""
+    evidence: str = ""
+    """What a suggestion rests on, in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,8 +75,9 @@ def card_choices(card: Card, *, is_held: bool = False) -> tuple[CardChoice, ...]
 
 def group_suggestion(queue: QueueSnapshot, ids: Sequence[str]) -> CardChoice | None:
     """What is suggested for each of several cards, where it is the same for all; else None."""
-    choices = {tuple(queue.list_suggestions(queue.cards[each])) for each in ids}
-    return next(iter(choices.pop()), None) if len(choices) == 1 else None
+    offered = [[c for c in queue.list_suggestions(queue.cards[each]) if c.verb == "suggested"] for each in ids]
+    is_same = len({tuple((c.label, c.value) for c in each) for each in offered}) == 1
+    return next(iter(offered[0]), None) if is_same else None
 
 
 def digest_shown_cards(queue: QueueSnapshot, ids: Sequence[str]) -> dict[str, str]:

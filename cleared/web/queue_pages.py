@@ -14,6 +14,7 @@ from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.books.teaching.vendor_teaching import Lesson
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
@@ -31,6 +32,8 @@ _LIVE_VERB: Final = "approve"
 """The verb that changes what runs: the passphrase of the key is asked for each time, or the passkey."""
 _RUN_VERB: Final = "retry"
 """The verb that starts a run, which comes before any decision and cannot wait for a signature."""
+_TEACHES: Final = "always"
+"""The verb that decides and proposes: two commits, of which a passkey would sign one."""
 _REASONS: Final = {
     "personal": "personal",
     "duplicate": "the same money was booked before",
@@ -41,6 +44,7 @@ _VERBS: Final = {
     "confirm": "Approve",
     "correct": "Correct",
     "suggested": "Take the suggestion",
+    "always": "Always",
     "reject": "Reject",
     "agree": "Agree",
     "answer": "Answer",
@@ -180,6 +184,8 @@ def decide(page: PageRequest) -> Response:
         duplicate_of=form.get("duplicate_of").strip() or None,
         words=form.get("number").strip(),
     )
+    if verb == _TEACHES and page.session.passkey:
+        raise PolicyError("a row is not taught with a passkey here", remedy="In the terminal: cleared review.")
     if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
         raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
     return carry_out(
@@ -191,7 +197,7 @@ def decide(page: PageRequest) -> Response:
         what=f"{_name_choice(form, verb, value)}: {about}",
         changes_what_runs=verb == _LIVE_VERB,
         signs=verb != _RUN_VERB,
-        is_long=verb in (_LIVE_VERB, _RUN_VERB),
+        is_long=verb in (_LIVE_VERB, _RUN_VERB, _TEACHES),
     )
 
 
@@ -230,6 +236,8 @@ def _answer_about(page: PageRequest, card: str) -> Answer:
     def answer(result: ActionResult) -> Response:
         if not result.ok:
             return page.go_to(_address(card), f"Not done: {result.text}", ok=False)
+        if isinstance(result.offer, Lesson):  # the proposal comes next: one button more makes it live
+            return page.go_to(_address(result.offer.proposal.card), result.text)
         return page.go_to("/queue", result.text, act=result.act)
 
     return answer

@@ -60,7 +60,7 @@ def test_without_a_terminal_it_waits_as_a_card(posted: Workspace) -> None:
 def test_more_than_was_said_waits_as_a_card(posted: Workspace) -> None:
     """The script looks for the words in its own way: what it would do beyond them is no matter of a key."""
     path = "agents/ingest.py"
-    posted.put(path, posted.read(path).replace("if says(text, words):", "if words[:1] in text:"))
+    posted.put(path, posted.read(path).replace("if says(text, words) and", "if words[:1] in text and"))
     posted.commit(path, *posted.approve(path))
     data = posted.json("teach", "COFFEE", "5070", "--yes")
     assert data["commit"] is None and "would be others than it says" in data["doubts"][0]

@@ -209,3 +209,19 @@ def test_bank_texts_are_text(ws: Workspace) -> None:
         assert page.status == 200 and "<script>alert" not in page.body and "\u202e" not in page.body
         assert '"onload' not in page.body.replace("&#34;onload", "")
     assert "<script>alert(1)</script>" in listed.text and "x\\u202egpj" in listed.text and "{{ 7 * 7 }}" in listed.text
+
+
+def test_b32_a_card_offers_the_row_and_its_proposal_comes_next(server: Server, posted: Workspace) -> None:
+    rows = [(f"02/0{n}/2025", f"COFFEE HOUSE {n}{n}", f"-{n}.80") for n in range(3, 7)]
+    posted.drop("february.csv", chase(*rows))
+    posted.run("ingest")
+    posted.ok("queue", "correct", *(f"2025-02-00{n}" for n in (1, 2, 3)), "--account", "5070")
+    card = next(c["id"] for c in posted.cards() if c["entry_id"] == "2025-02-004")
+    queue = server.get(f"/queue?card={card}")
+    offered = "COFFEE HOUSE (money out, up to 20) → 5070"
+    assert "Always 5070 Meals" in queue.text and f"{offered} from now on, as you decided 3 of 3 times." in queue.text
+    other = server.submit(queue, "/queue", ("choice", "always:COFFEE → 3200"))
+    assert "Not done: the card offers another row by now" in other.text
+    done = server.submit(server.get(f"/queue?card={card}"), "/queue", ("choice", f"always:{offered}"))
+    assert "Corrected: COFFEE HOUSE 66" in done.text and "P1: Change ingest" in done.text, done.text
+    assert [c["kind"] for c in posted.cards()].count("proposal") == 1

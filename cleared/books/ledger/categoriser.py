@@ -1,10 +1,10 @@
 """Where a bank line probably goes, learned from what persons decided in these books; without a model.
 
-The same cleaned text comes first. Its account is that of the newest decision, so that what was corrected once is not
-suggested again; how sure it is follows from how many decisions agree, as (agreeing + ½) / (decisions + 1). A split, as
-of a loan's payment, is an example for the same amount only. Then what amount and days explain: the other side of a
-transfer, a refund, the same charge every month. Else the five nearest payees by their words (Jaccard, rare words count
-more). These are never as sure.
+The same cleaned text comes first. Its account is that of most decisions, where each counts less than the one after it:
+one exception changes nothing, two equal decisions in a row do. How sure it is follows from how many decisions agree, as
+(agreeing + ½) / (decisions + 1). A split, as of a loan's payment, is an example for the same amount only. Then what
+amount and days explain: the other side of a transfer, a refund, the same charge every month. Else the five nearest
+payees by their words (Jaccard, rare words count more). These are never as sure.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 
 _REMEMBERED: Final = 40
 """Decisions about one payee that count: the newest."""
+_RECENCY: Final = 0.7
+"""What a decision counts, of the one after it: two equal ones outweigh all that came before."""
 _NEIGHBOURS: Final = 5
 _NEAR: Final = 0.4
 """How alike a payee must be to be a neighbour."""
@@ -39,6 +41,8 @@ _MOST_SURE: Final = Decimal("0.90")
 _MAX_PAYEES_OF_WORD: Final = 400
 """A word of more payees than this says nothing about who it is."""
 _EVIDENCE: Final = 5
+_OTHERS: Final = 3
+"""Other accounts that the evidence names."""
 _OUT, _IN = "out", "in"
 
 
@@ -244,10 +248,13 @@ class Categoriser:
 
 
 def _suggest_same(examples: list[Example], payee: str) -> Suggestion:
-    newest = examples[-1]
-    mine = [e for e in examples if e.account == newest.account and _accounts(e) == _accounts(newest)]
+    newest = _choose_by_recency(examples)
+    mine = [e for e in examples if _goes_to(e) == _goes_to(newest)]
     sure = _round_down((len(mine) + 0.5) / (len(examples) + 1))
     evidence = f"{len(mine)} of {len(examples)} {payee} went to {newest.account}, last {newest.day}"
+    others = dict.fromkeys(e.account for e in reversed(examples) if _goes_to(e) != _goes_to(newest))
+    if others and not newest.parts:
+        evidence += f"; others to {', '.join(map(str, list(others)[:_OTHERS]))}"
     if newest.parts:
         sure = min(sure, _MOST_SURE)
         evidence = f"{len(mine)} of {len(examples)} {payee} of this amount were split so, last {newest.day}"
@@ -262,8 +269,17 @@ def _suggest_same(examples: list[Example], payee: str) -> Suggestion:
     )
 
 
-def _accounts(example: Example) -> frozenset[int]:
-    return frozenset(account for account, _ in example.parts)
+def _choose_by_recency(examples: list[Example]) -> Example:
+    """The newest decision of those that weigh most together."""
+    weights: dict[object, float] = defaultdict(float)
+    for age, example in enumerate(reversed(examples)):
+        weights[_goes_to(example)] += _RECENCY**age
+    newest = {_goes_to(example): example for example in examples}
+    return newest[max(newest, key=lambda where: (weights[where], newest[where].day))]
+
+
+def _goes_to(example: Example) -> tuple[int, frozenset[int]]:
+    return example.account, frozenset(account for account, _ in example.parts)
 
 
 def _where(line: BookedLine) -> str:

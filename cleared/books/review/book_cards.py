@@ -97,6 +97,8 @@ def iter_sections(books: BookFacts, card: Card) -> Iterator[CardSection]:
         where = split_text(books, found.parts) or books.account_label(found.account)
         sure = f"{where}   {confidence_text(str(found.confidence))}"
         yield CardSection("Suggested", (sure, found.evidence))
+    if (learned := books.learned_row_of(card)) is not None:
+        yield CardSection("Always so?", (learned.describe(), books.history.describe_past(learned.row)))
     past = tuple(
         (e.date.isoformat(), money.format_amount(e.amount), books.account_summary(e), e.status, e.description)
         for e in list_similar_entries(books, card)
@@ -127,9 +129,14 @@ def iter_suggestions(books: BookFacts, card: Card) -> Iterator[CardChoice]:
     booked = [leg.account_id for leg in books.changeable_legs(entry)] if entry is not None else []
     if found is not None and found.parts:
         value = " ".join(f"{account}={amount}" for account, amount in found.parts)
-        yield CardChoice("suggested", f"Take the split {split_text(books, found.parts)}", value)
+        yield CardChoice("suggested", f"Take the split {split_text(books, found.parts)}", value, found.evidence)
     elif found is not None and found.account not in booked:
-        yield CardChoice("suggested", f"Take {books.account_label(found.account)}", str(found.account))
+        label = f"Take {books.account_label(found.account)}"
+        yield CardChoice("suggested", label, str(found.account), found.evidence)
+    if (learned := books.learned_row_of(card)) is not None:
+        evidence = f"{learned.describe()} {books.history.describe_past(learned.row)}"
+        label = f"Always {books.account_label(learned.row.account)}"
+        yield CardChoice("always", label, learned.row.describe(), evidence)
 
 
 def split_text(books: BookFacts, parts: Sequence[tuple[int, Decimal]]) -> str:

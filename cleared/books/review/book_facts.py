@@ -16,11 +16,13 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
+from cleared.books.ledger.booked_lines import OpenLine, clean_payee, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
 from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 from cleared.books.staged_books import ledger_accounts, open_books
+from cleared.books.teaching.decided_rows import DecidedHistory, GroupKey, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
 from cleared.cards.kinds import ENTRY, LINE
@@ -149,26 +151,55 @@ class BookFacts:
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
+        open_line = self._open_line_of(card)
+        if open_line is None:
+            return None
+        found = self.categoriser.suggest(
+            open_line.text,
+            open_line.amount,
+            open_line.reference,
+            day=open_line.day,
+            bank=open_line.bank,
+            entry_id=open_line.entry_id,
+        )
+        if found is None:
+            return None
+        accounts = [found.account, *(account for account, _ in found.parts)]
+        return found if all(self._is_postable(each, open_line.day) for each in accounts) else None
+
+    @cached_property
+    def history(self) -> DecidedHistory:
+        """What persons decided, by payee; read when the first card is shown."""
+        return DecidedHistory(list(read_booked_lines(self.entries.values(), set(self.banks.values()))))
+
+    def learned_row_of(self, card: Card) -> LearnedRow | None:
+        """The row of a vendor table that would book a card that waits, and all like it, as persons decided."""
+        line = self._open_line_of(card)
+        if line is None:
+            return None
+        rows = self.history.learn_rows(GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out"))
+        fitting = (each for each in rows if each.row.fits(line.text, line.amount, line.bank))
+        found = next((each for each in fitting if not each.row.limits.split), None)
+        return found if found is not None and self._is_postable(found.row.account, line.day) else None
+
+    def _is_postable(self, account: int, day: date) -> bool:
+        return self.chart.why_not_postable(account, day) is None
+
+    def _open_line_of(self, card: Card) -> OpenLine | None:
+        """What a card that waits asks an account for; None where it can take none."""
         entry, line = self.entry_of(card), self.line_of(card)
         if entry is not None and (entry.status != "pending-review" or len(self.changeable_legs(entry)) != 1):
             return None
         if card.kind not in (ENTRY.name, LINE.name) or (entry is None and line is None):
             return None
-        description = line[1].description if line is not None else entry.description if entry is not None else ""
-        amount = self._bank_amount(entry) if entry is not None else line[1].amount if line is not None else ZERO
-        day = line[1].posted_date if line is not None else entry.date if entry is not None else date.min
-        found = self.categoriser.suggest(
-            description,
-            amount,
+        return OpenLine(
+            line[1].description if line is not None else entry.description if entry is not None else "",
+            self._bank_amount(entry) if entry is not None else line[1].amount if line is not None else ZERO,
+            line[1].posted_date if line is not None else entry.date if entry is not None else date.min,
+            self._bank_of(entry, line),
             line[1].line_id if line is not None else "",
-            day=day,
-            bank=self._bank_of(entry, line),
-            entry_id=entry.entry_id if entry is not None else "",
+            entry.entry_id if entry is not None else "",
         )
-        if found is None:
-            return None
-        accounts = [found.account, *(account for account, _ in found.parts)]
-        return found if all(self.chart.why_not_postable(each, day) is None for each in accounts) else None
 
     def _bank_of(self, entry: Entry | None, line: tuple[str, BankLine] | None) -> int:
         """The bank's account in the books."""

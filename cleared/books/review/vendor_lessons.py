@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cleared.base.errors import ClearedError, UsageError
+from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.book_cards import book_facts_of
-from cleared.books.teaching.vendor_table import propose_words
+from cleared.books.review.book_facts import BookFacts
+from cleared.books.teaching.row_limits import NO_LIMITS
+from cleared.books.teaching.vendor_table import VendorRow, propose_words
 from cleared.books.teaching.vendor_teaching import Lesson, propose_vendor
+from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.review.action_request import ActionRequest, ActionResult
 from cleared.review.card_actions import describe_decision
@@ -23,6 +26,10 @@ def teach_vendor(host: Host, request: ActionRequest) -> ActionResult:
     correction, queue = request.correction, read_queue(host)
     card, books = queue.cards.get(request.cards[0]), book_facts_of(queue)
     entry = books.entry_of(card) if card is not None else None
+    words, limits = request.words, NO_LIMITS
+    if correction is None and request.choice.value:
+        row = _find_offered(books, card, request.choice.value)
+        correction, words, limits = Correction(row.account, counterparty=row.vendor), row.words, row.limits
     if not isinstance(correction, Correction) or correction.account is None:
         raise UsageError("a vendor goes to one account", remedy="Give one, not a split.")
     booked = [leg.account_id for leg in books.changeable_legs(entry)] if entry is not None else []
@@ -36,13 +43,21 @@ def teach_vendor(host: Host, request: ActionRequest) -> ActionResult:
         return done
     vendor, agent = correction.counterparty or "", (card.agent if card is not None else "") or ""
     try:
-        lesson = propose_vendor(host, request.words, correction.account, vendor=vendor, agent=agent)
+        lesson = propose_vendor(host, words, correction.account, limits=limits, vendor=vendor, agent=agent)
     except ClearedError as error:
         return replace(done, text=f"{done.text}. Not taught: {' '.join(str(error).split())}")
     if lesson.doubts:
         text = f"{done.text}. {lesson.proposal.id} waits as a card: {lesson.doubts[0]}"
         return replace(done, text=text)
     return replace(done, text=f"{done.text}. {lesson.difference}", offer=lesson)
+
+
+def _find_offered(books: BookFacts, card: Card | None, offered: str) -> VendorRow:
+    """The row that the card offers. Raises ``PolicyError`` where that is not the one that the person was shown."""
+    learned = books.learned_row_of(card) if card is not None else None
+    if learned is None or learned.row.describe() != offered:
+        raise PolicyError("the card offers another row by now", remedy="Look at it again, then decide.")
+    return learned.row
 
 
 def vendor_words(queue: QueueSnapshot, card_id: str) -> str:

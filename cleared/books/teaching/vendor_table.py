@@ -2,9 +2,11 @@
 
     VENDORS = [
         ("GITHUB", "GitHub", 5020, 0.98),      words of the bank's text, who that is, the account, how sure that is
+        ("ZELLE", "Helpers", 5110, 0.99, {"money": "out"}),      and which of its lines, see ``row_limits``
     ]
 
-The first line that fits counts, so a new line stands before all others but those that are more special.
+The first line that fits counts, so a new line stands before all others but those that are more special: those of more
+words first, and of the same words those that count for less.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from cleared.books.ledger.bank_lines import normalise_description
+from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
 
@@ -32,6 +36,29 @@ class VendorRow:
     words: str
     vendor: str
     account: int
+    limits: RowLimits = NO_LIMITS
+
+    def fits(self, description: str, amount: Decimal, bank: int) -> bool:
+        """Whether it is about a bank line. ``amount``: negative is money out; ``bank``: its account in the books."""
+        return self.limits.fits(amount, bank) and contains_words(description, self.words)
+
+    def is_same_rule(self, other: VendorRow) -> bool:
+        """Whether both are about the same lines, whatever becomes of those."""
+        return (
+            normalise_description(self.words) == normalise_description(other.words)
+            and self.limits.scope == other.limits.scope
+        )
+
+    def is_more_special(self, other: VendorRow) -> bool:
+        """Whether it stands before the other: it has its words and more, or the same and counts for fewer lines."""
+        if normalise_description(self.words) != normalise_description(other.words):
+            return contains_words(self.words, other.words)
+        return self.limits.is_within(other.limits) and not self.is_same_rule(other)
+
+    def describe(self) -> str:
+        """``ZELLE (money out) → 5110``"""
+        only = self.limits.describe()
+        return f"{self.words}{f' ({only})' if only else ''} → {self.account}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +67,8 @@ class VendorTable:
 
     node: ast.List
     rows: tuple[tuple[VendorRow, ast.Tuple], ...]
+    has_limits: bool
+    """Whether the script can take more than four columns: it does not take its rows apart into just four."""
 
 
 def find_vendor_table(source: str, file: str = "") -> VendorTable | None:
@@ -56,36 +85,52 @@ def find_vendor_table(source: str, file: str = "") -> VendorTable | None:
         if isinstance(value, ast.List) and isinstance(target, ast.Name) and (value.elts or target.id == "VENDORS"):
             rows = [_read_row(item) for item in value.elts]
             if all(rows):
-                return VendorTable(value, tuple(row for row in rows if row is not None))
+                known = tuple(row for row in rows if row is not None)
+                return VendorTable(value, known, not _takes_four(tree, target.id))
     return None
 
 
+def _takes_four(tree: ast.Module, name: str) -> bool:
+    """Whether a loop over the table of this name gives each row's columns names of their own: just four."""
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For | ast.comprehension)]
+    over = [loop for loop in loops if isinstance(loop.iter, ast.Name) and loop.iter.id == name]
+    return any(isinstance(loop.target, ast.Tuple | ast.List) for loop in over)
+
+
 def _read_row(item: ast.expr) -> tuple[VendorRow, ast.Tuple] | None:
-    if not isinstance(item, ast.Tuple) or len(item.elts) != _COLUMNS:
+    if not isinstance(item, ast.Tuple) or len(item.elts) not in (_COLUMNS, _COLUMNS + 1):
         return None
-    words, vendor, account, sure = (e.value if isinstance(e, ast.Constant) else None for e in item.elts)
-    whole = isinstance(account, int) and not isinstance(account, bool)
+    words, vendor, account, sure = (e.value if isinstance(e, ast.Constant) else None for e in item.elts[:_COLUMNS])
+    limits = read_limits(item.elts[_COLUMNS]) if len(item.elts) > _COLUMNS else NO_LIMITS
+    whole = isinstance(account, int) and not isinstance(account, bool) and limits is not None
     if isinstance(words, str) and isinstance(vendor, str) and whole and isinstance(sure, float | int):
-        return VendorRow(words, vendor, account), item  # type: ignore[arg-type]
+        return VendorRow(words, vendor, account, limits), item  # type: ignore[arg-type]
     return None
 
 
 def read_confidence(node: ast.Tuple) -> float:
     """How sure the script is of a row of the table."""
-    sure = node.elts[-1]
+    sure = node.elts[_COLUMNS - 1]
     assert isinstance(sure, ast.Constant) and isinstance(sure.value, float | int)
     return float(sure.value)
 
 
+def render_row(row: VendorRow) -> str:
+    """The row as the script has it."""
+    limits = f", {row.limits.render()}" if row.limits else ""
+    return f"({_quote(row.words)}, {_quote(row.vendor)}, {row.account}, {CONFIDENCE}{limits})"
+
+
 def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:
-    """The script with this row: in the place of one of the same words, else as a line of its own."""
-    text = f"({_quote(row.words)}, {_quote(row.vendor)}, {row.account}, {CONFIDENCE})"
+    """The script with this row: in the place of one about the same lines, else as a line of its own."""
+    text = render_row(row)
     offsets = _line_offsets(source)
     for known, node in table.rows:
-        if normalise_description(known.words) == normalise_description(row.words):
+        if known.is_same_rule(row):
             start, end = _span(source, offsets, node)
             return source[:start] + text + source[end:]
-    special = [node for known, node in table.rows if contains_words(known.words, row.words)]
+    general = next((at for at, (known, _) in enumerate(table.rows) if row.is_more_special(known)), len(table.rows))
+    special = [node for known, node in table.rows[:general] if known.is_more_special(row)]
     if special:
         return _insert_after(source, _span(source, offsets, special[-1])[1], text)
     start, end = _span(source, offsets, table.node)
@@ -96,6 +141,28 @@ def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:
         indent = _indent_of(source, first) if table.rows else "    "
         return f"{source[:at]}{indent}{text},\n{source[at:]}"
     return f"{source[: start + 1]}{text}{', ' if table.rows else ''}{source[start + 1 :]}"
+
+
+def remove_row(source: str, node: ast.Tuple) -> str:
+    """The script without the row that is written as this tuple: with its line, where nothing else stands on it."""
+    start, end = _span(source, _line_offsets(source), node)
+    rest = source[end:]
+    comma = len(rest) - len(rest.lstrip()) + 1 if rest.lstrip().startswith(",") else 0
+    line_start, line_end = source.rfind("\n", 0, start) + 1, source.find("\n", end + comma)
+    behind = source[end + comma : line_end if line_end >= 0 else len(source)]
+    if not source[line_start:start].strip() and line_end >= 0 and (not behind.strip() or behind.lstrip()[0] == "#"):
+        return source[:line_start] + source[line_end + 1 :]
+    if comma:
+        return source[:start] + source[end + comma :].lstrip(" ")
+    before = source[:start].rstrip()
+    return before.removesuffix(",") + source[end:]
+
+
+def replace_table(source: str, table: VendorTable, other: str, other_table: VendorTable) -> str:
+    """The script with the table of another one in the place of its own."""
+    start, end = _span(source, _line_offsets(source), table.node)
+    first, last = _span(other, _line_offsets(other), other_table.node)
+    return source[:start] + other[first:last] + source[end:]
 
 
 def _insert_after(source: str, end: int, text: str) -> str:

@@ -14,7 +14,8 @@ from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.review.vendor_lessons import approve_lesson, vendor_words
-from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
+from cleared.books.teaching.matched_lines import list_matches
+from cleared.books.teaching.vendor_teaching import Lesson
 from cleared.cli.tui import rendering
 from cleared.cli.tui.dialogs import AskAccount, AskEnter, AskText, ChooseOption
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
@@ -45,7 +46,7 @@ class DecisionForm:
         if verb == "correct":
             title = f"Which account? {rendering.cut_text(self.request.about, 40)}"
             self.app.push_screen(AskAccount(title, self.queue, ids[0], one=len(ids) == 1), self._submit_correction)
-        elif verb == "always":
+        elif verb == "always" and not self.request.choice.value:
             likely = vendor_words(self.queue, ids[0])
             dialog = AskText("Which words of it name the vendor?", "as in the bank's text", likely)
             self.app.push_screen(dialog, self._ask_always)
@@ -118,7 +119,7 @@ def ask_about_lesson(
     app: App[Any], lesson: Lesson, submit: Callable[[ActionRequest], None], tell: Callable[[str], None]
 ) -> None:
     """Show the past lines of a taught vendor and what the change would have done; Enter makes it live."""
-    lines = [rendering.cut_text(line, 72) for line in describe_lines(lesson, 200)]
+    lines = [rendering.cut_text(line, 72) for line in list_matches(lesson.row, lesson.lines, 200)]
     title = f"Always {rendering.cut_text(lesson.row.words, 30)} → {lesson.row.account}"
     body = Text("\n".join([lesson.difference, "", *lines]))
 

@@ -69,6 +69,9 @@ def choice_for_key(card: CardView, key: str) -> CardChoice | None:
     """What a key decides about this card; None where it does nothing."""
     answers = [c for c in card.choices if c.verb == "answer"]
     if key == "v":
+        offered = next((c for c in card.choices if c.verb == ALWAYS.verb), None)
+        if offered is not None:
+            return offered
         return ALWAYS if any(c.verb == "correct" for c in card.choices) else None
     if key.isdecimal():
         return answers[int(key) - 1] if 0 < int(key) <= len(answers) else None

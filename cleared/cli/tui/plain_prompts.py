@@ -13,7 +13,8 @@ from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.review.vendor_lessons import approve_lesson, vendor_words
-from cleared.books.teaching.vendor_teaching import Lesson, describe_lines
+from cleared.books.teaching.matched_lines import list_matches
+from cleared.books.teaching.vendor_teaching import Lesson
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import key_bindings
 from cleared.review.action_request import NAME_LAST_ACT, UNDO, ActionRequest
@@ -146,7 +147,7 @@ class PlainReview:
             if correction is None:
                 return False
             request = replace(request, correction=correction)
-        elif choice.verb == "always":
+        elif choice.verb == "always" and not choice.value:
             words = self._ask_words(ids[0])
             correction = self._ask_correction(ids[0], typed, False) if words else None
             if correction is None:
@@ -194,7 +195,7 @@ class PlainReview:
 
     def _offer_lesson(self, lesson: Lesson) -> None:
         """Show what a taught vendor would have changed, and make it live if Enter is pressed."""
-        for line in describe_lines(lesson):
+        for line in list_matches(lesson.row, lesson.lines):
             self._tell(f"  {escape_text(line)}")
         if self._read_line("Enter approves it, anything else leaves it as a card: "):
             self._tell(f"{lesson.proposal.id} waits as a card.")

@@ -42,21 +42,23 @@ def test_only_persons_decisions_count() -> None:
     assert suggest([bought(1, "SHOP", 5030, "voided"), bought(2, "SHOP", 5030, "pending-review")], "SHOP") is None
 
 
-def test_what_was_corrected_once_is_not_suggested_again() -> None:
-    entries = [bought(n, "SHOP", 5030) for n in range(1, 10)]
-    entries.append(bought(10, "SHOP", 5030, "user-corrected"))
-    entries.append(
-        entry(
-            11,
-            "Correct: SHOP",
-            (5070, "10.00"),
-            (5030, "-10.00"),
-            status="user-corrected",
-            tags="@corrects=2025-01-010",
-        )
-    )
-    found = suggest(entries, "SHOP")
-    assert found is not None and found.account == 5070 and found.confidence < Decimal("0.2")
+def corrected(number: int) -> list[Entry]:
+    """An entry of a shop that went to 5030, and its correction to 5070."""
+    legs, tags = ((5070, "10.00"), (5030, "-10.00")), f"@corrects=2025-01-{number:03d}"
+    return [
+        bought(number, "SHOP", 5030, "user-corrected"),
+        entry(number + 10, "Correct: SHOP", *legs, status="user-corrected", tags=tags),
+    ]
+
+
+def test_b32_the_majority_counts_and_two_equal_decisions_in_a_row_are_one() -> None:
+    """One exception is no rule: 9 of 10 went elsewhere. What is corrected twice is not suggested again."""
+    entries = [bought(n, "SHOP", 5030) for n in range(1, 9)]
+    once = suggest([*entries, *corrected(9)], "SHOP")
+    assert once is not None and once.account == 5030 and once.confidence < Decimal("0.9")
+    assert once.evidence == "8 of 9 SHOP went to 5030, last 2025-01-09; others to 5070"
+    twice = suggest([*entries, *corrected(9), *corrected(10)], "SHOP")
+    assert twice is not None and twice.account == 5070 and twice.confidence < Decimal("0.3")
 
 
 def test_a_refund_goes_back_to_where_the_purchase_went() -> None:
@@ -143,13 +145,14 @@ def test_the_same_charge_every_month() -> None:
 
 
 def test_a_loans_payment_is_split_as_the_last_one() -> None:
-    """Of the same amount; corrected once, it is not suggested again."""
+    """Of the same amount; corrected twice, it is not suggested again."""
     paid = [entry(n, f"LENDER {n}", (2500, str(9 + n)), (5150, str(3 - n)), (BANK, "-12")) for n in (1, 2)]
     found = suggest(paid, "LENDER 3", Decimal(-12))
     assert found is not None and found.parts == ((2500, Decimal(11)), (5150, Decimal(1))) and found.account == 2500
     assert found.evidence == "2 of 2 LENDER of this amount were split so, last 2025-01-03"
     assert suggest(paid, "LENDER 3", Decimal(-13)) is None
-    later = suggest([*paid, entry(5, "LENDER 5", (5060, "12"), (BANK, "-12"))], "LENDER 6", Decimal(-12))
+    other = [entry(n, f"LENDER {n}", (5060, "12"), (BANK, "-12")) for n in (5, 6)]
+    later = suggest([*paid, *other], "LENDER 7", Decimal(-12))
     assert later is not None and (later.account, later.parts) == (5060, ())
 
 

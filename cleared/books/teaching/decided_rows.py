@@ -1,0 +1,244 @@
+"""Rows that follow from what persons decided: grouped by payee and direction, then by bank account or amount.
+
+A group becomes a row where at least three decisions are equal and none differs. Only persons' decisions count, as
+anybody may write a bank's text: nothing is learned from what a script booked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from decimal import Decimal
+from itertools import groupby, pairwise
+from typing import Final, Literal, NamedTuple
+
+from cleared.base import money
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.bank_lines import normalise_description
+from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee
+from cleared.books.teaching.row_limits import RowLimits
+from cleared.books.teaching.vendor_table import MAX_WORDS, VendorRow, contains_words
+
+LEAST: Final = 3
+"""Equal decisions that make a row."""
+_REMEMBERED: Final = 40
+"""Decisions of one group that count: the newest."""
+_MOST_RANGES: Final = 3
+"""Ranges of amounts of one payee; more are no rule."""
+_MIN_LETTERS: Final = 3
+WAITING: Final = "pending-review"
+_ROOM: Final = 2
+"""A learned row counts up to so many times the largest amount that was decided."""
+
+_Part = tuple[Sequence[BookedLine], RowLimits]
+Verdict = tuple[tuple[int, Decimal | None], ...]
+"""Where a line went: one account (without its amount), or the parts of a split."""
+
+
+class GroupKey(NamedTuple):
+    """What the decisions of a group have in common."""
+
+    payee: str
+    """Its cleaned text."""
+    money: Literal["in", "out"]
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRow:
+    """A row, and the decisions that it follows from."""
+
+    row: VendorRow
+    decisions: tuple[BookedLine, ...]
+    """All of its group, equal, oldest first."""
+
+    def describe(self) -> str:
+        """``BLUEBIRD HOLDINGS (money out) → 5040 from now on, as you decided 3 of 3 times.``"""
+        number = len(self.decisions)
+        return f"{self.row.describe()} from now on, as you decided {number} of {number} times."
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """A group of which no rule can be made: equal lines went to different accounts."""
+
+    key: GroupKey
+    text: str
+    """The bank's text of the newest."""
+    counts: tuple[tuple[int, int], ...]
+    """Account → decisions, most first."""
+    last: date
+
+
+def group_decisions(lines: Iterable[BookedLine]) -> dict[GroupKey, list[BookedLine]]:
+    """What persons decided, by payee and direction, oldest first."""
+    groups: dict[GroupKey, list[BookedLine]] = defaultdict(list)
+    for line in lines:
+        if line.status in DECIDED and line.amount:
+            groups[GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out")].append(line)
+    return {key: sorted(each, key=lambda line: line.day)[-_REMEMBERED:] for key, each in groups.items()}
+
+
+def row_verdict(row: VendorRow) -> tuple[int, tuple[tuple[int, str], ...]]:
+    """Where a row sends its lines."""
+    return row.account, tuple(sorted(row.limits.split))
+
+
+def verdict_of(line: BookedLine) -> Verdict:
+    """Where a line went."""
+    return ((line.account, None),) if len(line.lines) == 1 else tuple(sorted(line.lines))
+
+
+@dataclass(slots=True)
+class DecidedHistory:
+    """What persons decided of the lines of the books, and the rows that follow from it. ``lines``: all booked ones."""
+
+    lines: Sequence[BookedLine]
+    answers: Mapping[GroupKey, Mapping[int, date]] = field(default_factory=dict)
+    """Where a person has said that a contradiction was an exception: group → account that it always is → until when."""
+    groups: dict[GroupKey, list[BookedLine]] = field(init=False)
+    _payees: frozenset[str] = field(init=False)
+    _learned: dict[GroupKey, list[LearnedRow]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        grouped = group_decisions(self.lines)
+        self.groups = {key: leave_out_answered(each, self.answers.get(key, {})) for key, each in grouped.items()}
+        self._payees = frozenset(clean_payee(line.text) for line in self.lines)
+
+    def learn_rows(self, key: GroupKey) -> list[LearnedRow]:
+        """The rows that follow from the decisions of one group; none where they contradict each other or are too few,
+        and none whose words would take in what was decided otherwise."""
+        if key not in self._learned:
+            rows = _make_rows(key, _divide(key, self.groups.get(key, [])), self._payees)
+            if any(self._is_contradicted(each.row) for each in rows):
+                rows = []
+            self._learned[key] = rows
+        return self._learned[key]
+
+    def find_contradiction(self, key: GroupKey) -> Contradiction | None:
+        """What contradicts, of a group with enough decisions for a rule of which none can be made."""
+        lines = self.groups[key]
+        counts = Counter(line.account for line in lines)
+        if len(counts) < 2 or counts.most_common(1)[0][1] < LEAST or _divide(key, lines):
+            return None
+        return Contradiction(key, lines[-1].text, tuple(counts.most_common()), lines[-1].day)
+
+    def describe_past(self, row: VendorRow) -> str:
+        """``It would have booked 11 past lines, all as you did.``"""
+        accounts = {row.account, *(account for account, _ in row.limits.split)}
+        booked = [line for line in self.lines if line.status != WAITING]
+        past = [line for line in booked if row.fits(line.text, line.amount, line.bank)]
+        others = sum(1 for line in past if {account for account, _ in line.lines} != accounts)
+        how = f"{others} otherwise than they are booked" if others else "all as you did"
+        return f"It would have booked {count_noun(len(past), 'past line')}, {how}."
+
+    def _is_contradicted(self, row: VendorRow) -> bool:
+        """Whether a person decided otherwise of any line that the row fits, also of another payee."""
+        accounts, words = {row.account, *(account for account, _ in row.limits.split)}, clean_payee(row.words)
+        return any(
+            {account for account, _ in line.lines} != accounts and row.fits(line.text, line.amount, line.bank)
+            for key, lines in self.groups.items()
+            if words in key.payee
+            for line in lines
+        )
+
+
+def _divide(key: GroupKey, lines: Sequence[BookedLine]) -> list[_Part]:
+    """The decisions of a group in parts that each went to one place: all of it, by bank account, or by amount."""
+    if _is_equal(lines):
+        return [(lines, RowLimits(key.money))]
+    banks = _by_bank(lines)
+    if all(_is_equal(of_bank) for of_bank in banks.values()):
+        return [(of_bank, RowLimits(key.money, bank)) for bank, of_bank in banks.items()]
+    return _split_by_amount(key, lines)
+
+
+def leave_out_answered(lines: Sequence[BookedLine], answers: Mapping[int, date]) -> list[BookedLine]:
+    """The decisions without those that a person has said were exceptions. ``answers``: account that it always is →
+    until when."""
+    return [
+        line for line in lines if all(line.account == account or line.day > until for account, until in answers.items())
+    ]
+
+
+def _is_equal(lines: Sequence[BookedLine]) -> bool:
+    return len(lines) >= LEAST and len({verdict_of(line) for line in lines}) == 1
+
+
+def _by_bank(lines: Sequence[BookedLine]) -> dict[int, list[BookedLine]]:
+    banks: dict[int, list[BookedLine]] = defaultdict(list)
+    for line in lines:
+        banks[line.bank].append(line)
+    return banks
+
+
+def _split_by_amount(key: GroupKey, lines: Sequence[BookedLine]) -> list[_Part]:
+    """Ranges of amounts that each went to one place, if there are few and each has enough decisions."""
+    ordered = sorted(lines, key=lambda line: (abs(line.amount), verdict_of(line)))
+    ranges = [list(same) for _, same in groupby(ordered, key=verdict_of)]
+    sizes = [(abs(each[0].amount), abs(each[-1].amount)) for each in ranges]
+    apart = all(before[1] < after[0] for before, after in pairwise(sizes))
+    if not apart or len(ranges) > _MOST_RANGES or not all(_is_equal(each) for each in ranges):
+        return []
+    parts: list[_Part] = []
+    for number, (each, (low, high)) in enumerate(zip(ranges, sizes, strict=True)):
+        least = low if number else None
+        most = high if number < len(ranges) - 1 else None
+        parts.append((sorted(each, key=lambda line: line.day), RowLimits(key.money, None, least, most)))
+    return parts
+
+
+def _make_rows(key: GroupKey, parts: Sequence[_Part], payees: Collection[str]) -> list[LearnedRow]:
+    rows = []
+    for lines, limits in parts:
+        words = find_common_words([line.text for line in lines])
+        if not words or not _names_only(words, key.payee, payees):
+            return []
+        newest = lines[-1]
+        name = next((line.counterparty for line in reversed(lines) if line.counterparty), "") or words.title()
+        if len(newest.lines) > 1:
+            whole = abs(newest.amount)
+            split = tuple((a, money.format_amount(abs(v))) for a, v in newest.lines if a != newest.account)
+            if any((v > 0) == (newest.amount > 0) for _, v in newest.lines):
+                return []
+            limits = replace(limits, least=whole, most=whole, split=split)
+        elif limits.most is None:
+            limits = replace(limits, most=round_up(max(abs(line.amount) for line in lines) * _ROOM))
+        rows.append(LearnedRow(VendorRow(words, _plain(name), newest.account, limits), tuple(lines)))
+    return rows
+
+
+def _names_only(words: str, payee: str, payees: Collection[str]) -> bool:
+    """Whether the words are the payee's whole text, or no other payee of the books has them: what banks put before
+    every text (``POS PURCHASE``) names nobody."""
+    plain = clean_payee(words)
+    return plain == payee or not any(other != payee and contains_words(other, plain) for other in payees)
+
+
+def round_up(amount: Decimal) -> Decimal:
+    """To the next of 1, 2, 5, 10, 20, 50 …, so that a row reads as a person would have written it."""
+    step = Decimal(1)
+    while True:
+        for factor in (1, 2, 5):
+            if step * factor >= amount:
+                return step * factor
+        step *= 10
+
+
+def _plain(name: str) -> str:
+    """A vendor's name as a table can have it."""
+    return "".join(c for c in " ".join(name.split()) if c.isprintable())[:MAX_WORDS] or "?"
+
+
+def find_common_words(texts: Sequence[str]) -> str:
+    """The first words that all these texts share, without what is a number; empty where they name nobody."""
+    split = [normalise_description(text).split() for text in texts]
+    words: list[str] = []
+    for column in zip(*split, strict=False):
+        if len(set(column)) > 1 or any(c.isdigit() for c in column[0]):
+            break
+        words.append(column[0])
+    found = " ".join(words).strip(" -,.:*#")
+    is_name = sum(c.isalpha() for c in found) >= _MIN_LETTERS and len(found) <= MAX_WORDS and found.isprintable()
+    return found if is_name and all(contains_words(text, found) for text in texts) else ""

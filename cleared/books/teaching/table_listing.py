@@ -1,0 +1,75 @@
+"""What agents were taught: the rows of their tables, with how often each counted for a past bank line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.staged_books import ledger_accounts, open_books
+from cleared.books.teaching.table_scripts import list_table_scripts
+from cleared.books.teaching.vendor_table import VendorRow, read_confidence
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.git import Snapshot
+from cleared.runs.approved_scripts import Scripts
+
+
+@dataclass(slots=True)
+class RowUse:
+    """How often a row is the first of its table that fits a past bank line."""
+
+    lines: int = 0
+    last: date | None = None
+    fitting: int = 0
+    """Lines that it fits, also where another row comes first."""
+
+
+def count_uses(rows: Sequence[VendorRow], bank: BankBook, bank_accounts: Mapping[str, int]) -> list[RowUse]:
+    """How often each row counts for the lines of the bank. ``bank_accounts``: name → account in the books."""
+    uses = [RowUse() for _ in rows]
+    for number, line in iter_lines(bank, bank_accounts):
+        is_first = True
+        for row, use in zip(rows, uses, strict=True):
+            if row.fits(line.description, line.amount, number):
+                use.fitting += 1
+                if is_first:
+                    use.lines += 1
+                    use.last = max(use.last or line.posted_date, line.posted_date)
+                is_first = False
+    return uses
+
+
+def iter_lines(bank: BankBook, bank_accounts: Mapping[str, int]) -> Iterator[tuple[int, BankLine]]:
+    """All lines of the bank, each behind its account in the books."""
+    for account in bank.list_accounts():
+        for line in bank.scan_account_lines(account):
+            yield bank_accounts.get(account, 0), line
+
+
+def list_rows(host: Host, agent: str = "") -> list[dict[str, Any]]:
+    """The rows of all agents' tables, or of one's, as plain data, in the order in which they count."""
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        scripts = list_table_scripts(Scripts(host, snapshot), agent)
+        _, bank = open_books(host.layout, CommittedSource(snapshot))
+        banks = ledger_accounts(host.config)
+        return [
+            {
+                "agent": script.agent,
+                "words": row.words,
+                "vendor": row.vendor,
+                "account_id": row.account,
+                "only": row.limits.describe(),
+                "confidence": read_confidence(node),
+                "lines": use.lines,
+                "last": use.last.isoformat() if use.last is not None else None,
+            }
+            for script in scripts
+            for (row, node), use in zip(
+                script.table.rows, count_uses([row for row, _ in script.table.rows], bank, banks), strict=True
+            )
+        ]
