@@ -30,6 +30,8 @@ _MOST: Final = 20_000
 
 def is_carried_on(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, since: str) -> bool:
     """Whether every commit after ``since`` up to that of ``snapshot`` is such a one. ``worth``: as of the latter."""
+    if snapshot.commit == since:
+        return True
     commits = read_recent_commits(repo, str(snapshot.commit), since, _MOST)
     if commits is None:
         return False
