@@ -203,6 +203,13 @@ def change_taken_back(agent: str, reason: str) -> CommitSubject:
     return compose_subject("agent", f"{agent} taken back: {join_lines(reason)}")
 
 
+def run_reverted(run: str, records: int, others: int, reason: str) -> CommitSubject:
+    """A person took back a run, and ``others`` that had read what it wrote; ``records``: how many went."""
+    more = f" and {count_noun(others, 'run')} that read it" if others else ""
+    why = f": {join_lines(reason)}" if reason else ""
+    return compose_subject("void", f"run {run}{more}, {count_noun(records, 'record')}{why}")
+
+
 def agent_switched(agent: str, is_enabled: bool, reason: str) -> CommitSubject:
     """A person disabled an agent, or enabled it again."""
     return compose_subject(

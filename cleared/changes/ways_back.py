@@ -13,6 +13,7 @@ _NO_ACT: Final = ("log:", "event:", "task:", "init:", "agree:", "recover:", "tes
 
 _ACTS: Final = (
     Act(r"confirm: commit ", "acceptance", "It stays on record (cleared check)."),
+    Act(r"void: run (\S+)", "revert", "Do again what it took back: cleared agent run, cleared import.", True),
     Act(r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
     Act(r"agent: (\S+) enabled", "switch", ""),
     Act(r"agent: (\S+) rolled back to ", "version", ""),

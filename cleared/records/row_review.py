@@ -20,7 +20,15 @@ from cleared.records.table_rows import Row, Table, describe_row, parse_row_id, r
 from cleared.records.table_schema import FOLDER, table_path
 from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardFacts, QueueRow
-from cleared.review.record_review import DecisionCase, FoundRecord, RecordOrigin, RecordPlace, RecordReview, UndoCase
+from cleared.review.record_review import (
+    DecisionCase,
+    FoundRecord,
+    RecordOrigin,
+    RecordPlace,
+    RecordReview,
+    RevertCase,
+    UndoCase,
+)
 from cleared.workspace.location import Layout
 
 
@@ -97,6 +105,19 @@ class RowReview(RecordReview):
             tables.set_row(table, change.key, change.before)
             case.result.records.append(change.id)
         return {}
+
+    def stage_revert(self, case: RevertCase) -> None:
+        before, after = CommittedSource(case.before), CommittedSource(case.after)
+        tables = tables_of(case.context)
+        for change in list_changes_between(before, after, case.commit.files or ()):
+            table = tables.get_table(change.table)
+            if tables.find_row(table, change.key) != change.after:
+                case.run.kept.append(change.id)
+                continue
+            tables.set_row(table, change.key, change.before)
+            case.run.voided.append(change.id)
+        if case.run.voided and not case.run.again:
+            case.run.again.append(f"cleared agent run {case.run.agent}")
 
     def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:
         parsed = parse_row_id(record.id)

@@ -164,6 +164,36 @@ class UndoCase(_Case):
     result: DecisionResult
 
 
+@dataclass(slots=True)
+class RevertedRun:
+    """A run that is taken back. ``voided`` and ``kept``: the ids of its records that go, and that stay because people
+    have decided about them, or because something has changed them since."""
+
+    run: str
+    agent: str
+    at: str
+    what: str
+    why: str = ""
+    """Why it is taken back with another one; empty for that one."""
+    voided: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    again: list[str] = field(default_factory=list)
+    """Commands that do again what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class RevertCase(_Case):
+    """A run that is taken back: its commit, and the commits around it."""
+
+    run: RevertedRun
+    name: str
+    """What the person named it by: its id, or a file that it imported."""
+    commit: CommitInfo
+    before: Snapshot
+    after: Snapshot
+    reason: str
+
+
 class RecordReview:
     """One domain in the review. The methods that stage raise ``UsageError`` for what does not fit the target,
     ``PolicyError`` and ``PrimitiveError`` for what may not be done to it; then nothing comes of the decision."""
@@ -246,6 +276,13 @@ class RecordReview:
     def reopen_card(self, decision_context: DecisionContext, card: Card) -> str | None:
         """Open the card of a decision that was taken back in the domain's own way: the id of the new one. None: it is
         opened as it was."""
+
+    def find_run(self, context: Context, name: str) -> str | None:
+        """The run that took in what is called so, such as a file; None where the domain knows none, or several."""
+
+    def stage_revert(self, case: RevertCase) -> None:
+        """Stage that what a run wrote is not there any more, but for what people have decided; say of each what becomes
+        of it in ``case.run``. Raises ``PolicyError`` where it cannot be, such as in a closed period."""
 
     # -- explaining -----------------------------------------------------------------------------------------------
 

@@ -298,6 +298,7 @@ CASES: dict[str, Case] = {
     "config set": Case(after(then=("config", "set", "sandbox.timeout", "20"))),
     "event emit": Case(after(then=("event", "emit", "statement.read"))),
     "import files": Case(import_files),
+    "revert": Case(after(then=("revert", "january.csv", "--yes"))),
     "import undo": Case(after(then=("import", "undo", "january.csv"))),
     "init": Case(lambda ws: ["init", str(ws.root.parent / "made"), "--name", "Acme"]),
     "accept": Case(accept_commit),

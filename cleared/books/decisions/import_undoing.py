@@ -5,7 +5,7 @@ again. What another file says, whose import stands, stays as it is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,7 @@ from cleared.books.ledger.chains import REVERSES
 from cleared.books.ledger.corrections import find_corrections, void_with_corrections
 from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED
+from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -74,7 +75,7 @@ def undo_import(host: Host, name: str, *, reason: str = "", despite: str = "") -
 
     def stage_undo(decision_context: DecisionContext) -> Decision:
         digest = _digest_file(host, decision_context.snapshot, name)
-        undoing = _ImportUndoing(host, decision_context, name, digest, result)
+        undoing = ImportUndoing(host, decision_context, name, digest, result)
         undoing.stage("; ".join(filter(None, (reason, despite))), forced=bool(despite))
         subject = book_subjects.import_undone(result.files, len(result.entries), reason or despite)
         return Decision(subject, subject=("import undo", *sorted(result.runs), *sorted(result.files)))
@@ -101,7 +102,18 @@ def _is_brought_by_git(host: Host, snapshot: Snapshot, path: Path) -> bool:
     return not inside.startswith(f"{host.layout.import_dir}/") and snapshot.find_blob_id(inside) is not None
 
 
-class _ImportUndoing:
+def describe_decided(books: Books, entry: Entry) -> str:
+    """What somebody has decided about an entry; empty where nobody has."""
+    corrections = find_corrections(books, entry)
+    what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
+    if AMENDED in entry.tags.split(";"):
+        return f"{what}: amended"
+    if entry.status in DECIDED:
+        return f"{what}: {entry.status}"
+    return f"{what}: corrected by {', '.join(e.entry_id for e in corrections)}" if corrections else ""
+
+
+class ImportUndoing:
     """One undoing on one commit: what belongs to it, what stands in its way, and its changes."""
 
     def __init__(
@@ -223,14 +235,8 @@ class _ImportUndoing:
     def _list_decided(self, lines: Iterable[BankLine], entries: Iterable[Entry]) -> Iterator[str]:
         """What somebody has decided since, a line each."""
         for entry in entries:
-            corrections = find_corrections(books_of(self.context).books, entry)
-            what = f"{entry.entry_id} {entry.date} {entry.amount} {entry.description[:60]}"
-            if AMENDED in entry.tags.split(";"):
-                yield f"{what}: amended"
-            elif entry.status in DECIDED:
-                yield f"{what}: {entry.status}"
-            elif corrections:
-                yield f"{what}: corrected by {', '.join(e.entry_id for e in corrections)}"
+            if decided := describe_decided(books_of(self.context).books, entry):
+                yield decided
         paths = self.bank.paths
         set_by = parse_outcome_runs(self.bank.source.read(paths.outcomes), paths.outcomes)
         for line in lines:
@@ -243,10 +249,17 @@ class _ImportUndoing:
 
     # -- its changes ------------------------------------------------------------------------------------------------
 
-    def stage(self, reason: str, *, forced: bool) -> None:
-        """Stage all of it; ``forced``: also what somebody has decided about."""
+    def stage(self, reason: str, *, forced: bool = False, keeps_decided: bool = False) -> list[str]:
+        """Stage all of it; ``forced``: also what somebody has decided about; ``keeps_decided``: but for that, whose ids
+        are returned."""
         lines, kept = self._find_lines()
         entries = self._find_entries(lines)
+        stays: list[str] = []
+        if keeps_decided:
+            stays = [entry.entry_id for entry in entries if any(self._list_decided((), [entry]))]
+            entries = [entry for entry in entries if entry.entry_id not in stays]
+            held = [line for line in lines if self._is_posted_by(line, stays) or any(self._list_decided([line], ()))]
+            lines, kept = [line for line in lines if line not in held], [*kept, *held]
         self._refuse_closed(lines, entries)
         agreed = self._list_reconciled(lines)
         decided = [f"{x.account} was reconciled on {x.day} by {x.by}" for x in agreed if x.state == AGREED]
@@ -270,6 +283,11 @@ class _ImportUndoing:
         done = f"{', '.join(self.result.files)}: {len(voided)} entries voided, {len(lines)} lines released"
         self.context.log_action("import_undo", f"{done}: {reason}"[:500])
         take_back_balances(self.decision_context, agreed, why, LAPSED)
+        return stays
+
+    def _is_posted_by(self, line: BankLine, entries: Collection[str]) -> bool:
+        legs = (leg.rstrip("abcdefghijklmnopqrstuvwxyz") for leg, _ in self.bank.matches.get(line.line_id, ()))
+        return any(entry in entries for entry in legs)
 
     def _list_reconciled(self, lines: Iterable[BankLine]) -> list[AgreedBalance]:
         """The balances that these lines are part of, and that the books agreed with."""

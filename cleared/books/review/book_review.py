@@ -18,6 +18,7 @@ from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
 from cleared.books.decisions.receipt_filing import link_proposed, take_back_links
+from cleared.books.decisions.run_reverting import find_import_run, stage_run_revert
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, entry_to_json
@@ -49,6 +50,7 @@ from cleared.review.record_review import (
     RecordOrigin,
     RecordPlace,
     RecordReview,
+    RevertCase,
     Target,
     UndoCase,
 )
@@ -163,6 +165,12 @@ class BookReview(RecordReview):
         restore_entries(case)
         settle_posted_lines(case)
         return take_back_links(case.decision_context, case.before, case.after)
+
+    def find_run(self, context: Context, name: str) -> str | None:
+        return find_import_run(context, name)
+
+    def stage_revert(self, case: RevertCase) -> None:
+        stage_run_revert(case)
 
     def list_restored(self, context: Context) -> Mapping[str, str]:
         return list_restored(context)

@@ -1,0 +1,58 @@
+"""What ``cleared revert`` does to the books: the entries of a run are voided, an import is undone, but for what people
+have decided about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cleared.base.errors import PolicyError
+from cleared.books.decisions.import_undoing import ImportUndoing, UndoneFiles, describe_decided
+from cleared.books.entry_comparison import EntryComparison
+from cleared.books.primitives.voiding import void_with_corrections
+from cleared.books.staged_books import books_of
+from cleared.changes.record_sources import CommittedSource
+from cleared.primitives.context import Context
+from cleared.review.record_review import RevertCase
+
+
+def find_import_run(context: Context, name: str) -> str | None:
+    """The one run whose import of a file that is called so stands."""
+    runs = {record.run for record in books_of(context).bank.imports if Path(name).name == record.name}
+    return runs.pop() if len(runs) == 1 else None
+
+
+def stage_run_revert(case: RevertCase) -> None:
+    """Stage that what a run imported or posted is not there any more, but for what people have decided about."""
+    if any(record.run == case.run.run for record in books_of(case.context).bank.imports):
+        _undo_import(case)
+    else:
+        _void_entries(case)
+
+
+def _undo_import(case: RevertCase) -> None:
+    host, result = case.decision_context.host, UndoneFiles()
+    undoing = ImportUndoing(host, case.decision_context, case.name, "", result)
+    case.run.kept += undoing.stage(case.reason, keeps_decided=True)
+    case.run.voided += result.entries
+    case.run.again += [f"cleared import {host.layout.processed_dir}/{name}" for name in result.files]
+
+
+def _void_entries(case: RevertCase) -> None:
+    before, after = CommittedSource(case.before), CommittedSource(case.after)
+    layout, books = case.decision_context.host.layout, books_of(case.context).books
+    for entry_id in EntryComparison().read_added(layout, before, after, case.commit.files or ()):
+        entry = books.find_entry(entry_id)
+        if entry is None or entry.status == "voided":
+            continue
+        if describe_decided(books, entry):
+            case.run.kept.append(entry_id)
+            continue
+        if books.periods.is_closed(entry.date):
+            raise PolicyError(
+                f"{entry_id} of {entry.date} lies in a period that is closed (through {books.periods.closed_through})",
+                remedy=f"Reopen it first: cleared period reopen {entry.date} --reason …",
+            )
+        void_with_corrections(case.context, entry_id, case.reason)
+        case.run.voided.append(entry_id)
+    if case.run.voided:
+        case.run.again.append(f"cleared agent run {case.run.agent}")

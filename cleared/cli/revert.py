@@ -1,0 +1,69 @@
+"""``cleared revert RUN|IMPORT``: what a run did is taken back, and what rests on it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cleared.base.terminal import count_noun, print_json, print_line, print_message
+from cleared.cli.completion import complete_runs
+from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
+
+if TYPE_CHECKING:
+    from cleared.review.reverting import RevertPlan
+
+_MAX_SHOWN = 20
+
+
+def revert_past_run(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="RUN|FILE", autocompletion=complete_runs, help="A run, or a file that was imported."),
+    ],
+    reason: Annotated[str, typer.Option("--reason", help="Why; it stays on record.")] = "",
+    plan: Annotated[bool, typer.Option("--plan", help="Show what it would come to; change nothing.")] = False,
+    alone: Annotated[bool, typer.Option("--alone", help="What later runs made of it stays.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Take back what a run did, and what later runs did that had read it: one commit.
+
+    The plan names every run, record and decision. What people have decided stays. It is refused where some of it lies
+    in a closed period.
+    """
+    from cleared.review.reverting import revert_run
+
+    found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone)
+    if not json:
+        _print_plan(found)
+    if not plan:
+        if not yes and not (sys.stdin.isatty() and typer.confirm("Take it back?", err=True)):
+            print_message("Nothing was taken back. To do it: the same with --yes.")
+            sys.stdout.flush()
+            raise typer.Exit(3)
+        found = revert_run(open_host_once(workspace, json=json), name, reason=reason, alone=alone)
+    if json:
+        print_json(found.to_dict())
+    elif found.commit:
+        print_line(f"Taken back ({found.commit[:10]}).")
+        for command in found.again:
+            print_message(f"To do it again: {command}")
+
+
+def _print_plan(plan: RevertPlan) -> None:
+    for run in plan.runs:
+        rests = f", because {run.why}" if run.why else ""
+        print_line(f"{run.run} {run.agent}: {run.what}{rests}")
+        for verb, records in (("goes", run.voided), ("stays, as people decided", run.kept)):
+            if records:
+                more = f" and {len(records) - _MAX_SHOWN} more" if len(records) > _MAX_SHOWN else ""
+                print_line(f"  {verb}: {', '.join(records[:_MAX_SHOWN])}{more}")
+    for made in plan.decisions:
+        print_line(f"decided by {made['by']}: {made['what']} ({made['about']})")
+    for doubt in plan.may_have_read[:_MAX_SHOWN]:
+        print_message(f"{doubt['run']} {doubt['agent']} may have read it, and stays: {doubt['why']}")
+    if len(plan.may_have_read) > _MAX_SHOWN:
+        print_message(f"and {count_noun(len(plan.may_have_read) - _MAX_SHOWN, 'more run')}")

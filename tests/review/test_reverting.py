@@ -1,0 +1,116 @@
+"""``cleared revert``: what a run did is taken back with what rests on it, and nothing else. N9."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from harness import Workspace, chase, refused, unchanged
+from tables import MAY, define, put_prices
+
+LEGS = 'debit_account=5020, credit_account=1010, amount="{0}"'
+POST = f'journal_add_double(date="2025-01-{{0:02}}", description="{{1}}", {LEGS})'
+READS = 'seen = journal_query(date_from="2025-01-03", date_to="2025-01-03")\n'
+
+
+def revert(ws: Workspace, *words: str) -> dict[str, Any]:
+    found = ws.json("revert", *words)
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.fixture
+def three(ws: Workspace) -> list[str]:
+    """Three runs: the first posts two entries, the second reads one of them and posts, the third reads nothing."""
+    first = ws.script(f"{POST.format(3, 'nails')}\n{POST.format(4, 'screws')}", name="first")
+    second = ws.script(f"{READS}if seen:\n    {POST.format(5, 'more nails')}", name="second")
+    third = ws.script(POST.format(6, "paint"), name="third")
+    return [run["run_id"] for run in (first, second, third)]
+
+
+def test_n9_what_read_it_goes_too_and_the_rest_stays(ws: Workspace, three: list[str]) -> None:
+    with unchanged(ws):
+        plan = revert(ws, three[0], "--plan")
+    assert [run["run"] for run in plan["runs"]] == [three[1], three[0]] and plan["may_have_read"] == []
+    assert "journal_query at agents/second.py:" in plan["runs"][0]["why"] and plan["commit"] == ""
+    head = ws.head()
+    done = revert(ws, three[0], "--yes", "--reason", "the wrong shop")
+    assert ws.git("rev-list", "--count", f"{head}..HEAD").strip() == "1"
+    assert [run["voided"] for run in done["runs"]] == [run["voided"] for run in plan["runs"]]
+    left = {e["description"]: e["status"] for e in ws.entries() if not e["description"].startswith("Void ")}
+    assert left["paint"] != "voided" and [left[x] for x in ("nails", "screws", "more nails")] == ["voided"] * 3
+    assert "cleared agent run second" in done["again"]
+    assert "the wrong shop" in ws.git("log", "-1", "--format=%s")
+    ws.in_order()
+    refused(ws("revert", three[0], "--yes"), 3, "nothing of", "left to take back")
+    assert "the wrong shop" in ws.ok("why", done["runs"][1]["voided"][0]).out
+
+
+def test_n9_alone_leaves_what_rests_on_it(ws: Workspace, three: list[str]) -> None:
+    done = revert(ws, three[0], "--yes", "--alone")
+    assert [run["run"] for run in done["runs"]] == [three[0]]
+    assert {e["description"] for e in ws.entries() if e["status"] != "voided"} >= {"more nails", "paint"}
+    ws.in_order()
+
+
+def test_n9_what_people_decided_stays_and_is_named(ws: Workspace, three: list[str]) -> None:
+    entry = next(e["entry_id"] for e in ws.entries() if e["description"] == "screws")
+    ws.ok("queue", "approve", entry)
+    done = revert(ws, three[0], "--yes")
+    assert done["runs"][-1]["kept"] == [entry] and entry not in done["runs"][-1]["voided"]
+    assert [d["about"].split(", ")[-1] for d in done["decisions"]] == [entry]
+    assert next(e for e in ws.entries() if e["entry_id"] == entry)["status"] == "user-confirmed"
+    ws.in_order()
+
+
+def test_n9_a_closed_period_refuses_it_and_says_the_way(ws: Workspace, three: list[str]) -> None:
+    ws.ok("period", "close", "2025-01", "--with-pending")
+    with unchanged(ws):
+        done = ws("revert", three[2], "--yes")
+        assert done.code == 3 and "cleared period reopen" in done.err, done
+
+
+def test_n9_without_traces_nothing_is_guessed(ws: Workspace, three: list[str]) -> None:
+    (ws.root / ".cleared/runs.db").unlink()
+    plan = revert(ws, three[0], "--plan")
+    assert [run["run"] for run in plan["runs"]] == [three[0]]
+    assert {doubt["run"] for doubt in plan["may_have_read"]} == set(three[1:])
+    shown = ws("revert", three[0])
+    assert shown.code == 3 and "may have read it" in shown.err and "--yes" in shown.err
+
+
+def test_n9_an_import_by_its_file_in_the_way_of_import_undo(ws: Workspace) -> None:
+    """One way: what ``import undo`` refuses, for people have decided about it, stays here; the rest goes."""
+    ws.drop("january.csv")
+    run = ws.run("ingest")["run_id"]
+    ws.drop("february.csv", chase(("02/03/2025", "GITHUB *PRO", "-4.00")))
+    other = ws.run("ingest")["run_id"]
+    mine = ws.entries("--month", "2025-01")
+    ws.ok("queue", "approve", mine[-1]["entry_id"])
+    plan = revert(ws, "january.csv", "--plan")
+    assert [each["run"] for each in plan["runs"]] == [run] and plan["runs"][0]["kept"] == [mine[-1]["entry_id"]]
+    done = revert(ws, "january.csv", "--yes")
+    assert set(done["runs"][0]["voided"]) == {e["entry_id"] for e in mine[:-1]}
+    assert done["again"] == ["cleared import import/processed/january.csv"]
+    ws.in_order()
+    ws.ok("import", "files", str(ws.root / "import/processed/january.csv"))
+    standing = [e for e in ws.entries("--month", "2025-01") if e["status"] != "voided"]
+    assert len([e for e in standing if not e["description"].startswith("Void ")]) == len(mine), "each line once"
+    assert ws.entries("--month", "2025-02")[0]["status"] != "voided" and other
+    ws.in_order()
+
+
+def test_n9_rows_of_a_table_go_back_to_what_they_were(ws: Workspace) -> None:
+    """The runtime asks the domain: a table is reverted in the same way, but for what was changed since."""
+    define(ws)
+    put_prices(ws, ("A", "4.20"), ("B", "1.00"))
+    run = ws.script(
+        'table_put("prices", {"sku": "A", "price": "4.50"})\ntable_put("prices", {"sku": "B", "price": "2.00"})',
+        header=MAY,
+    )["run_id"]
+    put_prices(ws, ("B", "3.00"))
+    done = revert(ws, run, "--yes", "--alone")
+    assert done["runs"][0]["voided"] == ["prices/A"] and done["runs"][0]["kept"] == ["prices/B"]
+    assert "A,4.20," in ws.read("records/prices.csv") and "B,3.00," in ws.read("records/prices.csv")
+    ws.in_order()
+    refused(ws("revert", "abcdef", "--plan"), 2, "no run that committed")
