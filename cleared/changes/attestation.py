@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
@@ -37,6 +38,7 @@ from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import run_key, run_public_key
 from cleared.trust.verification import Approvals
 from cleared.trust.workspace_pin import find_next_workspace
+from cleared.workspace.sealed_files import SealedFiles
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,6 +54,26 @@ SUM: Final = "sum"
 """What an attestation calls the sum of the rows that its commit adds, less those that it removes."""
 ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 """The trailers of a commit that calls itself a run, a decision or a proposal: only an attestation shows that it is."""
+
+
+_SIGNED: Final = "signed"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What one key attested: how many runs and decisions, and of the first who and when, of the last what and when."""
+
+    count: int
+    user: str
+    first: str
+    subject: str
+    last: str
+
+    def add(self, said: Attestation, user: str) -> Signed:
+        """One more."""
+        first = (user, said.at) if said.at < self.first else (self.user, self.first)
+        last = (said.subject, said.at) if said.at >= self.last else (self.subject, self.last)
+        return Signed(self.count + 1, *first, *last)
 
 
 def trusted_signers(host: Host, snapshot: Snapshot) -> frozenset[str]:
@@ -72,6 +94,28 @@ def list_signed(host: Host, snapshot: Snapshot) -> dict[str, list[Attestation]]:
         said = parse_attestation(line)
         if said is not None and said.workspace == workspace:
             signed.setdefault(said.key, []).append(said)
+    return signed
+
+
+def summarize_signed(host: Host, snapshot: Snapshot) -> dict[str, Signed]:
+    """What each key attested in these books, in short. What was read before, sealed on this machine, is not read
+    again."""
+    workspace, files = workspace_id(host, snapshot), SealedFiles(host.layout.state_dir, b"1")
+    data = files.read(_SIGNED)
+    known = json.loads(data) if data is not None else {}
+    before = None
+    if known.get("workspace") == workspace and snapshot.repo.objects.has_commit_tree(known["commit"]):
+        before = snapshot.at_commit(known["commit"])
+        if any(True for _ in added_lines(snapshot, before)):  # some are there no more
+            before = None
+    signed = {key: Signed(*row) for key, row in known["signed"].items()} if before is not None else {}
+    for line in added_lines(before, snapshot) if workspace else ():
+        said = parse_attestation(line)
+        if said is not None and said.workspace == workspace:
+            user, so_far = str(said.statement.get("user", "")), signed.get(said.key)
+            signed[said.key] = so_far.add(said, user) if so_far else Signed(1, user, said.at, said.subject, said.at)
+    made = {"workspace": workspace, "commit": snapshot.commit, "signed": {key: astuple(s) for key, s in signed.items()}}
+    files.write(_SIGNED, json.dumps(made).encode("ascii"))
     return signed
 
 

@@ -64,6 +64,7 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "cat-file": (),
         "check-ignore": (),
+        "commit-graph": (),
         "config": (),
         "diff-tree": _NO_DIFF_PROGRAMS,
         "for-each-ref": (),
@@ -76,6 +77,7 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "merge-base": (),
         "pack-objects": (),
         "read-tree": (),
+        "rev-list": (),
         "rev-parse": (),
         "status": ("--ignore-submodules=all",),  # a submodule has settings of its own
         "symbolic-ref": (),
@@ -98,6 +100,7 @@ _READERS: Final = frozenset(
         "ls-files",
         "merge-base",
         "pack-objects",
+        "rev-list",
         "rev-parse",
         "symbolic-ref",
         "version",

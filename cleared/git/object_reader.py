@@ -85,7 +85,7 @@ class ObjectReader:
         with self._lock:
             if (known := self._objects.get(oid)) is not None:
                 return known
-            if (loose := _read_loose(self._folder, oid)) is not None:
+            if (loose := read_loose_object(self._folder, oid)) is not None:
                 self._remember(oid, loose)
                 return loose
             for attempt in (1, 2):
@@ -114,7 +114,7 @@ class ObjectReader:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
         for at in range(0, len(oids), _BATCH):
             batch = oids[at : at + _BATCH]
-            loose = {oid: _read_loose(self._folder, oid) for oid in batch}
+            loose = {oid: read_loose_object(self._folder, oid) for oid in batch}
             packed = [oid for oid in batch if loose[oid] is None]
             answers: list[tuple[str, bytes]] = []
             with self._lock, suppress(BrokenPipeError, EOFError):
@@ -246,7 +246,7 @@ class ObjectReader:
             self._stop_process()
 
 
-def _read_loose(folder: str, oid: str) -> tuple[str, bytes] | None:
+def read_loose_object(folder: str, oid: str) -> tuple[str, bytes] | None:
     """What ``read_object`` gives, where the object is a loose file that holds what its id says; else None: git knows
     whether it is packed, elsewhere, missing or damaged."""
     try:

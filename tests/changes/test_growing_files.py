@@ -18,14 +18,14 @@ PART = 4_000
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of git's objects that were read."""
     sizes: list[int] = []
-    original: Callable[[str, str], tuple[str, bytes] | None] = object_reader._read_loose
+    original: Callable[[str, str], tuple[str, bytes] | None] = object_reader.read_loose_object
 
     def count(folder: str, oid: str) -> tuple[str, bytes] | None:
         found = original(folder, oid)
         sizes.append(len(found[1]) if found is not None else 0)
         return found
 
-    monkeypatch.setattr(object_reader, "_read_loose", count)
+    monkeypatch.setattr(object_reader, "read_loose_object", count)
     monkeypatch.setattr(file_source, "MAX_PART_BYTES", PART)
     return sizes
 

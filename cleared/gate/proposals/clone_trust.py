@@ -11,7 +11,7 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import shorten_line
 from cleared.cards.queue_files import load_cards
-from cleared.changes.attestation import list_signed
+from cleared.changes.attestation import summarize_signed
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -83,12 +83,12 @@ def list_signatories(host: Host) -> list[Signatory]:
             machines.setdefault(key, Signatory(key, trusted, is_run_key=True)).add_signature(
                 by, "questions of runs", at
             )
-        for key, signed in list_signed(host, snapshot).items():
+        for key, signed in summarize_signed(host, snapshot).items():
             machine = machines.setdefault(key, Signatory(key, questions.approvals.trusts_run(key), is_run_key=True))
-            count = "one run or decision" if len(signed) == 1 else f"{len(signed)} runs and decisions"
-            what = f"{count}, the last: {shorten_line(signed[-1].subject, _MAX_SUBJECT)}"
-            machine.add_signature(str(signed[0].statement.get("user", "")), what, signed[0].at)
-            machine.last = max(machine.last, signed[-1].at)
+            count = "one run or decision" if signed.count == 1 else f"{signed.count} runs and decisions"
+            what = f"{count}, the last: {shorten_line(signed.subject, _MAX_SUBJECT)}"
+            machine.add_signature(signed.user, what, signed.first)
+            machine.last = max(machine.last, signed.last)
         return sorted([*signatories.values(), *machines.values()], key=lambda s: (s.is_run_key, s.first, s.key))
 
 
