@@ -16,7 +16,7 @@ from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import check_draft
-from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_gc_if_due
+from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
 from cleared.primitives.context import Context, taken_files
 
 SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
@@ -145,7 +145,7 @@ def commit_draft(
             if repo.find_head() == snapshot.commit:
                 imported_files.release_files(host, held_files)
         raise
-    start_gc_if_due(repo)
+    start_packing_if_due(repo)
     return commit
 
 

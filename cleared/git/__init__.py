@@ -12,7 +12,7 @@ from cleared.git.commit import STEPS, Unfinished, commit_changes
 from cleared.git.commit_plan import LocalMove
 from cleared.git.commit_text import Author, parse_parents
 from cleared.git.history import RecentCommit, find_ancestor, read_recent_commits
-from cleared.git.housekeeping import start_gc_if_due
+from cleared.git.housekeeping import start_packing_if_due
 from cleared.git.index import describe_lock_holder, wait_for_index
 from cleared.git.made_commits import find_unreported_commit, has_command_note, list_made_commits, note_commit
 from cleared.git.object_reader import TreeEntry
@@ -48,6 +48,6 @@ __all__ = [
     "parse_parents",
     "read_recent_commits",
     "recover_interrupted_commit",
-    "start_gc_if_due",
+    "start_packing_if_due",
     "wait_for_index",
 ]

@@ -53,11 +53,11 @@ _SETTINGS: Final = (
     "color.ui=false",
     "i18n.logOutputEncoding=UTF-8",
     "maintenance.auto=false",
+    "gc.auto=0",
     # What a branch is moved to survives a power cut; git holds its locks for milliseconds, so ours can wait for them.
     "core.fsync=reference",
     "core.filesRefLockTimeout=1000",
 )
-_NO_GC: Final = "gc.auto=0"
 
 _NO_DIFF_PROGRAMS: Final = ("--no-ext-diff", "--no-textconv")
 COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -69,7 +69,6 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "diff-tree": _NO_DIFF_PROGRAMS,
         "for-each-ref": (),
         "fsck": (),
-        "gc": (),
         "index-pack": (),
         "init": (),
         "ls-files": (),
@@ -77,6 +76,7 @@ COMMAND_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "merge-base": (),
         "pack-objects": (),
         "read-tree": (),
+        "repack": (),
         "rev-list": (),
         "rev-parse": (),
         "status": ("--ignore-submodules=all",),  # a submodule has settings of its own
@@ -114,13 +114,11 @@ _BY_NAME: Final = (
     (re.compile(r"(diff\..+\.(command|textconv)|merge\..+\.driver|credential\..+\.helper)", re.DOTALL), ""),
 )
 _HOOK: Final = re.compile(r"(hook\..+)\.[a-z-]+", re.DOTALL)
-_GC_HOOK: Final = "gc.recentobjectshook"
-"""Where this setting is given more than once, all are run: it cannot be overridden."""
 
 
-def fixed_options(*, gc: bool = False) -> list[str]:
-    """The ``-c`` options of every git call; ``gc`` leaves git's own housekeeping as the user set it."""
-    return _as_options(_SETTINGS if gc else (*_SETTINGS, _NO_GC))
+def fixed_options() -> list[str]:
+    """The ``-c`` options of every git call."""
+    return _as_options(_SETTINGS)
 
 
 def needs_setting_names(command: str) -> bool:
@@ -128,7 +126,7 @@ def needs_setting_names(command: str) -> bool:
     return command not in _READERS
 
 
-def overriding_options(command: str, names: Iterable[str]) -> list[str]:
+def overriding_options(names: Iterable[str]) -> list[str]:
     """More ``-c`` options, for a repository in which settings of these names are in force.
 
     Raises ``WorkspaceError`` for one that names a program and cannot be switched off.
@@ -140,7 +138,7 @@ def overriding_options(command: str, names: Iterable[str]) -> list[str]:
         for pattern, value in _BY_NAME:
             if pattern.fullmatch(name):
                 setting = (name, value)
-        if (setting and "=" in setting[0]) or (command == "gc" and name == _GC_HOOK):
+        if setting and "=" in setting[0]:
             raise WorkspaceError(
                 f"the git setting {name!r} names a program, and cannot be switched off for one call",
                 remedy="Remove it: git config --unset-all NAME (git config --show-origin --get-all NAME says where).",
@@ -265,7 +263,6 @@ class Git:
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
         env: Mapping[str, str] | None = None,
-        gc: bool = False,
     ) -> subprocess.Popen[bytes]:
         """Start ``git <args>``. The terminal's Ctrl-C does not reach it: this program handles that.
 
@@ -275,11 +272,9 @@ class Git:
         command, *rest = args
         if command not in COMMAND_OPTIONS:
             raise RuntimeError(f"git {command}: say in cleared.git.git_process what it could start")
-        options = fixed_options(gc=gc)
+        options = fixed_options()
         if needs_setting_names(command):
-            options += overriding_options(
-                command, self.setting_names(env) if self._in_force is None else self._in_force
-            )
+            options += overriding_options(self.setting_names(env) if self._in_force is None else self._in_force)
         try:
             with _block_interrupts():
                 return subprocess.Popen(

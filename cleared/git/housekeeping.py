@@ -1,32 +1,78 @@
-"""Starting git's own housekeeping, which packs loose objects."""
+"""Keeping git's store small: the loose objects of many commits become one pack, in the background.
+
+A loose object is a whole file, of which the next commit's differs by a line: a pack holds it as that line. Packs are
+joined as they grow (``--geometric``), so that an object is packed anew about as often as their size doubles. No object
+is ever removed, nor any lock of git's taken: a person's git is not held up.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from contextlib import suppress
+from typing import Final
 
+from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
 from cleared.git.repository import Repository
 
-#: git's own estimate: a 256th of the 6,700 loose objects (its default ``gc.auto``) from which it packs.
-_MANY_OBJECTS = 27
+_SAMPLE: Final = ("17", "5a", "a3", "e1")
+"""Of the 256 folders of loose objects: git spreads these evenly."""
+_MANY: Final = 8
+"""Loose objects in these from which they are packed: 512 in all, those of some forty commits."""
+_PAUSE_SECONDS: Final = 5.0
+"""So long after packing began it is not begun again: what no branch names stays loose, however often it is tried."""
+_LOCK: Final = "cleared-repack.lock"
+REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index", "--threads=1")
+"""The command of git."""
 
 
-def start_gc_if_due(repo: Repository) -> bool:
-    """Start ``git gc --auto`` in the background where there are many loose objects. Returns whether it was started.
+def start_packing_if_due(repo: Repository) -> bool:
+    """Start packing in the background where there are many loose objects. Returns whether it was started.
 
-    Never waits and never fails; the user's own ``gc.*`` settings decide what is done.
+    Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done.
     """
-    try:
-        if sum(1 for _ in (repo.common_dir / "objects" / "17").iterdir()) <= _MANY_OBJECTS:
+    objects = repo.common_dir / "objects"
+    loose = 0
+    for name in _SAMPLE:
+        with suppress(OSError):
+            loose += len(os.listdir(objects / name))  # noqa: PTH208  (a Path for each takes longer)
+    if loose < _MANY:
+        return False
+    with suppress(WorkspaceError, OSError):
+        *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
+        if values[-1:] == [b"0"]:
             return False
+        return _start_packing(repo)
+    return False
+
+
+def _start_packing(repo: Repository) -> bool:
+    lock = repo.common_dir / _LOCK
+    is_first = not lock.exists()
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        now = SystemClock().now().timestamp()
+        is_soon = not is_first and now - os.fstat(descriptor).st_mtime < _PAUSE_SECONDS
+        if is_soon or not _take_lock(descriptor):
+            return False
+        os.utime(descriptor)
+        # The lock goes with the input of the process, so that it is held until that ends, whatever becomes of this one.
+        process = repo.git.start(REPACK, stdin=descriptor, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    finally:
+        os.close(descriptor)
+    threading.Thread(target=process.wait, daemon=True).start()
+    return True
+
+
+def _take_lock(descriptor: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
-    with suppress(WorkspaceError):
-        process = repo.git.start(
-            ["gc", "--auto", "--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, gc=True
-        )
-        threading.Thread(target=process.wait, daemon=True).start()
-        return True
-    return False
+    return True

@@ -1,9 +1,9 @@
 """What is known to be whole in git's store: so that looking for damage costs what came since it was looked for last.
 
-A record, sealed with this machine's key, names the files of packs with their digests, the loose objects and the
-branches at which ``git fsck`` found all in order. A file with the same digest has the same bytes, and need not be
-unpacked again; what is new is read whole, and whatever the newer commits name has to be there. Where anything is
-otherwise than can be told so, ``git fsck`` says what it is.
+A record, sealed with this machine's key, has some states in which all was in order: the files of packs with their
+digests, the loose objects, the branches. A file with the same digest has the same bytes, and need not be unpacked
+again; what is new is read whole, and whatever the newer commits name has to be there. Where anything is otherwise than
+can be told so, ``git fsck`` says what it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,6 +31,8 @@ _SUFFIXES: Final = (".pack", ".idx", ".graph")
 """Of the files from which git reads; others only make it faster."""
 _ELSEWHERE: Final = ("objects/info/alternates", "objects/info/grafts", "info/grafts", "shallow")
 """Where one of these is, what belongs to the history is not told by the store alone."""
+_FIRST, _LAST = 4, 3
+"""How many earlier states are kept: packs that were joined lately are gone, large ones stay for long."""
 _FOLDER: Final = re.compile(r"[0-9a-f]{2}")
 
 
@@ -46,23 +48,23 @@ class StoreState:
 
 def is_known_sound(repo: Repository, state_dir: Path) -> bool:
     """Whether every object is whole and there, by what was known and what came since."""
-    known = _read_record(state_dir)
-    if known is None or any((repo.common_dir / name).exists() for name in _ELSEWHERE):
+    states = _read_record(state_dir)
+    if not states or any((repo.common_dir / name).exists() for name in _ELSEWHERE):
         return False
     now = read_store(repo)
     if now is None:
         return False
-    new = [name for name in now.files if known.files.get(name) != now.files[name]]
-    if any(name in known.files for name in new) or not _are_sound(repo, new, now.loose):
+    known = {name: digest for state in states for name, digest in state.files.items()}
+    new = [name for name, digest in now.files.items() if known.get(name) != digest]
+    if any(name in known for name in new) or not _are_sound(repo, new, now.loose):
         return False
-    gone = {*known.loose} - {*now.loose}
-    if gone and not _has_all(repo, gone):
+    # What a pack held that is gone is looked for in the others: from the last state of which each pack is there.
+    standing = [state for state in states if {each for each in state.files if _is_pack(each)} <= now.files.keys()]
+    last = standing[-1] if standing else StoreState({}, [], [])
+    gone = {*last.loose} - {*now.loose}
+    if (gone and not _has_all(repo, gone)) or not _reaches_all(repo, last.tips):
         return False
-    # What a pack held that is gone has to be looked for in the others.
-    is_packed_anew = any(name.endswith(".pack") for name in known.files.keys() - now.files.keys())
-    if not _reaches_all(repo, [] if is_packed_anew else known.tips):
-        return False
-    remember_sound(state_dir, now)
+    _write_record(state_dir, [*standing[:_FIRST], *standing[_FIRST:][-_LAST:], now])
     return True
 
 
@@ -89,19 +91,27 @@ def _read_store(repo: Repository) -> StoreState:
 
 def remember_sound(state_dir: Path, state: StoreState) -> None:
     """Keep that all is in order, as of this state."""
-    SealedFiles(state_dir, _VERSION).write(_NAME, json.dumps(asdict(state)).encode("ascii"))
+    _write_record(state_dir, [state])
 
 
-def _read_record(state_dir: Path) -> StoreState | None:
+def _write_record(state_dir: Path, states: Sequence[StoreState]) -> None:
+    SealedFiles(state_dir, _VERSION).write(_NAME, json.dumps([asdict(state) for state in states]).encode("ascii"))
+
+
+def _read_record(state_dir: Path) -> list[StoreState]:
     data = SealedFiles(state_dir, _VERSION).read(_NAME)
-    return StoreState(**json.loads(data)) if data is not None else None
+    return [StoreState(**state) for state in json.loads(data)] if data is not None else []
+
+
+def _is_pack(name: str) -> bool:
+    return name.endswith(".pack")
 
 
 def _are_sound(repo: Repository, files: Iterable[str], loose: Iterable[str]) -> bool:
     """Whether new files of packs and all loose objects hold what their names say."""
     objects = repo.common_dir / "objects"
     for name in files:
-        if name.endswith(".pack"):
+        if _is_pack(name):
             if not _succeeds(repo, "index-pack", "--verify", "--fsck-objects", str(objects / name)):
                 return False
         elif name.endswith("multi-pack-index") or (

@@ -10,15 +10,14 @@ import pytest
 from harness import Workspace, chase, no_traceback, refused
 
 import cleared
-from cleared.base.errors import WorkspaceError
-from cleared.git import blob_id, git_process
+from cleared.git import git_process, housekeeping
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_process import JobContext
 from cleared.jobs.job_types import load_built_in
 from cleared.work.loop.report_jobs import git_status_summary
 
 PACKAGE = Path(cleared.__file__).parent
-HOOKS = ("reference-transaction", "post-index-change", "pre-auto-gc", "pre-commit", "post-commit", "post-checkout")
+HOOKS = ("reference-transaction", "post-index-change", "pre-commit", "post-commit", "post-checkout")
 PROGRAMS = (
     "core.fsmonitor",
     "core.sshCommand",
@@ -120,18 +119,12 @@ def use(ws: Workspace) -> None:
         "loop run --once --enqueue agent:monthly_summary",
     ):
         no_traceback(ws(*argv.split()))
-    collect_garbage(ws)
+    pack(ws)
 
 
-def collect_garbage(ws: Workspace) -> None:
-    """As happens by itself when there are many loose objects: git takes two of these names for a sign of that."""
-    texts = [text for text in map(str, range(2000)) if blob_id(text.encode(), "sha1").startswith("17")]
-    for text in texts[:2]:
-        ws.put("loose", text)
-        ws.git("hash-object", "-w", "--no-filters", "loose")
-    ws.git("config", "gc.auto", "1")
-    ws.git("config", "gc.autoDetach", "false")
-    git_process.Git(ws.root).start(["gc", "--auto", "--quiet"], gc=True).communicate()
+def pack(ws: Workspace) -> None:
+    """As happens by itself when there are many loose objects."""
+    git_process.Git(ws.root).run(*housekeeping.REPACK)
 
 
 def no_wall(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,9 +150,8 @@ def test_without_the_wall_those_programs_run(ws: Workspace, tmp_path: Path, monk
     summary(ws)
     ws("config", "set", "business.name", "Other")
     ws("agent", "history", "ingest")
-    collect_garbage(ws)
     assert {"filter.one.clean", "filter.two.process", "core.fsmonitor"} <= ran(marks)
-    assert {"reference-transaction", "post-index-change", "pre-auto-gc"} <= ran(marks)
+    assert {"reference-transaction", "post-index-change"} <= ran(marks)
 
 
 @pytest.mark.parametrize("wall", [True, False])
@@ -201,9 +193,6 @@ def test_a_setting_that_cannot_be_outranked_is_refused(ws: Workspace) -> None:
     )
     assert ws("journal", "list").code == 0, "what writes nothing looks at no file that is filtered"
     ws.git("config", "--unset", "filter.a=b.clean")
-    ws.git("config", "gc.recentObjectsHook", "program")
-    with pytest.raises(WorkspaceError, match=r"gc\.recentobjectshook"):
-        collect_garbage(ws)
     ws.ok("config", "set", "business.name", "Other")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from vcs_samples import CHANGES, Work, after, put
 
-from cleared.git import Snapshot, find_differences, history, recover_interrupted_commit, start_gc_if_due
+from cleared.git import Snapshot, find_differences, history, recover_interrupted_commit, start_packing_if_due
 
 HOOKS = ["reference-transaction", "post-commit", "pre-commit", "commit-msg", "post-index-change", "post-checkout"]
 HOOKS += ["prepare-commit-msg", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman"]
@@ -68,7 +68,7 @@ def test_nothing_runs_and_nothing_is_altered(hostile: Work) -> None:
         assert snapshot.read_file(path) == content
     second = hostile.seal({"books/é.csv": b"x\r\n"}, message="Größe")
     assert recover_interrupted_commit(hostile.repo) is None
-    start_gc_if_due(hostile.repo)
+    start_packing_if_due(hostile.repo)
     assert find_differences(snapshot, hostile.root, ["books", "config.yaml"])[0].path == "books/é.csv"
     assert [c.subject for c in history.read_log(hostile.root, 2)] == ["Größe", "import: 1 transaction"]
     assert history.read_commit(hostile.root, "HEAD").files == ("books/é.csv",)

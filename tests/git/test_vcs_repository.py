@@ -14,7 +14,7 @@ import pytest
 from vcs_samples import Work, git, put
 
 from cleared.base.errors import ExitCode, WorkspaceError
-from cleared.git import Repository, Snapshot, blob_id, start_gc_if_due
+from cleared.git import Repository, Snapshot, blob_id, start_packing_if_due
 from cleared.git.object_writer import LooseObjects
 
 
@@ -261,19 +261,20 @@ def test_snapshot(work: Work) -> None:
 
 
 def test_housekeeping(work: Work) -> None:
-    assert not start_gc_if_due(work.repo)
-    work.git("config", "gc.auto", "20")
-    objects, n = LooseObjects(work.repo), 0
-    while sum(1 for _ in (work.root / ".git/objects/17").glob("*")) <= 27:
-        # Only those that git, and we, count: an object's folder is the start of its id.
-        content, n = b"%d" % n, n + 1
-        if blob_id(content, "sha1").startswith("17"):
-            objects.add_object("blob", content)
-            objects.flush()
-    assert start_gc_if_due(work.repo)
+    assert not start_packing_if_due(work.repo)
+    objects = LooseObjects(work.repo)
+    texts = [text for text in (b"%d" % n for n in range(4_000)) if blob_id(text, "sha1").startswith("17")]
+    for text in texts[:8]:  # only those that are counted: an object's folder is the start of its id
+        objects.add_object("blob", text)
+    objects.flush()
+    work.git("config", "gc.auto", "0")
+    assert not start_packing_if_due(work.repo)
+    work.git("config", "gc.auto", "1")
+    assert start_packing_if_due(work.repo)
     for _ in range(500):
         if list((work.root / ".git/objects/pack").glob("*.pack")):
             break
         time.sleep(0.02)
     assert list((work.root / ".git/objects/pack").glob("*.pack"))
+    assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[:8])
     assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None
