@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
 
 from cleared.base.schema_parts import (
     INTEGER,
@@ -36,6 +38,18 @@ _MONTH: Final = Parameter("month", "string", None, doc="Only this month, YYYY-MM
 _ACCOUNT: Final = Parameter("account", "integer", None, doc="Only this account, by its number.")
 
 
+def _write_entry(entry: Mapping[str, Any]) -> str:
+    """Id, date, amount, accounts (debited ← credited), status, text."""
+    debited, credited = (
+        "+".join(str(line["account_id"]) for line in entry["lines"] if Decimal(line[side] or 0))
+        for side in ("debit", "credit")
+    )
+    words = [entry[key] for key in ("entry_id", "date", "amount")]
+    payee = entry.get("counterparty")
+    text = [entry["description"], *([f"({payee})"] if payee and payee != entry["description"] else [])]
+    return "  ".join([*map(str, words), f"{debited} ← {credited}", str(entry["status"]), " ".join(text)])
+
+
 OPERATIONS: Final = (
     Operation(
         "journal.list",
@@ -51,6 +65,7 @@ OPERATIONS: Final = (
         ),
         _ENTRIES,
         is_oldest_first=True,
+        write_line=_write_entry,
     ),
     Operation(
         "journal.sums",

@@ -142,6 +142,8 @@ class Operation:
     """JSON Schema of what it gives."""
     is_oldest_first: bool = False
     """Whether of many rows the last ones are those to show."""
+    write_line: Callable[[Mapping[str, Any]], str] | None = None
+    """A row on one line, for who reads many; None: as JSON."""
 
     @property
     def parameters_schema(self) -> dict[str, Any]:

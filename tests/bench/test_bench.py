@@ -24,6 +24,7 @@ from bench import (
     growth,
     loop,
     measure,
+    requests,
     review,
     service,
     sessions,
@@ -73,6 +74,7 @@ WAITING = {
     "check_again",
     "check_whole",
     "export_hledger",
+    *requests.FIGURES,  # tests/meta/test_recorded_requests.py replays them
 }
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from cleared.gate.lint_rules import RULES
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
+from cleared.primitives.registry.projections import list_fields
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.service.operations.table import OPERATIONS
 
 _OWN_TOOLS: Final = ("agent.", "run.", "primitives.")
 """What operations begin with that other tools answer."""
+_OF_THE_TOOL: Final = ("what", "limit", "offset")
 _MAX_ROWS: Final = 200
 _DEFAULT_ROWS: Final = 50
 _REVIEWED: Final = ("approved", "starter")
@@ -33,8 +35,9 @@ class ReadingTools:
         return [
             Tool(
                 "primitives",
-                "The functions a script can call. With name: all about one of them; rules: what the checks refuse.",
-                make_schema(name={"type": "string", "maxLength": 100}),
+                "The functions a script can call. With name: all about it, or about several with commas; rules: "
+                "what the checks refuse.",
+                make_schema(name={"type": "string", "maxLength": 500}),
                 self._describe_primitives,
                 cacheable=True,
             ),
@@ -51,7 +54,11 @@ class ReadingTools:
                 "Ask what is recorded, the review queue and the proposals. "
                 + " ".join(f"{name}: {OPERATIONS[name].doc}" for name in queries),
                 make_schema(
-                    ("what",), what={"type": "string", "enum": queries}, **_query_parameters(queries), limit=limit
+                    ("what",),
+                    what={"type": "string", "enum": queries},
+                    **_query_parameters(queries),
+                    limit=limit,
+                    offset={"type": "integer", "minimum": 0, "default": 0, "description": "Rows to pass over"},
                 ),
                 self._query_records,
                 cacheable=True,
@@ -77,10 +84,17 @@ class ReadingTools:
         if not name:
             lines = [f"{p['name']}({', '.join(p['params']['properties'])}): {p['doc'].splitlines()[0]}" for p in rows]
             return "\n".join([*lines, "", "With name, all that is known about one of them."])
-        for p in rows:
-            if p["name"] == name:
-                return f"{p['signature']}\n\n{p['doc']}\n\neffect: {p['effect']}; grant: {p['grant']}"
-        raise ToolFailed(f"there is no primitive {name[:80]!r}", "Call primitives without a name: it lists them.")
+        found = {
+            p["name"]: f"{p['signature']}\n\n{p['doc']}\n\neffect: {p['effect']}; grant: {p['grant']}" for p in rows
+        }
+        wanted = list(dict.fromkeys(each.strip() for each in name.split(",")))
+        for each in wanted:
+            if each not in found:
+                raise ToolFailed(
+                    f"there is no primitive {each[:80]!r}", "Call primitives without a name: it lists them."
+                )
+        fields = [f"{record}: {kept}" for record, kept in list_fields(self._host.registry, wanted).items()]
+        return "\n\n".join([*(found[each] for each in wanted), *fields])
 
     def _read_agents(self, arguments: Mapping[str, Any]) -> str:
         name = arguments["name"]
@@ -128,14 +142,15 @@ class ReadingTools:
         what = arguments["what"]
         operation = OPERATIONS[what]
         names = {p.name for p in operation.parameters}
-        given = {k: v for k, v in arguments.items() if k not in ("what", "limit") and v is not None}
+        given = {k: v for k, v in arguments.items() if k not in _OF_THE_TOOL and v is not None}
         for key in given:
             if key not in names:
                 raise InvalidCall(f"{what} takes no {key}; it takes {', '.join(sorted(names)) or 'nothing else'}")
         found = operation.call_function(self._host, given)
         if not isinstance(found, list):
             return quote_data(json.dumps(found, ensure_ascii=False, indent=1, default=str), what)
-        return _quote_rows(found, arguments["limit"], what, shows_last=operation.is_oldest_first)
+        page = arguments["limit"], arguments["offset"]
+        return _quote_rows(found, *page, what, shows_last=operation.is_oldest_first, write_line=operation.write_line)
 
     def _read_runs(self, arguments: Mapping[str, Any]) -> str:
         if arguments["id"]:
@@ -145,7 +160,7 @@ class ReadingTools:
             rows += [json.dumps(call, ensure_ascii=False, default=str) for call in calls]
             return quote_data("\n".join(rows), f"the run, and its {len(calls)} calls")
         rows = OPERATIONS["run.list"].function(self._host, arguments["limit"], arguments["agent"] or None)
-        return _quote_rows(rows, arguments["limit"], "runs")
+        return _quote_rows(rows, arguments["limit"], 0, "runs")
 
 
 def _list_queries() -> list[str]:
@@ -174,16 +189,31 @@ def _query_parameters(queries: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _quote_rows(rows: list[Any], limit: int, what: str, *, shows_last: bool = False) -> str:
+def _quote_rows(
+    rows: list[Any],
+    limit: int,
+    offset: int,
+    what: str,
+    *,
+    shows_last: bool = False,
+    write_line: Callable[[Any], str] | None = None,
+) -> str:
+    """A page of the rows, and how to get the next one. ``shows_last``: pages go from the last rows to the first."""
     if not rows:
         return f"{what}: none."
-    shown = rows[-limit:] if shows_last else rows[:limit]
-    part = "" if len(shown) == len(rows) else f" of {len(rows)}" + (" (the last)" if shows_last else "")
-    text = "\n".join(json.dumps(_drop_empty(row), ensure_ascii=False, default=str) for row in shown)
-    more = "" if len(shown) == len(rows) else " Narrow the query, or raise limit."
+    if offset >= len(rows):
+        raise ToolFailed(f"{what} has {len(rows)} rows; there are none after offset {offset}", "Give a smaller offset.")
+    last = len(rows) - offset if shows_last else min(offset + limit, len(rows))
+    first = max(0, last - limit) if shows_last else offset
+    shown = rows[first:last]
+    part = "" if len(shown) == len(rows) else f" of {len(rows)} ({first + 1} to {last})"
+    rest = first if shows_last else len(rows) - last
+    more = f" Narrow the query, or go on with offset={offset + len(shown)}." if rest else ""
+    text = "\n".join(map(write_line or _write_json, shown))
     return f"{what}: {len(shown)}{part}.{more}\n{quote_data(text, what)}"
 
 
-def _drop_empty(row: Any) -> Any:
+def _write_json(row: Any) -> str:
     """A row without what it does not have: a model pays for each word of it."""
-    return {k: v for k, v in row.items() if v not in (None, "", [], {})} if isinstance(row, dict) else row
+    kept = {k: v for k, v in row.items() if v not in (None, "", [], {})} if isinstance(row, dict) else row
+    return json.dumps(kept, ensure_ascii=False, default=str)

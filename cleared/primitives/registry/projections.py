@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints
 
@@ -146,6 +147,17 @@ def list_records(registry: Registry) -> list[type]:
             for record in shape.records:
                 records.setdefault(record.__name__, record)
     return list(records.values())
+
+
+def list_fields(registry: Registry, names: Iterable[str]) -> dict[str, str]:
+    """Of every ``TypedDict`` that these primitives take or give: its name → its fields with their types."""
+    some = {name: registry[name] for name in names}
+    taken = _list_taken_records(some)
+    stubs = {record.__name__: _render_stub(record, is_taken=record in taken) for record in list_records(some)}
+    return {
+        name: ", ".join(line.strip() for line in stub.splitlines() if line.startswith("    "))
+        for name, stub in stubs.items()
+    }
 
 
 def render_stubs(registry: Registry) -> str:
