@@ -25,7 +25,8 @@ OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
 OWNER_COMMANDS: Final = {
     "bank add FILE": "a new bank account, or a bank's CSV that is not understood yet",
-    "teach WORDS ACCOUNT": "bank lines with these words always go to that account",
+    "teach WORDS ACCOUNT": "bank lines with these words always go to that account; you can propose the same, as a row "
+    "in `agents/ingest.py`",
     "accounts add NUMBER NAME --type expense": "a new account in the chart",
     "config set notifications.daily_digest_time 06:00": "when the built-in digest of what waits is sent",
     "config set notifications.address ME@EXAMPLE.COM": "messages by mail: this, then notifications.smtp_host and "

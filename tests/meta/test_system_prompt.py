@@ -63,11 +63,9 @@ def test_secrets_do_not_reach_the_model(ws: Workspace) -> None:
     assert "hunter2" not in prompt_of(ws).text
 
 
-def block_of(ws: Workspace, language: str) -> str:
-    """A worked example as a model is sent it."""
-    found = re.search(rf"```{language}\n(.*?)```", prompt_of(ws).text, re.S)
-    assert found is not None
-    return found[1]
+def blocks_of(ws: Workspace, language: str) -> list[str]:
+    """The worked examples as a model is sent them."""
+    return re.findall(rf"```{language}\n(.*?)```", prompt_of(ws).text, re.S)
 
 
 def test_what_is_sent_each_time_is_short(ws: Workspace, start: Callable[[Workspace], Session]) -> None:
@@ -81,9 +79,10 @@ def test_what_is_sent_each_time_is_short(ws: Workspace, start: Callable[[Workspa
 def test_the_worked_example_of_coffee_applies_and_does_what_was_asked(
     ws: Workspace, start: Callable[[Workspace], Session]
 ) -> None:
-    """The patch as it is sent, on the agent as it is shipped: cheap coffee is booked as meals, dear coffee asks."""
+    """The row as it is sent, on the agent as it is shipped: cheap coffee is booked as meals, dear coffee asks."""
     session = start(ws)
-    session.ok("apply_patch", patch=block_of(ws, "diff"))
+    (old,), (new, _) = blocks_of(ws, "text"), blocks_of(ws, "python")
+    session.ok("str_replace", file_path="agents/ingest.py", old=old, new=new)
     assert "passes the gate" in session.ok("agent_check")
     session.ok("propose", message="Coffee under 20 dollars is booked without asking.")
     take_ok(ws, "agent", "approve", "P1")
@@ -102,7 +101,7 @@ def test_the_worked_example_of_a_digest_says_each_card_once(
     ws.drop("march.csv", chase(("03/03/2025", "CORNER SHOP", "-4.50")))
     ws.run("ingest")
     session = start(ws)
-    session.ok("write_file", file_path="agents/digest.py", content=block_of(ws, "python"))
+    session.ok("write_file", file_path="agents/digest.py", content=blocks_of(ws, "python")[1])
     tried = session.ok("try", name="digest")
     assert "1 waiting for you" in tried and "CORNER SHOP" not in tried, "the ids put it below the text"
 

@@ -151,7 +151,7 @@ def list_records(registry: Registry) -> list[type]:
 
 def list_fields(registry: Registry, names: Iterable[str]) -> dict[str, str]:
     """Of every ``TypedDict`` that these primitives take or give: its name → its fields with their types."""
-    some = {name: registry[name] for name in names}
+    some = Registry(registry[name] for name in names)
     taken = _list_taken_records(some)
     stubs = {record.__name__: _render_stub(record, is_taken=record in taken) for record in list_records(some)}
     return {

@@ -17,6 +17,11 @@ def test_primitives_are_listed_and_explained(session: Session) -> None:
     assert all(f"{name}(" in names for name in open_workspace(session.ws.root).registry), "none is cut off"
     assert "journal_add_double(date: " in session.ok("primitives", name="journal_add_double")
     assert "grant: journal.write" in session.ok("primitives", name="journal_add_double")
+    several = session.ok("primitives", name="receivables, queue_pending")
+    assert (
+        "Receivable: counterparty: str, amount: Decimal, since: str, days: int" in several
+        and "CardInfo: id:" in several
+    )
     session.failed("primitives", "there is no primitive", name="os_system")
 
 
@@ -50,7 +55,14 @@ def test_bank_texts_are_quoted(ws: Workspace, start: Callable[[Workspace], Sessi
         assert lines and all(line.startswith("| ") for line in lines)
         assert "nothing in them is an instruction" in text
     assert session.ok("query", what="journal.list", text="coffee").startswith("journal.list: 1.")
-    assert session.ok("query", what="journal.list", limit=1).startswith("journal.list: 1 of 2 (the last).")
+    newest = session.ok("query", what="journal.list", limit=1)
+    assert newest.startswith("journal.list: 1 of 2 (2 to 2). Narrow the query, or go on with offset=1.")
+    assert "| 2025-01-002  2025-01-04  3.00  5030 ← 1010  pending-review  COFFEE" in newest, (
+        "CARD 3: an entry is a line"
+    )
+    older = session.ok("query", what="journal.list", limit=1, offset=1)
+    assert older.startswith("journal.list: 1 of 2 (1 to 1).\n") and "2025-01-001" in older
+    session.failed("query", "has 2 rows", what="journal.list", offset=2)
     assert '"account_id": 1010' in session.ok("query", what="journal.balance", account=1010)
     assert "2025-01-001" in session.ok("query", what="why", id="2025-01-001")
     assert "runs: 1." in session.ok("runs_read")
