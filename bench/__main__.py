@@ -21,6 +21,7 @@ from bench import (
     loop,
     pages,
     passkeys,
+    past,
     reporting,
     requests,
     review,
@@ -108,6 +109,7 @@ def main() -> int:
     parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     parser.add_argument("--age", action="store_true", help="what a day costs after 10 to 1,000 of them: a table")
+    parser.add_argument("--past", action="store_true", help="replay, bisect, and what is taken back: 500 runs and more")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -116,6 +118,9 @@ def main() -> int:
         return growth.write_growth(options.million, options.quick)
     if options.age:
         print(age.render_ages(age.measure_ages(age.AGES[: 2 if options.quick else None])), end="")
+        return 0
+    if options.past:
+        print(past.measure_past(options.quick), end="")
         return 0
     results = []
     for name in options.only or FIGURES:

@@ -64,6 +64,7 @@ SECTIONS: Final = {
         Entry("run", "runs", "app", "Look at past runs and every call they made"),
         Entry("replay", "replay", "replay_past_run", "Do a past run again, from what was recorded of it"),
         Entry("revert", "revert", "revert_past_run", "Take back what a run did, and what rests on it"),
+        Entry("bisect", "bisect", "bisect_past_runs", "Find the run since which something is wrong"),
         Entry("test", "regression_tests", "app", "Keep what an agent did as a test"),
         Entry("primitives", "primitives", "list_primitives", "List what a script may call"),
     ),

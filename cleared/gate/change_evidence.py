@@ -24,8 +24,11 @@ from cleared.workspace.settings.model import AutoRevert
 MAX_BEFORE: Final = 50
 """Of so many runs before the change it is known how the agent was."""
 _MAX_SINCE: Final = 200
-_MAX_CHANCE: Final = 0.001
+_MAX_CHANCE: Final = 0.0003
 """A rise that comes about by itself more often than this proves nothing. It is asked after each run, so it is small."""
+
+_MIN_CHANCE: Final = 0.05
+"""What would come about less often than this is not what the rate would be, had it risen by as much as is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,22 +146,23 @@ def _count_cards(
 
 
 def _has_risen(before: int, of_before: int, since: int, of_since: int, factor: float) -> bool:
-    """Whether a rate is ``factor`` times what it was, and that hardly ever comes about by chance."""
-    if not of_before or not of_since or not since or since * of_before < factor * before * of_since:
+    """Whether a rate has risen, and may well be ``factor`` times what it was, as far as counts tell."""
+    if not of_before or not of_since or not since:
         return False
-    return _chance_of(before, of_before, since, of_since) < _MAX_CHANCE
+    total, same, risen = before + since, of_since / of_before, factor * of_since / of_before
+    is_rise = _chance_of(since, total, same / (1 + same)) < _MAX_CHANCE
+    return is_rise and 1 - _chance_of(since + 1, total, risen / (1 + risen)) > _MIN_CHANCE
 
 
-def _chance_of(before: int, of_before: int, since: int, of_since: int) -> float:
-    """How likely so many or more of all occurrences fall to the time since, where the rate has stayed the same (the
-    exact conditional test of two Poisson rates)."""
-    total, share = before + since, of_since / (of_before + of_since)
+def _chance_of(least: int, total: int, share: float) -> float:
+    """How likely so many or more of all occurrences fall to the time since, where ``share`` of them is to be expected
+    there (the exact conditional test of two Poisson rates)."""
     logs = (
         math.lgamma(total + 1)
         - math.lgamma(k + 1)
         - math.lgamma(total - k + 1)
         + k * math.log(share)
         + (total - k) * math.log1p(-share)
-        for k in range(since, total + 1)
+        for k in range(least, total + 1)
     )
     return math.fsum(map(math.exp, logs))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +61,18 @@ def _copy_objects(repo: Repository, oid: str, folder: Path, branch: str) -> Repo
         reason = first_line(complaints[1]) or first_line(complaints[0])
         raise WorkspaceError(f"the commit could not be copied: {reason}")
     return made
+
+
+def check_out_again(snapshot: Snapshot, commit: str, folder: Path, branch: str = "main") -> None:
+    """Put another commit of the history into a copy of it: nothing stays of what is there."""
+    for entry in folder.iterdir():
+        if entry.name == ".git":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    _check_out(snapshot, commit, folder, branch)
 
 
 def _check_out(snapshot: Snapshot, commit: str, folder: Path, branch: str) -> None:

@@ -51,7 +51,7 @@ def job_fence(
     runs agents: it signs with the key of this machine's runs, which approves nothing, and keeps what was seen.
     ``root``: the workspace, where that is not what ``forbidden`` begins at.
     """
-    rules, writes = _python_rules(path) if path else [], list(writes)
+    rules, writes = python_rules(path) if path else [], list(writes)
     seen = checkpoint_folder(forbidden.root) if trust else None
     if trust:
         trusted = (trust_folder(), pins_folder(), *(cleared_home() / name for name in PUBLIC), seen)
@@ -80,7 +80,7 @@ def list_closed(root: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folders))
 
 
-def _python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
+def python_rules(path: Sequence[str]) -> list[tuple[Path, int]]:
     """Rules for the interpreter, its libraries, this package, and the packages of plug-ins."""
     prefixes = [Path(p).resolve() for p in dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix))]
     rules = [landlock.read_rule(p) for p in prefixes if p.exists() and p != Path("/")]

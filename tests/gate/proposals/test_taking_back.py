@@ -91,14 +91,14 @@ def test_d11_a_version_that_fails_is_taken_back_and_the_one_before_runs(ws: Work
     good = change(ws, times, POST)
     run_often(ws, times, 14)
     bad = from_tomorrow(ws, times, "print(1 // 0)")
-    for number in range(1, 10):  # noqa: B007  # how many it took
+    for number in range(1, 11):  # noqa: B007  # how many it took
         times.later()
         head = ws.head()
         done = ws("agent", "run", "probe", "--json")
         if "was taken back" in done.err:
             break
         assert done.code == 1, done
-    assert number <= 6 and ws.read("agents/probe.py") == good != bad
+    assert number <= 9 and ws.read("agents/probe.py") == good != bad
     assert ws.git("rev-list", "--count", f"{head}..HEAD").strip() == "2", "the failed run, and one commit of the host"
     assert ws.trailers()["By"] == "cleared"
     card = next(c for c in ws.cards() if c["kind"] == "taken_back")
