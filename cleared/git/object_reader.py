@@ -1,5 +1,5 @@
-"""Reading git's objects: loose files by ourselves, all others through one ``git cat-file --batch`` process that stays
-open, so that a read costs microseconds.
+"""Reading git's objects: loose files and packs by ourselves, all others through one ``git cat-file --batch`` process
+that stays open, so that a read costs microseconds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import IO, Literal, cast
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.git_process import Git
+from cleared.git.pack_reader import PackReader
 
 HashName = Literal["sha1", "sha256"]
 
@@ -33,7 +34,7 @@ _MODES = frozenset({*_FOLDER_MODES, "100644", "100664", "100755", "120000", "160
 _MAX_REMEMBERED = 2 << 20
 _MAX_OBJECT = 256 << 10
 
-#: Bytes of a loose object that is unpacked here; git reads larger ones, and those that are packed to be large.
+#: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20
 
 #: A repository that stays open forgets its trees once it has read more than this many.
@@ -64,13 +65,14 @@ class TreeEntry:
 class ObjectReader:
     """Reads objects by their ids, and remembers trees and small objects it has read. Safe to share between threads.
 
-    ``folder`` is git's ``objects``. The process is started by the first read of what is not a sound loose file. Call
+    ``folder`` is git's ``objects``. The process is started by the first read of what is not soundly there. Call
     ``close`` at the end; a later read starts another process.
     """
 
     def __init__(self, git: Git, folder: Path) -> None:
         self._git = git
         self._folder = str(folder)
+        self._packs = PackReader(self._folder)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, dict[str, TreeEntry]] = {}
@@ -85,9 +87,9 @@ class ObjectReader:
         with self._lock:
             if (known := self._objects.get(oid)) is not None:
                 return known
-            if (loose := read_loose_object(self._folder, oid)) is not None:
-                self._remember(oid, loose)
-                return loose
+            if (found := self._read_here(oid)) is not None:
+                self._remember(oid, found)
+                return found
             for attempt in (1, 2):
                 try:
                     self._send_ids([oid])
@@ -99,6 +101,9 @@ class ObjectReader:
                     if attempt == 2:
                         break
         raise WorkspaceError(f"git could not read the object {oid}", remedy="See what is damaged: git fsck --full.")
+
+    def _read_here(self, oid: str) -> tuple[str, bytes] | None:
+        return read_loose_object(self._folder, oid) or self._packs.read(oid, _MAX_LOOSE)
 
     def _remember(self, oid: str, answer: tuple[str, bytes]) -> None:
         size = len(answer[1])
@@ -114,21 +119,22 @@ class ObjectReader:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""
         for at in range(0, len(oids), _BATCH):
             batch = oids[at : at + _BATCH]
-            loose = {oid: read_loose_object(self._folder, oid) for oid in batch}
-            packed = [oid for oid in batch if loose[oid] is None]
+            with self._lock:
+                here = {oid: self._read_here(oid) for oid in batch}
+            others = [oid for oid in batch if here[oid] is None]
             answers: list[tuple[str, bytes]] = []
             with self._lock, suppress(BrokenPipeError, EOFError):
-                if packed:
-                    self._send_ids(packed)
+                if others:
+                    self._send_ids(others)
                 try:
-                    for oid in packed:
+                    for oid in others:
                         answers.append(self._read_answer(oid))
                 except BaseException:
                     self._stop_process()  # the answers that are left would be taken for the next ones'
                     raise
             answered = iter(answers)
             for oid in batch:
-                yield loose[oid] or next(answered, None) or self.read_object(oid)
+                yield here[oid] or next(answered, None) or self.read_object(oid)
 
     def read_tree(self, oid: str) -> dict[str, TreeEntry]:
         """The entries of a tree by name (names that are not UTF-8 with surrogate escapes). Do not alter it."""
@@ -191,9 +197,10 @@ class ObjectReader:
                 self._remembered = 0
 
     def close(self) -> None:
-        """End the reading process."""
+        """End the reading process, and let go of the packs."""
         with self._lock:
             self._stop_process()
+            self._packs.close()
 
     def _send_ids(self, oids: Sequence[str]) -> None:
         if self._process is None:

@@ -1,0 +1,210 @@
+"""Reading objects out of git's packs, without a process for it.
+
+What is read is believed only where its hash is its id; anything that cannot be read so is left to git itself: packs of
+another version, large objects, damage.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import mmap
+import os
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+_INDEX_START: Final = b"\377tOc\0\0\0\2"
+_FANOUT: Final = len(_INDEX_START)
+_NAMES: Final = _FANOUT + 256 * 4
+_KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_BY_OFFSET, _BY_NAME = 6, 7
+"""Entries that hold what differs from another one of the pack."""
+_LARGE_OFFSET: Final = 1 << 31
+_MAX_DEPTH: Final = 200
+"""Git makes chains of fifty."""
+_DAMAGE: Final = (ValueError, IndexError, struct.error, zlib.error, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pack:
+    """One pack, mapped into memory with its index."""
+
+    index: mmap.mmap
+    data: mmap.mmap
+    count: int
+    width: int
+    """Bytes of an id."""
+
+    def find_offset(self, name: bytes) -> int | None:
+        """Where the entry of an object begins; None where the pack has none."""
+        first = struct.unpack_from(">I", self.index, _FANOUT + 4 * (name[0] - 1))[0] if name[0] else 0
+        end = struct.unpack_from(">I", self.index, _FANOUT + 4 * name[0])[0]
+        at = bisect.bisect_left(range(self.count), name, first, end, key=self._read_name)
+        if at >= end or self._read_name(at) != name:
+            return None
+        offsets = _NAMES + self.count * (self.width + 4)
+        offset: int = struct.unpack_from(">I", self.index, offsets + 4 * at)[0]
+        if offset & _LARGE_OFFSET:
+            place = offsets + 4 * self.count + 8 * (offset ^ _LARGE_OFFSET)
+            return int(struct.unpack_from(">Q", self.index, place)[0])
+        return offset
+
+    def read_entry(self, offset: int, most: int) -> tuple[str, bytes]:
+        """Kind and content. Raises one of ``_DAMAGE`` for one that is larger than ``most`` or cannot be read."""
+        deltas: list[bytes] = []
+        while True:
+            kind, size, at = self._read_header(offset)
+            base: int | None = None
+            if kind == _BY_OFFSET:
+                distance, at = self._read_distance(at)
+                base = offset - distance
+            elif kind == _BY_NAME:
+                base, at = self.find_offset(self.data[at : at + self.width]), at + self.width
+            if size > most or len(deltas) > _MAX_DEPTH:
+                raise ValueError("too large")
+            content = zlib.decompressobj().decompress(memoryview(self.data)[at:], size or 1)
+            if len(content) != size:
+                raise ValueError("cut")
+            if kind in _KINDS:
+                break
+            if base is None or not 0 < base < len(self.data) or kind not in (_BY_OFFSET, _BY_NAME):
+                raise ValueError("no such base")
+            deltas.append(content)
+            offset = base
+        for delta in reversed(deltas):
+            content = _apply_delta(content, delta, most)
+        return _KINDS[kind], content
+
+    def close(self) -> None:
+        """Unmap it."""
+        for each in (self.index, self.data):
+            with suppress(BufferError):  # something is being read from it: it goes with the last who does
+                each.close()
+
+    def _read_name(self, at: int) -> bytes:
+        start = _NAMES + at * self.width
+        return self.index[start : start + self.width]
+
+    def _read_header(self, at: int) -> tuple[int, int, int]:
+        byte = self.data[at]
+        kind, size, shift = byte >> 4 & 7, byte & 15, 4
+        while byte & 128:
+            at += 1
+            byte = self.data[at]
+            size |= (byte & 127) << shift
+            shift += 7
+        return kind, size, at + 1
+
+    def _read_distance(self, at: int) -> tuple[int, int]:
+        byte = self.data[at]
+        distance = byte & 127
+        while byte & 128:
+            at += 1
+            byte = self.data[at]
+            distance = (distance + 1 << 7) | (byte & 127)
+        return distance, at + 1
+
+
+class PackReader:
+    """The packs of one repository. ``folder``: git's ``objects``. Not for two threads at once."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = f"{folder}/pack"
+        self._packs: dict[str, _Pack | None] = {}
+        self._listed: object = None
+
+    def read(self, oid: str, most: int) -> tuple[str, bytes] | None:
+        """Kind and content of an object, where a pack has it and it is not larger than ``most`` bytes; else None."""
+        self._list_packs(len(oid) // 2)
+        for pack in self._packs.values():
+            with suppress(*_DAMAGE):
+                if pack is not None and (offset := pack.find_offset(bytes.fromhex(oid))) is not None:
+                    kind, content = pack.read_entry(offset, most)
+                    digest = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
+                    digest.update(b"%s %d\0" % (kind.encode("ascii"), len(content)))
+                    digest.update(content)
+                    if digest.hexdigest() == oid:
+                        return kind, content
+        return None
+
+    def close(self) -> None:
+        """Let go of all packs; the next read opens them again."""
+        for pack in self._packs.values():
+            if pack is not None:
+                pack.close()
+        self._packs, self._listed = {}, None
+
+    def _list_packs(self, width: int) -> None:
+        """Open the packs that came, and close those that went, since this was called last."""
+        try:
+            status = os.stat(self._folder)  # noqa: PTH116
+            listed = (status.st_ino, status.st_mtime_ns)
+            if listed == self._listed or os.name == "nt":  # an open file cannot be removed there, not even by git
+                return
+            names = {name.removesuffix(".idx") for name in os.listdir(self._folder) if name.endswith(".idx")}  # noqa: PTH208
+        except OSError:
+            return
+        for name in [each for each in self._packs if each not in names]:
+            pack = self._packs.pop(name)
+            if pack is not None:
+                pack.close()
+        for name in sorted(names - self._packs.keys()):
+            self._packs[name] = _open_pack(f"{self._folder}/{name}", width)
+        self._listed = listed
+
+
+def _open_pack(path: str, width: int) -> _Pack | None:
+    maps: list[mmap.mmap] = []
+    try:
+        for suffix in (".idx", ".pack"):
+            with open(path + suffix, "rb") as file:  # noqa: PTH123
+                maps.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        index, data = maps
+        count = int(struct.unpack_from(">I", index, _FANOUT + 255 * 4)[0])
+        if index[:_FANOUT] == _INDEX_START and data[:4] == b"PACK":
+            return _Pack(index, data, count, width)
+    except _DAMAGE:
+        pass
+    for each in maps:
+        each.close()
+    return None
+
+
+def _apply_delta(base: bytes, delta: bytes, most: int) -> bytes:
+    _, at = _read_size(delta, 0)
+    size, at = _read_size(delta, at)
+    if size > most:
+        raise ValueError("too large")
+    parts = []
+    while at < len(delta):
+        order = delta[at]
+        at += 1
+        if order & 128:
+            offset = length = 0
+            for bit in range(4):
+                if order >> bit & 1:
+                    offset |= delta[at] << 8 * bit
+                    at += 1
+            for bit in range(3):
+                if order >> 4 + bit & 1:
+                    length |= delta[at] << 8 * bit
+                    at += 1
+            parts.append(base[offset : offset + (length or 0x10000)])
+        else:
+            parts.append(delta[at : at + order])
+            at += order
+    return b"".join(parts)
+
+
+def _read_size(data: bytes, at: int) -> tuple[int, int]:
+    size = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        size |= (byte & 127) << shift
+        shift += 7
+        if not byte & 128:
+            return size, at
