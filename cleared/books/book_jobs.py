@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.base.terminal import count_noun
+from cleared.books.queries import count_entries
+from cleared.changes.audit.record_violations import describe_violations
+from cleared.changes.workspace_opening import open_for_job
 from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
 
@@ -13,10 +16,6 @@ _MAX_LISTED: Final = 200
 
 def books_check(job: JobContext) -> str:
     """As ``cleared check``. Raises ``JobFailed`` where anything is wrong."""
-    from cleared.books.queries import count_entries  # job types are listed without loading the books
-    from cleared.changes.audit.record_violations import describe_violations
-    from cleared.changes.workspace_opening import open_for_job
-
     host = open_for_job(job.root)
     violations = describe_violations(host)
     for v in violations[:_MAX_LISTED]:

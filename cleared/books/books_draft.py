@@ -9,28 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
+from cleared.books.decision_effects import effects_of_draft
+from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
-from cleared.books.ledger.bank_lines import describe_imports
+from cleared.books.ledger.bank_lines import BankLine, describe_imports
 from cleared.books.ledger.chart import parse_chart
 from cleared.books.ledger.checks import check_draft
 from cleared.books.ledger.entry import entry_to_json
+from cleared.books.met_balances import stage_met_balances
 from cleared.books.staged_books import StagedBooks, books_of, ledger_accounts, open_books
+from cleared.cards.card import Card
 from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
 from cleared.cards.refused_files import hash_lines, list_card_files
 from cleared.domains.domain import DraftDescription, Opening
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
-
-if TYPE_CHECKING:
-    from cleared.books.ledger.bank_lines import BankLine
-    from cleared.cards.card import Card
-    from cleared.primitives.context import Context
 
 
 class BooksDraft(StagedBooks):
@@ -68,13 +67,9 @@ class BooksDraft(StagedBooks):
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:
-            from cleared.books.import_findings import stage_findings  # only where there was an import
-
             stage_findings(context)
 
     def list_effects(self) -> list[Effect]:
-        from cleared.books.decision_effects import effects_of_draft  # only where it matters who may decide
-
         return effects_of_draft(self.books, self.bank)
 
     def find_answered_cards(self, context: Context) -> Iterable[tuple[str, str]]:
@@ -82,8 +77,6 @@ class BooksDraft(StagedBooks):
         return find_answered_cards(context)
 
     def complete_draft(self, context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
-        from cleared.books.met_balances import stage_met_balances
-
         stage_met_balances(context, snapshot, stays_open=stays_open)
 
     def find_violations(self) -> list[Violation]:

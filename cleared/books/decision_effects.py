@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base import money
 from cleared.base.effects import Effect
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, parse_outcomes
 from cleared.books.ledger.chains import list_links
 from cleared.books.ledger.entry import AMENDABLE, HUMAN_STATUSES, Entry, parse_entry_id
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
 from cleared.trust.reviewers import effect_mark
-
-if TYPE_CHECKING:
-    from cleared.books.ledger.staged_bank_lines import BankBook
-    from cleared.books.ledger.staged_journal import Books
 
 Change = tuple[Entry | None, Entry]
 """An entry before (None: it is new) and after."""

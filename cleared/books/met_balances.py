@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base import money
 from cleared.base.clock import format_iso
@@ -23,10 +23,8 @@ from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
-    from cleared.primitives.context import Context
+from cleared.git import Snapshot
+from cleared.primitives.context import Context
 
 _MAX_CANDIDATES: Final = 12
 """Balances of one draft, the newest, that are looked at: where the opening balance is not booked, none is ever met."""

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cleared.base.days import parse_day, parse_month
 from cleared.base.errors import UsageError, WorkspaceError
+from cleared.books.index.balances import list_balances
+from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts, remember_current_books
+from cleared.books.index.entry_selection import make_filter
+from cleared.books.index.journal_index import JournalIndex, open_index
+from cleared.books.ledger.chart import Chart
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
+from cleared.books.primitives.accounts import describe_account
+from cleared.books.reports.report_books import ReportBooks
+from cleared.books.staged_books import open_books
 from cleared.changes.host import Host
+from cleared.changes.kept_answers import can_be_kept
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot
-
-if TYPE_CHECKING:
-    from cleared.books.index.current_books import AccountRow, BusinessFacts
-    from cleared.books.index.journal_index import JournalIndex
-    from cleared.books.ledger.chart import Chart
-    from cleared.books.ledger.staged_bank_lines import BankBook
-    from cleared.books.ledger.staged_journal import Books
-    from cleared.books.reports.report_books import ReportBooks
+from cleared.workspace.surroundings import read_surroundings
 
 
 @contextmanager
 def open_committed_books(host: Host) -> Iterator[tuple[Repository, Snapshot, Books, BankBook]]:
     """The last commit's books."""
-    from cleared.books.staged_books import open_books
-
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         yield (repo, snapshot, *open_books(host.layout, CommittedSource(snapshot)))
@@ -45,8 +48,6 @@ def read_journal(
 ) -> list[dict[str, Any]]:
     """Entries in the order of their ids. ``month`` is ``YYYY-MM``; ``limit``: the newest so many. Raises
     ``UsageError``."""
-    from cleared.books.index.entry_selection import make_filter
-
     if limit is not None and limit < 0:
         raise UsageError("the limit is negative", remedy="Leave it out for all entries.")
     wanted = make_filter(month, status, account, text)
@@ -59,9 +60,6 @@ def read_balances(
 ) -> list[dict[str, Any]]:
     """The trial balance, or one account's balance: ``[{account_id, account_name, account_type, balance}]``."""
     from datetime import date
-
-    from cleared.base.days import parse_day, parse_month
-    from cleared.books.index.balances import list_balances
 
     day = parse_day(as_of) if as_of else None
     year, number = parse_month(month) if month else (None, None)
@@ -84,11 +82,6 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
 
     What it knows at the end is kept for the next command, which then need not open the workspace.
     """
-    from cleared.books.index.current_books import remember_current_books
-    from cleared.books.index.journal_index import open_index
-    from cleared.changes.kept_answers import can_be_kept
-    from cleared.workspace.surroundings import read_surroundings
-
     surroundings = None if host.stays_open else read_surroundings(host.root)
     with open_committed_books(host) as (repo, snapshot, books, _bank):
         index = open_index(host.layout, snapshot, host.decimal_places, stays_open=host.stays_open)
@@ -100,8 +93,6 @@ def open_journal_index(host: Host) -> Iterator[tuple[JournalIndex, Books]]:
 
 
 def _account_rows(chart: Chart) -> list[AccountRow]:
-    from cleared.books.index.current_books import AccountRow
-
     return [
         AccountRow(a.account_id, a.account_name, a.account_type, a.parent_id, a.tax_line)
         for a in chart.accounts.values()
@@ -109,8 +100,6 @@ def _account_rows(chart: Chart) -> list[AccountRow]:
 
 
 def _business_facts(host: Host) -> BusinessFacts:
-    from cleared.books.index.current_books import BankRow, BusinessFacts
-
     business = host.config.business
     banks = [BankRow(a.id, a.name or a.id, a.ledger_account, a.type) for a in host.config.bank_accounts]
     return BusinessFacts(business.name, business.currency, business.entity_type, host.config.fiscal.start_month, banks)
@@ -125,16 +114,12 @@ def open_report_books(host: Host) -> Iterator[ReportBooks]:
 
 def make_report_books(host: Host, index: JournalIndex, books: Books) -> ReportBooks:
     """What reports are made of, from books that are open."""
-    from cleared.books.reports.report_books import ReportBooks
-
     assert isinstance(books.source, CommittedSource)
     return ReportBooks(index, _account_rows(books.chart), _business_facts(host), books.source.snapshot.commit or "")
 
 
 def read_accounts(host: Host) -> list[dict[str, Any]]:
     """The chart of accounts."""
-    from cleared.books.primitives.accounts import describe_account
-
     with open_committed_books(host) as (_, _snapshot, books, _bank):
         return [dict(describe_account(a)) for a in books.chart.accounts.values()]
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from cleared.base.terminal import count_noun
 from cleared.books.books_domain import INBOX_ACTOR
+from cleared.books.decisions.receipt_filing import file_inbox
 from cleared.books.ledger.receipts import list_inbox
 from cleared.changes.host import Host
 from cleared.triggers.service_log import ServiceLog
@@ -52,8 +53,6 @@ class ReceiptInbox:
         if self._seen != before:
             return
         self._tries_again = False
-        from cleared.books.decisions.receipt_filing import file_inbox  # only where there is something to keep
-
         result = file_inbox(host, by=INBOX_ACTOR)
         if result.filed:
             proposed = sum(each.proposed is not None for each in result.filed)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from cleared.cards.card import Card
 from cleared.cards.kinds import TRANSFER
-
-if TYPE_CHECKING:
-    from cleared.cards.card import Card
 
 
 def refused_transfers(cards: Iterable[Card]) -> set[tuple[str, str]]:

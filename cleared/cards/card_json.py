@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cleared.base.json_values import to_json
-
-if TYPE_CHECKING:
-    from cleared.cards.card import Card
+from cleared.cards.card import Card
 
 
 def card_to_json(card: Card) -> dict[str, Any]:

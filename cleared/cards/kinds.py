@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from cleared.domains.installed_domains import load_domains
+
 INTRODUCTION: Final = "A card is a question that waits for a person."
 """Said once wherever cards are shown."""
 _SEEN: Final = MappingProxyType({"seen": "Seen."})
@@ -243,7 +245,5 @@ def kind_named(name: str) -> CardKind:
 
 
 def _find_kind_of_domain(name: str) -> CardKind | None:
-    from cleared.domains.installed_domains import load_domains
-
     kinds = (kind for domain in load_domains() for kind in domain.list_card_kinds())
     return next((kind for kind in kinds if kind.name == name), None)

@@ -8,13 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from cleared.git import Snapshot
 from cleared.trust.keys import Key, verify_signature
 from cleared.workspace.location import Layout
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
 
 _NAME: Final = "attestations-"
 _DOMAIN: Final = b"cleared attestation 1\n"

@@ -4,21 +4,18 @@ of files that were set aside and are imported now."""
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.clock import format_iso
+from cleared.cards.card import Card
 from cleared.cards.kinds import BAD_FILE, FAILED_RUN, SET_ASIDE
 from cleared.cards.refused_files import list_card_files
 from cleared.changes.consumed_events import is_only_failure
-from cleared.primitives.context import taken_files
+from cleared.changes.host import Host
+from cleared.git import Repository, Snapshot
+from cleared.primitives.context import Context, taken_files
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND
 from cleared.workspace.watched_names import FAILED_FOLDER
-
-if TYPE_CHECKING:
-    from cleared.cards.card import Card
-    from cleared.changes.host import Host
-    from cleared.git import Repository, Snapshot
-    from cleared.primitives.context import Context
 
 RESOLVED_BY = "cleared"
 MAX_CARD_FILES: Final = 100

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved, hash_element, mark_more
@@ -30,9 +30,6 @@ from cleared.domains.record_audit import NamedRow, RowKind
 from cleared.git import Snapshot
 from cleared.git.object_writer import blob_id
 from cleared.workspace.location import Layout
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
 
 BlobChange = tuple[str, str, str]
 """Path, and the blob ids before and after; empty where there is nothing."""

@@ -10,17 +10,14 @@ import csv
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
+from cleared.changes.host import Host
 from cleared.git import Repository, find_clone_id
-from cleared.primitives.context import taken_files
+from cleared.primitives.context import Context, taken_files
 from cleared.sandbox.trigger_kinds import ON_DEMAND, WEBHOOK
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.primitives.context import Context
 
 ORIGIN: Final = "Origin"
 """The clone that made the commit; other clones deliver none of its events."""

@@ -8,16 +8,24 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.bounds import MAX_ITEMS
 from cleared.base.clock import Clock
 from cleared.base.errors import BusyError, Place, WorkspaceError
 from cleared.base.safe_names import fold_path
+from cleared.changes import lost_rows
+from cleared.changes.lost_rows import LostRows
+from cleared.changes.trace import TraceStore
+from cleared.changes.unfinished_merge import explain_unfinished
 from cleared.domains.installed_domains import use_plugins
 from cleared.git import Author, Repository, Snapshot, recover_interrupted_commit, wait_for_index
 from cleared.llm.api_keys import list_environment_keys
+from cleared.primitives import primitive_registry
+from cleared.primitives.registry.primitive import Registry
+from cleared.primitives.registry.vocabulary import DecodingContext
+from cleared.sandbox.executor import Executor
 from cleared.trust.checkpoint import read_checkpoint
 from cleared.trust.policy_in_force import SettingsInForce, settings_stamp
 from cleared.workspace.git_directory import find_git_folders
@@ -25,13 +33,6 @@ from cleared.workspace.location import Layout
 from cleared.workspace.lock import LockHolder, is_held_here, writer_lock
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor, list_config_secrets, redactor_of_secrets
-
-if TYPE_CHECKING:
-    from cleared.changes.lost_rows import LostRows
-    from cleared.changes.trace import TraceStore
-    from cleared.primitives.registry.primitive import Registry
-    from cleared.primitives.registry.vocabulary import DecodingContext
-    from cleared.sandbox.executor import Executor
 
 ShowMessage = Callable[[str], None]
 
@@ -132,14 +133,10 @@ class Host:
     @property
     def registry(self) -> Registry:
         """All primitives. What only reads needs none, and does not load them."""
-        from cleared.primitives import primitive_registry
-
         return primitive_registry()
 
     @property
     def env(self) -> DecodingContext:
-        from cleared.primitives.registry.vocabulary import DecodingContext
-
         most = max(MAX_ITEMS, self.config.import_.max_rows)
         return DecodingContext(self.decimal_places, self.config.limits.max_text_bytes, most, self.redactor)
 
@@ -200,8 +197,6 @@ class Host:
         Beside a commit, what is compared is not of one moment: nothing is called lost before it was looked at again
         under the writer lock. Raises ``BusyError`` where that is not free in time; whoever holds it looks, too.
         """
-        from cleared.changes import lost_rows
-
         lost = lost_rows.find_lost_rows(self.layout, repo, snapshot)
         if lost is None or is_held_here(self.layout.state_dir):
             return lost
@@ -230,8 +225,6 @@ class Host:
     def _open_writable(self, repo: Repository | None) -> Repository:
         """``repo``, which was kept open, or the repository anew. Raises ``WorkspaceError`` where nothing can be
         committed."""
-        from cleared.changes.unfinished_merge import explain_unfinished
-
         try:
             return repo.reopen_for_writing() if repo is not None else Repository.open(self.root, for_writing=True)
         except WorkspaceError as error:
@@ -244,8 +237,6 @@ class Host:
     @property
     def traces(self) -> TraceStore:
         """The trace database."""
-        from cleared.changes.trace import TraceStore
-
         if not self.stays_open:
             return TraceStore(self.layout.state_dir, redactor=self.redactor)
         if self._traces is None:
@@ -271,8 +262,6 @@ class Host:
         key = (str(self.root), head)
         if key in _reported_losses or head is None or self._is_seen(repo, head):
             return
-        from cleared.changes import lost_rows
-
         snapshot = Snapshot(repo, head)
         try:
             lost = self.find_lost_rows(repo, snapshot, 0.0)

@@ -7,14 +7,14 @@ the last look counts, and what was withdrawn is kept outside of the repository.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.git import Repository, Snapshot
-from cleared.git.history import read_recent_commits
+from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo, read_recent_commits
 from cleared.git.object_reader import is_oid
 from cleared.trust import trust_store
 from cleared.trust.approval_record import FOLDER, try_parse_record
@@ -24,9 +24,6 @@ from cleared.trust.trust_store import Trust
 from cleared.trust.verification import Approvals
 from cleared.workspace.sealed_files import SealedFiles
 from cleared.workspace.template import was_path_shipped
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
 
 _NAME: Final = "noticed"
 _VERSION: Final = b"2"
@@ -131,8 +128,6 @@ def _is_looked_at(path: str, *, is_gone: bool) -> bool:
 
 
 def _read_older(host: Host, seen: str) -> list[CommitInfo]:
-    from cleared.git import history  # on demand: importing GitPython takes longer than a whole run
-
     if seen:
         try:
             return history.commits_touching(host.root, _FOLDERS, since=seen)

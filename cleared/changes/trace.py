@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
 from cleared.base.json_values import to_json
 from cleared.base.short_text import shorten_text
+from cleared.changes.traced_calls import CallSum
+from cleared.primitives.dispatch import Call
 from cleared.workspace.database import can_write, connect_to_read, connect_to_write, set_database_aside
 from cleared.workspace.settings.secrets import Redactor
-
-if TYPE_CHECKING:
-    from cleared.changes.traced_calls import CallSum
-    from cleared.primitives.dispatch import Call
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS runs (

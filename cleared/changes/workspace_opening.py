@@ -6,18 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cleared.base.clock import Clock, SystemClock, clock_from
 from cleared.changes.host import Host, repair_interrupted_commit
+from cleared.sandbox.executor import Executor
 from cleared.trust.keys import restore_access
 from cleared.trust.policy_in_force import SettingsInForce, settings_in_force, settings_stamp
 from cleared.trust.workspace_pin import follow_moved_clone
 from cleared.workspace.location import CONFIG_NAME, Layout, find_workspace
 from cleared.workspace.settings.config_file import read_config_file
-
-if TYPE_CHECKING:
-    from cleared.sandbox.executor import Executor
 
 
 def open_workspace(

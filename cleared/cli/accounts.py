@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from cleared.base.terminal import print_json, print_line, print_table
+from cleared.books.decisions.account_changes import add_account, close_account, rename_account, reopen_account
+from cleared.books.queries import read_accounts
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import AccountArgument, JsonOption, WorkspaceOption, open_host, parse_day, remember_workspace
@@ -39,8 +41,6 @@ def list_by_default(context: typer.Context, json: JsonOption = False, workspace:
 @app.command("list")
 def list_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List all accounts."""
-    from cleared.books.queries import read_accounts
-
     accounts = read_accounts(open_host(workspace))
     if json:
         print_json(accounts)
@@ -78,8 +78,6 @@ def add_account_to_chart(
 
     Refused where the number is taken, and where the parent is closed or has entries of its own.
     """
-    from cleared.books.decisions.account_changes import add_account
-
     commit = add_account(
         open_host(workspace), number, name, type_.value, parent=parent, tax_line=tax_line, description=description
     )
@@ -94,8 +92,6 @@ def rename_account_in_chart(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Give an account another name, in one commit; its number and its entries stay."""
-    from cleared.books.decisions.account_changes import rename_account
-
     commit = rename_account(open_host(workspace), number, name)
     _print_change(number, f"Account {number} is called {name} now", commit, json)
 
@@ -114,8 +110,6 @@ def close_account_in_chart(
     Refused where it has a balance (of income and expenses: in that year), where entries are dated after that day, and
     where a bank account, an agent or an account below it uses it.
     """
-    from cleared.books.decisions.account_changes import close_account
-
     commit = close_account(open_host(workspace), number, parse_day(on) if on else None)
     _print_change(number, f"Account {number} is closed", commit, json)
 
@@ -125,8 +119,6 @@ def reopen_account_in_chart(
     number: AccountArgument, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Let a closed account take entries again, in one commit."""
-    from cleared.books.decisions.account_changes import reopen_account
-
     commit = reopen_account(open_host(workspace), number)
     _print_change(number, f"Account {number} is open again", commit, json)
 

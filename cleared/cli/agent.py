@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
+from cleared.base.errors import UsageError
+from cleared.base.json_values import to_json
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cards.kinds import BAD_FILE
+from cleared.changes.host import Host
 from cleared.cli import proposals
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
+from cleared.cli.journal import print_entries
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once, parse_payload
 from cleared.cli.proposal_output import print_checks
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from cleared.changes.host import Host
-    from cleared.runs.outcome import RunResult
+from cleared.domains.draft_records import count_records
+from cleared.runs.outcome import RunResult
+from cleared.runs.run_queries import read_agent, read_agents
 
 app = new_group()
 
@@ -72,9 +74,6 @@ def run_agent(
 
 def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
     """How a run ended; ``quiet``: nothing on stdout. Exits with its code where it failed."""
-    from cleared.base.json_values import to_json
-    from cleared.domains.draft_records import count_records
-
     dry_run = result.status == "dry_run"
     for file in result.edited:
         print_message(
@@ -120,8 +119,6 @@ def print_run(result: RunResult, *, json: bool, quiet: bool = False) -> None:
 
 
 def _print_entries(entries: list[dict[str, object]]) -> None:
-    from cleared.cli.journal import print_entries
-
     if entries:
         print_entries(entries, sys.stderr)
 
@@ -135,8 +132,6 @@ def _print_staged_message(message: Mapping[str, Any]) -> None:
 @app.command("list")
 def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the agents: what starts them, whether each is approved, and whether its working copy is another."""
-    from cleared.runs.run_queries import read_agents
-
     agents = read_agents(open_host(workspace))
     if json:
         print_json([{k: v for k, v in a.items() if k != "source"} for a in agents])
@@ -165,8 +160,6 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
 @app.command("show")
 def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show an agent: its header, what the checks say, its script."""
-    from cleared.runs.run_queries import read_agent
-
     agent = read_agent(open_host(workspace), name)
     if json:
         print_json(agent)
@@ -196,7 +189,6 @@ def check_agent(
     """
     from cleared.gate.examination import check_agents
     from cleared.gate.lint_rules import result_to_dict
-    from cleared.runs.run_queries import read_agents
 
     if (name is None) != all_:
         raise typer.BadParameter("give either NAME or --all")
@@ -226,8 +218,6 @@ def check_agent(
 
 def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str, str]]:
     """The agents that can be looked at, and why each of the others cannot: one of them is not to hide the rest."""
-    from cleared.base.errors import UsageError
-
     checkable: list[str] = []
     cannot: dict[str, str] = {}
     for name in names:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
+from cleared.changes.backup.backup_passphrase import open_with_passphrase, read_new_passphrase
+from cleared.changes.backup.backup_reading import open_backup, verify_backup
+from cleared.changes.backup.manifest import BackupManifest
+from cleared.changes.backup.sealed_stream import OpenedPassphrase, SealedFile
+from cleared.changes.backup.workspace_backup import write_backup
+from cleared.changes.backup.workspace_restore import restore_backup
+from cleared.cli.doctor_row import size_text
 from cleared.cli.options import JsonOption, WorkspaceOption, open_readable_host
-
-if TYPE_CHECKING:
-    from cleared.changes.backup.manifest import BackupManifest
-    from cleared.changes.backup.sealed_stream import OpenedPassphrase, SealedFile
 
 PassphraseOption = Annotated[
     Path | None,
@@ -40,10 +43,6 @@ def backup_workspace(
     The file is read back, and git looks through the history in it, before it gets its name. Nobody can open it once its
     passphrase is lost.
     """
-    from cleared.changes.backup.backup_passphrase import read_new_passphrase
-    from cleared.changes.backup.workspace_backup import write_backup
-    from cleared.cli.doctor_row import size_text
-
     written = write_backup(
         open_readable_host(workspace), file, lambda: read_new_passphrase(passphrase_file), force=force
     )
@@ -88,8 +87,6 @@ def restore_workspace(
         _print_manifest(manifest, json)
         return
     assert directory is not None
-    from cleared.changes.backup.workspace_restore import restore_backup
-
     restored = restore_backup(file, directory, opener, keeps_key=keep_key, beside=beside)
     if json:
         print_json(
@@ -123,17 +120,12 @@ def restore_workspace(
 
 def _opener(passphrase_file: Path | None) -> Any:
     def open_sealed(sealed: SealedFile) -> OpenedPassphrase:
-        from cleared.changes.backup.backup_passphrase import open_with_passphrase
-
         return open_with_passphrase(passphrase_file, sealed.try_passphrase)
 
     return open_sealed
 
 
 def _check_backup(file: Path, opener: Any) -> BackupManifest:
-    from cleared.changes.backup.backup_reading import open_backup, verify_backup
-    from cleared.changes.backup.sealed_stream import SealedFile
-
     with open_backup(file) as opened:
         key = opener(SealedFile(opened, str(file)))
     with tempfile.TemporaryDirectory(prefix="cleared-backup-") as folder:

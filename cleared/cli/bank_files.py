@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cleared.base.errors import Interrupted
+from cleared.base.errors import Interrupted, PrimitiveError
+from cleared.base.safe_files import read_stable
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
+from cleared.books.bank_files import ImportFileError, read_file, resolve_account
+from cleared.books.bank_files.preview import describe_file, describe_statement, list_notes
+from cleared.books.decisions.import_undoing import undo_import
+from cleared.books.importing.bank_file import check_currency
+from cleared.books.importing.handed_files import HandedFile, LeftFile, copy_to_drop_folder, find_readers, sort_files
+from cleared.books.importing.held_rows import mark_foreign_rows
+from cleared.books.importing.kept_bank_files import refuse_altered_bank_files
+from cleared.books.ledger.bank_row import ParsedFile
+from cleared.books.queries import open_committed_books
+from cleared.changes.host import Host
+from cleared.cli.agent import print_run
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cleared.books.importing.handed_files import HandedFile, LeftFile
-    from cleared.books.ledger.bank_row import ParsedFile
-    from cleared.changes.host import Host
+from cleared.gate.manual_runs import run_command
+from cleared.git import Snapshot
+from cleared.runs.run_queries import read_agents
+from cleared.workspace.process_lock import find_running_service
 
 
 class ImportGroup(DefaultingGroup):
@@ -53,8 +63,6 @@ def import_bank_files(
             raise typer.BadParameter("--preview takes one file")
         preview_bank_file(host, files[0], json=json)
         return
-    from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
-
     refuse_altered_files(host, files)
     handed, left = sort_files(files, host.config, host.decimal_places)
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
@@ -63,19 +71,12 @@ def import_bank_files(
 
 def refuse_altered_files(host: Host, files: Sequence[Path]) -> None:
     """Raises ``PolicyError`` for a file that was imported, and that a commit has altered since."""
-    from cleared.books.importing.kept_bank_files import refuse_altered_bank_files
-    from cleared.git import Snapshot
-
     with host.open_for_reading() as repo:
         refuse_altered_bank_files(host.layout, Snapshot(repo, repo.read_head()), files)
 
 
 def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
     """Print what is understood of a file. Raises ``ImportFileError`` where it is refused."""
-    from cleared.base.safe_files import read_stable
-    from cleared.books.bank_files import read_file
-    from cleared.books.bank_files.preview import describe_file
-
     data, _ = read_stable(path.resolve(), host.config.import_.max_bytes, shown=str(path))
     parsed = read_file(path.name, data, host.config, host.decimal_places)
     if json:
@@ -86,12 +87,6 @@ def preview_bank_file(host: Host, path: Path, *, json: bool) -> None:
 
 def print_statements(host: Host, name: str, parsed: ParsedFile, most: int | None = None) -> None:
     """Each statement and its rows (``most`` of them), and which bank account it goes to."""
-    from cleared.base.errors import PrimitiveError
-    from cleared.books.bank_files import ImportFileError, resolve_account
-    from cleared.books.bank_files.preview import describe_statement, list_notes
-    from cleared.books.importing.bank_file import check_currency
-    from cleared.books.importing.held_rows import mark_foreign_rows
-
     for note in list_notes(parsed):
         print_message(f"cleared: {name}: {note}")
     base = host.config.business.currency
@@ -189,8 +184,6 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
     """Say of which files every byte came before: their runs post nothing."""
     from hashlib import sha256
 
-    from cleared.books.queries import open_committed_books
-
     if not handed:
         return
     with open_committed_books(host) as (_repo, _snapshot, _books, bank):
@@ -205,11 +198,6 @@ def _name_known_files(host: Host, handed: Sequence[HandedFile]) -> None:
 
 def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
     """Run each approved agent that watches for one of the files; where cleared up is at work, it does so."""
-    from cleared.books.importing.handed_files import find_readers
-    from cleared.gate.manual_runs import run_command
-    from cleared.runs.run_queries import read_agents
-    from cleared.workspace.process_lock import find_running_service
-
     if find_running_service(host.layout.state_dir) is not None:
         print_message("cleared up is at work here: it imports them")
         return []
@@ -221,8 +209,6 @@ def _run_watching_agents(host: Host, paths: Sequence[str]) -> list[Any]:
 
 def _print_outcome(result: Any, *, json: bool) -> bool:
     """How a run ended; whether it failed."""
-    from cleared.cli.agent import print_run
-
     try:
         print_run(result, json=False, quiet=json)
     except typer.Exit:
@@ -246,8 +232,6 @@ def undo_bank_import(
     confirmed, corrected or reconciled what it brought.
     """
     from dataclasses import asdict
-
-    from cleared.books.decisions.import_undoing import undo_import
 
     done = undo_import(open_host(workspace), name, reason=reason, despite=despite)
     if json:

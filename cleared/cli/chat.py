@@ -5,18 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from cleared.base.errors import UsageError
 from cleared.base.terminal import print_line, print_message
+from cleared.changes.host import Host
 from cleared.cli.meta import CostOption, read_cost_limit
 from cleared.cli.options import WorkspaceOption, open_host
 from cleared.cli.session_output import SessionPrinter, frame_words, print_outcome
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.meta.model_session import Session, SessionOptions
+from cleared.meta.model_session import (
+    Session,
+    SessionOptions,
+    describe_session,
+    require_model,
+    resume_session,
+    start_session,
+)
+from cleared.trust.keys import warning_of_open_key
 
 _HELP: Final = """\
 Say what you want, or ask a question, in your own words.
@@ -44,9 +51,6 @@ def chat(
     Ctrl-C ends what the model is doing and keeps the session. Without a terminal, each line of standard input is one
     message.
     """
-    from cleared.meta.model_session import SessionOptions, describe_session, require_model, resume_session
-    from cleared.trust.keys import warning_of_open_key
-
     host = open_host(workspace)
     options = SessionOptions(read_cost_limit(max_cost), SessionPrinter().show_event)
     require_model(host, options)
@@ -102,9 +106,6 @@ class _Conversation:
             self._ask(text)
 
     def _ask(self, text: str) -> None:
-        from cleared.base.errors import UsageError
-        from cleared.meta.model_session import start_session
-
         try:
             if self._session is None:
                 self._session = start_session(self._host, text, "chat", self._options)
@@ -146,8 +147,6 @@ class _Conversation:
             print_message("The proposal waits on.")
 
     def _show_cost(self) -> None:
-        from cleared.meta.model_session import describe_session
-
         cost = describe_session(self._session.store)["cost"] if self._session is not None else None
         print_line(f"{cost or 0} USD")
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from cleared.base.errors import ClearedError, ExitCode, Interrupted
+from cleared.base.terminal import discard_stream
 from cleared.cli.machine_errors import DEBUG, as_refusal
 
 _MOST_NAMED: Final = 5
@@ -90,8 +91,6 @@ def _plain_usage(message: str, parameter: str) -> str:
 
 def _discard_output() -> int:
     """Whoever read our output has gone (| head)."""
-    from cleared.base.terminal import discard_stream
-
     discard_stream(sys.stdout)
     return ExitCode.DONE
 

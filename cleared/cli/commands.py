@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final, cast
 
 import typer
 
+from cleared import __version__
 from cleared.base.errors import Interrupted
+from cleared.base.terminal import print_line
 from cleared.cli.command_groups import CommandGroup, completion_items
 from cleared.cli.light_values import skip_pydantic
 from cleared.cli.options import remember_command_line, remember_workspace
@@ -178,9 +180,6 @@ def _load_command(entry: Entry, named: tuple[str, ...]) -> Any:
 
 def _print_version(value: bool) -> None:
     if value:
-        from cleared import __version__
-        from cleared.base.terminal import print_line
-
         print_line(f"cleared {__version__}")
         raise typer.Exit
 

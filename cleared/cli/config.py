@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
+from cleared.workspace.settings.protected_settings import is_within
+from cleared.workspace.settings.secrets import is_secret
+from cleared.workspace.settings.setting_keys import reserved_settings
+from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cleared.gate.proposals.setting_changes import SettingsOutcome
     from cleared.gate.proposals.waiting_settings import WaitingSetting
 
@@ -35,8 +39,6 @@ def get_setting(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print a setting (never a secret)."""
-    from cleared.workspace.settings.setting_lookup import get_setting as read_setting
-
     value = read_setting(open_readable_host(workspace).config, key)
     if json or isinstance(value, dict | list):
         print_json(value)
@@ -59,8 +61,6 @@ def change_setting(
     is not valid it mends this key, and says what else is wrong; nothing is approved before nothing is.
     """
     from cleared.gate.proposals.setting_changes import set_setting
-    from cleared.workspace.settings.secrets import is_secret
-    from cleared.workspace.settings.setting_keys import reserved_settings
 
     change = set_setting(open_host(workspace, tells_waiting=False, despite_fault=True), key, value)
     _print_change(change, key, "set" if is_secret(key) else f"now {value}", workspace, json=json)
@@ -116,9 +116,6 @@ def restore_file(json: JsonOption = False, workspace: WorkspaceOption = None) ->
 
 def _print_change(change: SettingsOutcome, key: str, shown: str, workspace: Path | None, *, json: bool) -> None:
     """What was changed, and what is wrong in the file yet, or waits for approval."""
-    from cleared.workspace.settings.protected_settings import is_within
-    from cleared.workspace.settings.secrets import is_secret
-
     host = open_host(workspace, tells_waiting=False, despite_fault=True)
     force = host.policy
     fault = force.fault if force is not None else None
@@ -164,7 +161,6 @@ def approve_edited_settings(
     What a commit brought is asked about apart from your own edit. In a script your own edit is taken, and nothing that
     was committed, unless you name the digest of what was shown.
     """
-    from cleared.changes.decisions.shown_cards import expecting
     from cleared.gate.proposals.setting_changes import approve_settings
     from cleared.gate.proposals.waiting_settings import SHOWN, group_by_commit, list_waiting_settings
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import escape_lines, print_fields, print_json, print_line, print_message, print_table
+from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.guiding import take_guiding_texts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.service_manager import choose_manager, install_unit, uninstall_unit
 from cleared.cli.showing import DigestOption
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
+from cleared.work.cycles.consensus import ConsensusFile
+from cleared.work.cycles.cycle_control import follow_main_log, list_history, read_status, set_paused, stop_loop
+from cleared.work.cycles.cycle_files import make_cycle_files
+from cleared.work.cycles.cycle_log import list_cycle_logs, remove_old_logs
+from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, read_cycle_settings, require_opt_in
+from cleared.work.cycles.engines import load_engine
 
 app = new_group()
 
@@ -29,8 +34,6 @@ AllowOption = Annotated[
 @app.command("init")
 def init_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Make PROMPT.md, memories/consensus.md, scripts/core/ and the Makefile. Files that are there stay as they are."""
-    from cleared.work.cycles.cycle_files import make_cycle_files
-
     made, kept = make_cycle_files(open_host(workspace).root)
     if json:
         print_json({"made": made, "kept": kept})
@@ -76,7 +79,6 @@ def start_cycles(
     import os
 
     from cleared.work.cycles.cycle_loop import CycleLoop
-    from cleared.work.cycles.cycle_settings import read_cycle_settings, require_opt_in
     from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
     from cleared.work.cycles.guiding_texts import read_own_texts
     from cleared.work.cycles.keep_awake import keep_awake
@@ -116,17 +118,12 @@ def stop_cycles(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the loop of cycles, whatever its engine: after the cycle that runs, or now."""
-    from cleared.work.cycles.cycle_control import stop_loop
-
     print_message(stop_loop(open_host(workspace), now=now))
 
 
 @app.command("status")
 def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show what the loop of cycles does now, its last cycle, and the consensus."""
-    from cleared.work.cycles.consensus import ConsensusFile
-    from cleared.work.cycles.cycle_control import read_status
-
     host = open_host(workspace)
     state = read_status(host.root)
     if json:
@@ -153,8 +150,6 @@ def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = Non
 @app.command("cycles")
 def list_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the cycles whose logs are kept."""
-    from cleared.work.cycles.cycle_control import list_history
-
     rows = list_history(open_host(workspace).root)
     if json:
         print_json(rows)
@@ -169,8 +164,6 @@ def list_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
 @app.command("last")
 def show_last_cycle(workspace: WorkspaceOption = None) -> None:
     """Print the whole output of the last cycle."""
-    from cleared.work.cycles.cycle_log import list_cycle_logs
-
     logs = list_cycle_logs(open_host(workspace).root)
     if not logs:
         print_message("No cycle yet.")
@@ -183,8 +176,6 @@ def follow_log(workspace: WorkspaceOption = None) -> None:
     """Follow the log of the loop of cycles, until Ctrl-C."""
     import sys
 
-    from cleared.work.cycles.cycle_control import follow_main_log
-
     for line in follow_main_log(open_host(workspace).root):
         print_line(escape_lines(line))
         sys.stdout.flush()
@@ -193,8 +184,6 @@ def follow_log(workspace: WorkspaceOption = None) -> None:
 @app.command("pause")
 def pause_cycles(workspace: WorkspaceOption = None) -> None:
     """Begin no further cycle until `cleared cycle resume`, also after a restart of the machine."""
-    from cleared.work.cycles.cycle_control import set_paused
-
     set_paused(open_host(workspace).root, True)
     print_message("Paused: no further cycle begins. Go on with: cleared cycle resume.")
 
@@ -202,8 +191,6 @@ def pause_cycles(workspace: WorkspaceOption = None) -> None:
 @app.command("resume")
 def resume_cycles(workspace: WorkspaceOption = None) -> None:
     """Let cycles begin again."""
-    from cleared.work.cycles.cycle_control import set_paused
-
     set_paused(open_host(workspace).root, False)
     print_message("Cycles begin again.")
 
@@ -225,8 +212,6 @@ def install_cycles(
     """
     import os
 
-    from cleared.cli.service_manager import install_unit
-    from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, require_opt_in
     from cleared.work.cycles.guiding_texts import read_own_texts
 
     host = open_host(workspace)
@@ -241,15 +226,10 @@ def install_cycles(
 @app.command("uninstall")
 def uninstall_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Stop that service and remove its file."""
-    from cleared.cli.service_manager import uninstall_unit
-
     uninstall_unit(_choose_manager(open_host(workspace), None, {}), json=json)
 
 
 def _choose_manager(host: Host, engine: str | None, variables: dict[str, str]) -> Any:
-    from cleared.cli.service_manager import choose_manager
-    from cleared.work.cycles.engines import load_engine
-
     name = load_engine(engine or host.config.loop.ai.engine).name
     return choose_manager(
         host.root,
@@ -264,8 +244,6 @@ def _engine_variables(name: str) -> dict[str, str]:
     """What says where the engine and the folders of its credential are."""
     import os
 
-    from cleared.work.cycles.engines import load_engine
-
     engine = load_engine(name)
     names = (engine.binary_variable, "MODEL", "PATH", *(variable for variable, _ in engine.folder_variables))
     return {key: os.environ[key] for key in names if os.environ.get(key)}
@@ -274,8 +252,6 @@ def _engine_variables(name: str) -> dict[str, str]:
 @app.command("clean-logs")
 def clean_logs(workspace: WorkspaceOption = None) -> None:
     """Remove the logs of cycles. The main log stays."""
-    from cleared.work.cycles.cycle_log import remove_old_logs
-
     removed = remove_old_logs(open_host(workspace).root, 0)
     print_message(f"Removed {removed} {'log' if removed == 1 else 'logs'}.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,12 @@ from cleared.base.terminal import print_json, print_line, print_message, print_t
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.showing import DigestOption, Subject, taking_shown
-
-if TYPE_CHECKING:
-    from cleared.gate.proposals.definition_approval import WaitingDefinition
+from cleared.gate.proposals.definition_approval import (
+    WaitingDefinition,
+    approve_definition,
+    list_known_definitions,
+    read_definition,
+)
 
 app = new_group()
 
@@ -23,8 +26,6 @@ app = new_group()
 @app.command("list")
 def list_all(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List what the last commit has, and whether it counts."""
-    from cleared.gate.proposals.definition_approval import list_known_definitions
-
     found = list_known_definitions(open_host(workspace))
     if json:
         print_json([{"path": path, "counts": not doubt, "why": doubt} for path, doubt in found])
@@ -48,8 +49,6 @@ def approve(
 
     In a script you name the digest of what was shown.
     """
-    from cleared.gate.proposals.definition_approval import approve_definition, read_definition
-
     host = open_host(workspace)
     waiting = read_definition(host, path)
     subject = Subject(

@@ -11,7 +11,11 @@ import typer
 
 from cleared.base.errors import ExitCode
 from cleared.base.terminal import print_json, print_line, print_message
+from cleared.changes.consumed_events import INDEX
+from cleared.changes.trace import TraceStore
+from cleared.cli.doctor_machine import check_machine
 from cleared.cli.doctor_row import Row
+from cleared.cli.doctor_workspace import check_workspace
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 
 
@@ -27,9 +31,6 @@ def run_doctor(
     Each row is ok, warn or fail, with its remedy; a check that fails never stops the others. Exits 4 where one fails.
     With --rebuild the old trace database is kept beside the new one.
     """
-    from cleared.cli.doctor_machine import check_machine
-    from cleared.cli.doctor_workspace import check_workspace
-
     rebuilt = _rebuild_state(workspace) if rebuild else []
     rows = [*check_machine(), *rebuilt, *check_workspace(workspace)]
     failed = [row for row in rows if row.status == "fail"]
@@ -53,9 +54,6 @@ def run_doctor(
 
 def _rebuild_state(workspace: Path | None) -> list[Row]:
     """Complete what was interrupted, then replace what is only operational."""
-    from cleared.changes.consumed_events import INDEX
-    from cleared.changes.trace import TraceStore
-
     host = open_host(workspace, despite_fault=True)
     with host.open_for_writing("doctor --rebuild"):
         aside = TraceStore(host.layout.state_dir).rebuild()

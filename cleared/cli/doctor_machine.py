@@ -9,16 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from cleared import __version__
+from cleared.base.clock import SystemClock
 from cleared.base.errors import ClearedError
 from cleared.cli.doctor_row import Row, check_space, run_check
+from cleared.git.git_process import NOT_INSTALLED, Git, find_git
+from cleared.processes.fences import list_walls
+from cleared.sandbox.limits import Limits
+from cleared.sandbox.monty import Sandbox
 
 MIN_GIT: Final = (2, 28)
 
 
 def check_machine() -> Iterator[Row]:
     import platform
-
-    from cleared import __version__
 
     new = sys.version_info >= (3, 11)
     yield Row(
@@ -68,8 +72,6 @@ def _version_numbers(version: str) -> tuple[int, ...]:
 
 
 def _check_git() -> Row:
-    from cleared.git.git_process import NOT_INSTALLED, Git, find_git
-
     path = find_git()
     version = Git(Path.cwd()).run("version").decode("utf-8", "replace").strip().removeprefix("git version ")
     if _version_numbers(version)[:2] < MIN_GIT:
@@ -78,10 +80,6 @@ def _check_git() -> Row:
 
 
 def _check_sandbox() -> Iterator[Row]:
-    from cleared.base.clock import SystemClock
-    from cleared.sandbox.limits import Limits
-    from cleared.sandbox.monty import Sandbox
-
     clock = SystemClock()
     try:
         with Sandbox(confine="best") as sandbox:
@@ -113,8 +111,6 @@ def _check_sandbox() -> Iterator[Row]:
 
 def _check_fence() -> Iterator[Row]:
     """What holds jobs, verification commands and engines; a machine without it runs them with less."""
-    from cleared.processes.fences import list_walls
-
     remedy = (
         "Use a kernel from 5.13 on with Landlock, and allow user namespaces (in a container and in the distribution's "
         "settings); sandbox.confine: require runs nothing without."

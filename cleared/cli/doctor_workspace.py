@@ -9,26 +9,42 @@ import shlex
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.base.safe_files import is_temporary
 from cleared.base.terminal import count_noun, print_message
+from cleared.books.importing.drop_folder import ImportSession
+from cleared.books.staged_books import open_books
+from cleared.changes.audit.record_violations import find_violations
+from cleared.changes.backup.last_backup import read_safety
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.changes.session import compare_with_commit, refuse_differences
+from cleared.changes.trace import TraceStore
+from cleared.changes.unfinished_merge import explain_unfinished
+from cleared.cli import options
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
+from cleared.domains.managed_files import ManagedFiles
+from cleared.gate.proposals.clone_trust import list_signatories, read_identity
+from cleared.git import Repository, Snapshot
+from cleared.git.commit_intent import intent_file
+from cleared.git.object_check import find_damaged_objects
+from cleared.runs.run_queries import read_agents
+from cleared.service.notify.channels import find_missing
+from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
+from cleared.trust.keys import cleared_home, own_key
+from cleared.workspace import location
 from cleared.workspace.git_directory import find_git_folders
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
+from cleared.workspace.lock import read_holder
+from cleared.workspace.process_lock import find_running_service
+from cleared.workspace.settings.setting_keys import list_reserved_in_use
 
 _LARGE_TRACE: Final = 1 << 30
 _REBUILD: Final = "Run: cleared doctor --rebuild."
 
 
 def check_workspace(workspace: Path | None) -> Iterator[Row]:
-    from cleared.cli import options
-    from cleared.git.commit_intent import intent_file
-    from cleared.workspace import location
-
     try:
         root = location.find_workspace(options.chosen_workspace(workspace))
     except WorkspaceError as e:
@@ -79,15 +95,11 @@ def check_workspace(workspace: Path | None) -> Iterator[Row]:
 
 def _name_reserved(host: Host) -> str:
     """The reserved settings that are not as shipped, as a line of the ``config`` row; empty where there are none."""
-    from cleared.workspace.settings.setting_keys import list_reserved_in_use
-
     keys = list_reserved_in_use(host.config)
     return f"\nreserved, not read by cleared itself yet: {', '.join(keys)}" if keys else ""
 
 
 def _check_lock(host: Host) -> Row:
-    from cleared.workspace.lock import read_holder
-
     holder = read_holder(host.layout.state_dir)
     if holder is None:
         return Row("writer lock", "ok", "free")
@@ -95,8 +107,6 @@ def _check_lock(host: Host) -> Row:
 
 
 def _check_service(host: Host) -> Row:
-    from cleared.workspace.process_lock import find_running_service
-
     service = find_running_service(host.layout.state_dir)
     return Row(
         "service", "ok", f"up since {service.since} (process {service.pid})" if service else "not up: cleared up"
@@ -104,9 +114,6 @@ def _check_service(host: Host) -> Row:
 
 
 def _check_messages(host: Host) -> Row:
-    from cleared.service.notify.channels import find_missing
-    from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
-
     trouble = messages_trouble(ScriptMessages(host).status_data())
     if (missing := find_missing(host.config.notifications)) is not None:
         trouble.append(f"notifications.method is {host.config.notifications.method}, and {missing}")
@@ -116,9 +123,6 @@ def _check_messages(host: Host) -> Row:
 
 
 def _check_repository(host: Host) -> Row:
-    from cleared.changes.unfinished_merge import explain_unfinished
-    from cleared.git import Repository
-
     with Repository.open(host.root, for_writing=False) as repo:
         if (unfinished := explain_unfinished(repo, host.layout)) is not None:
             raise unfinished
@@ -128,8 +132,6 @@ def _check_repository(host: Host) -> Row:
 
 def _check_interrupted(host: Host, messages: list[str]) -> Row:
     """A commit that was killed half-way: opening the workspace has completed it. ``messages``: what was said then."""
-    from cleared.git.commit_intent import intent_file
-
     name = "interrupted commit"
     if not intent_file(host.layout.state_dir).exists():
         return Row(name, "ok", f"there was one; {' '.join(messages)}" if messages else "none")
@@ -144,10 +146,6 @@ def _check_interrupted(host: Host, messages: list[str]) -> Row:
 
 
 def _check_managed_files(host: Host) -> Row:
-    from cleared.changes.session import compare_with_commit, refuse_differences
-    from cleared.changes.unfinished_merge import explain_unfinished
-    from cleared.domains.managed_files import ManagedFiles
-
     with compare_with_commit(host, "doctor") as (repo, snapshot, different):
         if different and (unfinished := explain_unfinished(repo, host.layout)) is not None:
             raise unfinished
@@ -158,10 +156,6 @@ def _check_managed_files(host: Host) -> Row:
 
 def _check_approvals(host: Host) -> Row:
     """Whether every agent may run, and whose approvals do not count here."""
-    from cleared.gate.proposals.clone_trust import list_signatories, read_identity
-    from cleared.runs.run_queries import read_agents
-    from cleared.trust.keys import cleared_home, own_key
-
     agents = read_agents(host)
     disabled = [a["name"] for a in agents if a["state"] == "disabled"]
     barred = [a["name"] for a in agents if a["state"] not in ("approved", "starter", "disabled")]
@@ -214,8 +208,6 @@ def _check_stale_files(host: Host) -> Row:
 
 
 def _check_traces(host: Host) -> Row:
-    from cleared.changes.trace import TraceStore
-
     traces = TraceStore(host.layout.state_dir)
     size = sum(path.stat().st_size for path in host.layout.state_dir.glob("runs.db*"))
     if not traces.path.exists():
@@ -229,11 +221,6 @@ def _check_traces(host: Host) -> Row:
 
 
 def _check_import_folder(host: Host) -> Row:
-    from cleared.books.importing.drop_folder import ImportSession
-    from cleared.books.staged_books import open_books
-    from cleared.changes.record_sources import CommittedSource
-    from cleared.git import Snapshot
-
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         books, bank = open_books(host.layout, CommittedSource(snapshot))
@@ -257,8 +244,6 @@ def _check_import_folder(host: Host) -> Row:
 
 
 def _check_writable(host: Host) -> Row:
-    from cleared.domains.managed_files import ManagedFiles
-
     layout = host.layout
     names = [".", ".git", layout.import_dir, layout.processed_dir, *ManagedFiles(layout).folders]
     folders = [host.root / name for name in names if (host.root / name).is_dir()]
@@ -282,9 +267,6 @@ _OTHER_ROWS = ("lost", "unchanged")
 
 def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
-    from cleared.git import Repository
-    from cleared.git.object_check import find_damaged_objects
-
     with Repository.open(host.root, for_writing=False) as repo:
         damaged = find_damaged_objects(repo)
     if damaged is None:
@@ -309,9 +291,6 @@ def check_history(host: Host) -> Row:
 
 def check_backup(host: Host) -> Row:
     """How old the last backup is, and what is in no second place."""
-    from cleared.changes.backup.last_backup import read_safety
-    from cleared.git import Repository
-
     now = host.clock.now()
     with Repository.open(host.root, for_writing=False) as repo:
         safety = read_safety(repo)
@@ -325,8 +304,6 @@ def check_backup(host: Host) -> Row:
 
 def check_branch(host: Host) -> Row:
     """Whether git took something out of the branch that runs and decisions had committed here."""
-    from cleared.git import Repository, Snapshot
-
     with Repository.open(host.root, for_writing=False) as repo:
         try:
             lost = host.find_lost_rows(repo, Snapshot(repo, repo.read_head()))
@@ -339,8 +316,6 @@ def check_branch(host: Host) -> Row:
 
 def check_records(host: Host) -> Row:
     """Whether a check of the records names something: a forged commit, too, that only adds to them."""
-    from cleared.changes.audit.record_violations import find_violations
-
     try:
         violations = [each for each in find_violations(host) if each.check not in _OTHER_ROWS]
     except BusyError as busy:

@@ -9,6 +9,7 @@ import typer
 from cleared.base.terminal import print_json, print_line
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host_once, parse_payload
+from cleared.triggers.external_events import submit_event
 
 app = new_group()
 
@@ -21,8 +22,6 @@ def emit_event(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Hand in an event: one commit. Agents that listen to it run when the service is up."""
-    from cleared.triggers.external_events import submit_event
-
     event_id = submit_event(open_host_once(workspace, json=json), name, parse_payload(data))
     if json:
         print_json({"id": event_id, "name": name})

@@ -8,6 +8,7 @@ import typer
 
 from cleared.base.terminal import print_fields, print_json
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.review.explanation import explain_record
 
 
 def explain_one_record(
@@ -16,8 +17,6 @@ def explain_one_record(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say why a record is as it is: what it was made from, run, line of the script, approval, later decisions."""
-    from cleared.review.explanation import explain_record
-
     explanation = explain_record(open_host(workspace), record)
     if json:
         print_json(explanation.data)

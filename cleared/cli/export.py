@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
+from cleared.books.exports.accountant_package import default_path, export_package
+from cleared.books.exports.journal_export import export_journal
+from cleared.books.exports.workbook_export import export_workbook
+from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, warn_of_doubt
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
 
 app = new_group()
 DirectoryArgument = Annotated[
@@ -61,8 +62,6 @@ def export_as_workbook(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Write DIR/books.xlsx: statements with formulas that sum, accounts, journal and bank lines of a period."""
-    from cleared.books.exports.workbook_export import export_workbook
-
     written = export_workbook(_open_host(workspace), directory, period, force=force)
     _print_written(written, f"{written['file']}: {written['period']}.", json)
 
@@ -82,8 +81,6 @@ def export_for_accountant(
 
     Refused while entries of the year wait for review, unless --draft is given.
     """
-    from cleared.books.exports.accountant_package import default_path, export_package
-
     host = _open_host(workspace)
     path = output if output is not None else default_path(host, year)
     written = export_package(host, year, path, draft=draft, force=force)
@@ -91,8 +88,6 @@ def export_for_accountant(
 
 
 def _export_journal(format: str, directory: Path, force: bool, json: bool, workspace: Path | None) -> None:
-    from cleared.books.exports.journal_export import export_journal
-
     written = export_journal(_open_host(workspace), format, directory, force=force)
     entries = count_noun(written["entries"], "entry", "entries")
     _print_written(written, f"{written['file']}: {entries}.", json)

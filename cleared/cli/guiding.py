@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from cleared.base.terminal import count_noun, escape_lines, print_line
+from cleared.changes.host import Host
 from cleared.cli.showing import Subject, taking_shown
 
 if TYPE_CHECKING:
-    from cleared.changes.host import Host
     from cleared.work.cycles.guiding_texts import GuidingText
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 
@@ -18,6 +18,10 @@ from cleared.base.terminal import (
     print_message,
     print_table,
 )
+from cleared.books.index.entry_selection import make_filter
+from cleared.books.index.month_facts import MonthEntries
+from cleared.books.ledger.chart import OPENING_BALANCES
+from cleared.books.ledger.entry import STATUSES
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import (
@@ -31,9 +35,6 @@ from cleared.cli.options import (
     parse_leg,
 )
 from cleared.cli.quick_books import open_journal, read_balances
-
-if TYPE_CHECKING:
-    from cleared.books.index.month_facts import MonthEntries
 
 app = new_group()
 _COLUMNS: Final = ("entry", "date", "amount", "accounts", "status", "description")
@@ -55,9 +56,6 @@ def list_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List entries in the order of their ids."""
-    from cleared.books.index.entry_selection import make_filter
-    from cleared.books.ledger.entry import STATUSES
-
     if status is not None and status not in STATUSES:
         raise typer.BadParameter(f"{status!r} is not one of {', '.join(STATUSES)}", param_hint="--status")
     wanted = make_filter(month, status, account, text)
@@ -151,7 +149,6 @@ def add_journal_entry(
     it is refused.
     """
     from cleared.books.decisions.hand_posting import add_entry_by_hand, list_bank_accounts_of
-    from cleared.books.ledger.chart import OPENING_BALANCES
 
     host, legs = open_host(workspace) if key else open_host_once(workspace, json=json), [parse_leg(x) for x in lines]
     posted = add_entry_by_hand(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-
-if TYPE_CHECKING:
-    from cleared.llm.model_check import ModelCheck
+from cleared.llm import api_keys, model_check
+from cleared.llm.model_check import ModelCheck
+from cleared.llm.model_door import read_approved_choice
+from cleared.llm.spending import format_dollars
+from cleared.llm.usage_report import report_usage
 
 app = new_group()
 
@@ -25,8 +27,6 @@ def check_model(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show which model is asked, where, what it costs, and whether its key is there. Nothing is sent without --call."""
-    from cleared.llm import model_check
-
     check = model_check.check_model(open_host(workspace), os.environ, with_call=call)
     if json:
         print_json(_describe_check(check))
@@ -39,8 +39,6 @@ def check_model(
 
 
 def _list_facts(check: ModelCheck) -> list[tuple[str, object]]:
-    from cleared.llm.spending import format_dollars
-
     facts: list[tuple[str, object]] = []
     if check.choice is not None:
         facts += [("provider", check.choice.provider), ("model", check.choice.model), ("address", check.choice.url)]
@@ -90,9 +88,6 @@ def show_usage(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what was asked and what it cost, by day, model and purpose, and what is left of today's budget."""
-    from cleared.llm.spending import format_dollars
-    from cleared.llm.usage_report import report_usage
-
     report = report_usage(open_host(workspace), days)
     if json:
         print_json(report.describe())
@@ -127,9 +122,6 @@ def store_key(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Put the key for the configured model's server into the system's keyring. It is asked for, and not shown."""
-    from cleared.llm import api_keys
-    from cleared.llm.model_door import read_approved_choice
-
     choice = read_approved_choice(open_host(workspace))
     if remove:
         was_there = api_keys.remove_api_key(choice)

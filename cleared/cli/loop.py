@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from cleared.base.terminal import print_json, print_line, print_message
+from cleared.changes.host_cache import HostCache
 from cleared.cli import loop_status
 from cleared.cli.command_groups import new_group
 from cleared.cli.loop_options import (
@@ -62,7 +63,6 @@ def run_loop(
     Exits 0 after its cycles, also where jobs failed; 1 where a loop without an end stopped because a kind kept failing;
     3 where something was asked for that may not be run; 5 where a loop runs in that directory already.
     """
-    from cleared.changes.host_cache import HostCache
     from cleared.work.loop import control
     from cleared.work.loop.runner import run_loop as do
 

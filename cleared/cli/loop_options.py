@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from cleared.changes.host import Host
 from cleared.cli.options import open_host
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.work.loop.loop_settings import LoopSettings
+from cleared.work.loop.loop_settings import LoopSettings, read_settings
 
 RuntimeOption = Annotated[
     Path | None,
@@ -81,8 +79,6 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its id, as clea
 
 
 def open_loop(workspace: Path | None, **flags: Any) -> tuple[Host, LoopSettings]:
-    from cleared.work.loop.loop_settings import read_settings
-
     host = open_host(workspace)
     for name in ("runtime_dir", "log_dir"):  # as typed: below the directory one is in, not below the workspace
         if flags.get(name) is not None:

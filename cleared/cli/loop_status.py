@@ -11,6 +11,9 @@ import typer
 from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.jobs.loop_reader import list_jobs as read_jobs
+from cleared.jobs.loop_reader import read_log, read_tree
+from cleared.jobs.loop_reader import read_status as read
 
 
 def register_status_commands(app: typer.Typer) -> None:
@@ -31,8 +34,6 @@ def show_loop_status(
     runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Show how the loop is: what runs, what waits, why it stopped."""
-    from cleared.jobs.loop_reader import read_status as read
-
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     status = read(knobs.runtime)
     if json:
@@ -73,8 +74,6 @@ def _describe_waiting(job: dict[str, Any]) -> str:
 
 def show_tree(runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the tree as it was last written: summary, jobs, what is known."""
-    from cleared.jobs.loop_reader import read_tree
-
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     tree = read_tree(knobs.runtime)
     if json:
@@ -206,8 +205,6 @@ def show_loop_log(
 ) -> None:
     """Show the loop's log."""
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
-    from cleared.jobs.loop_reader import read_log
-
     shown, at = read_log(knobs.runtime, lines)
     for line in shown:
         print_line(escape_text(line))
@@ -225,9 +222,6 @@ def monitor_loop(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the status and the last jobs over and over, until Ctrl-C; on anything but a terminal, once."""
-    from cleared.jobs.loop_reader import list_jobs as read_jobs
-    from cleared.jobs.loop_reader import read_status as read
-
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
     while True:

@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.api.mcp_server import server_process
 from cleared.base.terminal import print_json
+from cleared.cli.machine_errors import as_refusal
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 
 
@@ -25,9 +27,6 @@ def serve_mcp(
 
     They can read, check and propose; a person decides. --json (with --http): print where it answers, as one object.
     """
-    from cleared.api.mcp_server import server_process
-    from cleared.cli.machine_errors import as_refusal
-
     if json and not http:
         raise typer.BadParameter("--json goes with --http: without it, stdout is for the client")
     server_process.require_sdk()

@@ -5,19 +5,31 @@ from __future__ import annotations
 import shlex
 import sys
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
+from cleared.base.errors import UsageError
 from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
+from cleared.changes.host import Host
 from cleared.cli.command_groups import CommandGroup
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.session_output import SessionPrinter, format_step, print_outcome
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.meta.model_session import Session
-    from cleared.meta.session_loop import Outcome
+from cleared.meta import session_store
+from cleared.meta.model_session import (
+    Session,
+    SessionOptions,
+    describe_session,
+    describe_sessions,
+    find_asking_session,
+    read_events,
+    refuse_ended_session,
+    resume_session,
+    start_session,
+)
+from cleared.meta.session_loop import Outcome
+from cleared.meta.system_prompt import build_system_prompt, read_shipped_template
+from cleared.meta.transcript import read_transcript
 
 _REQUEST: Final = "request"
 
@@ -79,8 +91,6 @@ def request_change(
     where it is done (there is a proposal) or answered, 7 where the model asks you something (cleared meta reply), 1
     where it cannot, or a limit was reached (the reason is printed).
     """
-    from cleared.meta.model_session import start_session
-
     if (request is None) == (instruction is None):
         raise typer.BadParameter("say what you want, once", param_hint="REQUEST")
     text = request if request is not None else instruction
@@ -99,8 +109,6 @@ def resume(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Go on with a session that was interrupted, killed, or stopped by a limit. No step is done twice."""
-    from cleared.meta.model_session import refuse_ended_session, resume_session
-
     host = open_host(workspace)
     with resume_session(host, session, _make_options(jsonl, max_cost)) as resumed:
         refuse_ended_session(host, resumed.id)
@@ -124,8 +132,6 @@ def reply(
 
     Exits as `cleared meta request` does.
     """
-    from cleared.meta.model_session import find_asking_session, resume_session
-
     if len(words) > 2:
         raise typer.BadParameter("put your answer into quotes", param_hint="TEXT")
     host, text = open_host(workspace), words[-1]
@@ -139,8 +145,6 @@ def reply(
 @app.command("sessions")
 def list_sessions(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the sessions, newest first."""
-    from cleared.meta.model_session import describe_sessions
-
     rows = describe_sessions(open_host(workspace))
     if json:
         print_json(rows)
@@ -156,11 +160,6 @@ def list_sessions(json: JsonOption = False, workspace: WorkspaceOption = None) -
 @app.command("show")
 def show_session(session: SessionArgument = None, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show one session: what was asked, every step, how it ended."""
-    from cleared.base.errors import UsageError
-    from cleared.meta import session_store
-    from cleared.meta.model_session import describe_session, read_events
-    from cleared.meta.transcript import read_transcript
-
     host = open_host(workspace)
     stores = session_store.list_sessions(host.layout.state_dir)
     if session is None and not stores:
@@ -184,8 +183,6 @@ def show_prompt(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Print what a model is told at the start of a session. Your own text goes into templates/meta.md."""
-    from cleared.meta.system_prompt import build_system_prompt, read_shipped_template
-
     if template:
         print_line(read_shipped_template().rstrip())
         return
@@ -196,8 +193,6 @@ def show_prompt(
 
 
 def _make_options(jsonl: bool, max_cost: str | None) -> Any:
-    from cleared.meta.model_session import SessionOptions
-
     return SessionOptions(read_cost_limit(max_cost), print_event if jsonl else SessionPrinter().show_event)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cleared.base import money
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
+from cleared.books.exports.migration import moving_in
+from cleared.books.exports.migration.moving_in import MovePlan
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
-
-if TYPE_CHECKING:
-    from cleared.books.exports.migration.moving_in import MovePlan
 
 
 class SourceFormat(StrEnum):
@@ -46,8 +46,6 @@ def start_books(
     Opening balances are posted against 3900, on the day before --from; entries from that day on are taken over as they
     are. Without --from a journal is taken over whole. Refused where the books have entries in that time already.
     """
-    from cleared.books.exports.migration import moving_in
-
     host = open_host(workspace)
     plan = moving_in.read_move_plan(
         host,
@@ -83,8 +81,6 @@ def _describe_counts(plan: MovePlan) -> str:
 
 
 def _print_plan(plan: MovePlan) -> None:
-    from cleared.base import money
-
     days = plan.days
     print_fields(
         [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cleared.base.terminal import print_message
+from cleared.base.terminal import print_json, print_message
 from cleared.cli.completion import complete_accounts, complete_agents
 
 if TYPE_CHECKING:
@@ -126,7 +126,6 @@ def open_host_once(workspace: Path | None, *, json: bool, despite_fault: bool = 
     """
     import hashlib
 
-    from cleared.base.terminal import print_json
     from cleared.git import find_unreported_commit, has_command_note, note_commit
 
     host = open_host(workspace, despite_fault=despite_fault)

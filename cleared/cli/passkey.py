@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_message, print_table
+from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.showing import Subject, has_terminal, taking_shown
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.gate.proposals.passkey_registration import NewPasskey
-    from cleared.web.passkey_invitations import Invitation
+from cleared.gate.proposals import passkey_registration
+from cleared.gate.proposals.passkey_registration import (
+    SHOWN,
+    NewPasskey,
+    read_passkeys,
+    register_passkey,
+    require_person_name,
+)
+from cleared.review.reviewer_list import list_reviewers
+from cleared.trust.keys import unlock_own_key
+from cleared.trust.passkey_assertions import host_of
+from cleared.trust.person_only import refuse_in_job
+from cleared.web.page_server import require_packages
+from cleared.web.passkey_invitations import INVITED_SECONDS, Invitation, find_server, invited
 
 app = new_group()
 _POLL_SECONDS: Final = 0.3
@@ -38,12 +48,6 @@ def add_passkey(
     Open the link with that device, in the running cleared server. Its page names the passkey that it made; so does this
     command, and asks; in a script it reads that name as a line. Your approval key signs that it counts.
     """
-    from cleared.gate.proposals.passkey_registration import register_passkey, require_person_name
-    from cleared.trust.keys import unlock_own_key
-    from cleared.trust.person_only import refuse_in_job
-    from cleared.web.page_server import require_packages
-    from cleared.web.passkey_invitations import find_server, invited
-
     require_packages("cleared passkey add")
     refuse_in_job()
     require_person_name(name)
@@ -76,9 +80,6 @@ def add_passkey(
 
 def _subject_of(name: str, new: NewPasskey) -> Subject:
     """A passkey that a device has made, to count from now on."""
-    from cleared.gate.proposals.passkey_registration import SHOWN
-    from cleared.trust.passkey_assertions import host_of
-
     digest = new.digest_for(name)
     return Subject(
         name=SHOWN,
@@ -93,8 +94,6 @@ def _subject_of(name: str, new: NewPasskey) -> Subject:
 def _require_named(name: str, new: NewPasskey) -> None:
     """Where there is no terminal to ask on: the line that is read must be the passkey's id, as the device's page has
     it. Whoever else had the link has made another one. Raises ``PolicyError``."""
-    from cleared.trust.passkey_assertions import host_of
-
     print_message(
         f"A device has made the passkey {new.id}, at {host_of(new.key)}. It counts once a line is read that has what "
         f"the page of {name}'s device names."
@@ -108,8 +107,6 @@ def _require_named(name: str, new: NewPasskey) -> None:
 
 def _require_may_decide(host: Host) -> None:
     """Before a device makes a passkey for nothing."""
-    from cleared.review.reviewer_list import list_reviewers
-
     if not list_reviewers(host)["may_decide"]:
         raise PolicyError(
             "only reviewers may register a passkey here", remedy="Ask one of them: cleared queue reviewers."
@@ -117,8 +114,6 @@ def _require_may_decide(host: Host) -> None:
 
 
 def _wait_for_device(invitation: Invitation) -> NewPasskey:
-    from cleared.web.passkey_invitations import INVITED_SECONDS
-
     end = time.monotonic() + INVITED_SECONDS
     while time.monotonic() < end:
         new = invitation.read_result()
@@ -131,8 +126,6 @@ def _wait_for_device(invitation: Invitation) -> NewPasskey:
 @app.command("list")
 def list_passkeys(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the passkeys that count in this workspace, on this machine."""
-    from cleared.gate.proposals.passkey_registration import read_passkeys
-
     passkeys = read_passkeys(open_host(workspace))
     if json:
         print_json(
@@ -152,8 +145,6 @@ def remove_passkey(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have a passkey count no more, at once; what it has signed stays valid."""
-    from cleared.gate.proposals import passkey_registration
-
     host = open_host(workspace)
     removed = passkey_registration.remove_passkey(host, id)
     print_message(f"the passkey of {removed.name} ({removed.id}) counts no more")

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cleared.base.date_spans import DateSpan, parse_span
 from cleared.base.terminal import print_json, print_line, print_table
+from cleared.books.decisions.period_closing import close_period, reopen_period
+from cleared.books.queries import read_periods
+from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-
-if TYPE_CHECKING:
-    from cleared.base.date_spans import DateSpan
-    from cleared.changes.host import Host
 
 app = new_group()
 
 
 def _open_for_span(text: str, workspace: Path | None) -> tuple[Host, DateSpan]:
     """The opened workspace, and the days that are meant there. Raises ``UsageError``, ``WorkspaceError``."""
-    from cleared.base.date_spans import parse_span
-
     parse_span(text)  # what is no period is refused before anything is opened
     host = open_host(workspace)
     return host, parse_span(text, host.config.fiscal.start_month)
@@ -49,9 +47,6 @@ def close_books(
     Refused while entries of that time wait for a decision, and while bank lines of it are held, voided and not posted
     again, or missing (a gap in the balance). What is decided later is dated in the first open period.
     """
-    from cleared.base.date_spans import parse_span
-    from cleared.books.decisions.period_closing import close_period
-
     day = parse_span(through).end
     host = open_host(workspace)
     commit = close_period(host, day, filed=filed, reason=reason, despite=despite, with_pending=with_pending)
@@ -70,8 +65,6 @@ def reopen_books(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Reopen everything from a day on; a commit with a reason. Refused without --filed for what was filed."""
-    from cleared.books.decisions.period_closing import reopen_period
-
     host, span = _open_for_span(start, workspace)
     day = span.start
     commit = reopen_period(host, day, reason, filed=filed)
@@ -84,8 +77,6 @@ def reopen_books(
 @app.command("list")
 def list_closings(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List every closing and reopening."""
-    from cleared.books.queries import read_periods
-
     closings = read_periods(open_host(workspace))
     if json:
         print_json(closings)

@@ -8,6 +8,8 @@ import typer
 
 from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.options import JsonOption
+from cleared.primitives import primitive_registry
+from cleared.primitives.registry import projections
 
 
 def list_primitives(
@@ -16,9 +18,6 @@ def list_primitives(
     json: JsonOption = False,
 ) -> None:
     """List what agent scripts can call."""
-    from cleared.primitives import primitive_registry
-    from cleared.primitives.registry import projections
-
     if stubs:
         print_line(projections.render_stubs(primitive_registry()).rstrip())
     elif markdown:

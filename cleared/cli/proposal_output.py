@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cleared.base.terminal import count_noun, print_line, print_message
+from cleared.changes.host import Host
 from cleared.cli.showing import Subject, note_part, note_shown
+from cleared.trust.person_only import current_job
 
 if TYPE_CHECKING:
-    from cleared.changes.host import Host
     from cleared.gate.proposals.shown_proposal import ShownProposal
 
 
 def note_proposed(host: Host, shown: ShownProposal, json: bool) -> None:
     """Keep that its card is printed; and of a person's own edit that it was made here, which in a script is enough."""
-    from cleared.trust.person_only import current_job
-
     subject = describe_subject(shown)
     note_part(host.root, subject, "card", json)
     if shown.is_made_here and shown.proposal.by_human and not current_job():

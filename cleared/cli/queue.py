@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_message, print_table
+from cleared.cards.age import count_overdue
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts, complete_cards, complete_cards_and_entries
 from cleared.cli.options import (
@@ -18,9 +19,11 @@ from cleared.cli.options import (
     WorkspaceOption,
     open_host,
     open_host_once,
+    parse_day,
     parse_leg,
     read_clock,
 )
+from cleared.cli.quick_books import list_cards
 
 if TYPE_CHECKING:
     from cleared.review.record_review import DecisionResult
@@ -50,9 +53,6 @@ def show_cards(
 
         print_json(read_cards(open_host(workspace), status.value))
         return
-    from cleared.cards.age import count_overdue
-    from cleared.cli.quick_books import list_cards
-
     cards = list_cards(workspace, status.value)
     late = count_overdue(cards.times, read_clock().now(), cards.remind_after) if status is CardStatus.open else 0
     if late:
@@ -189,7 +189,6 @@ def correct_booked_entries(
     posted as said. The correction becomes a test of the agent that made the entry.
     """
     from cleared.books.decisions.entry_correction import Correction
-    from cleared.cli.options import parse_day
     from cleared.review.correction_tests import correct_and_record
 
     correction = Correction(

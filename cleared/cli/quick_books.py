@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cleared.base.days import parse_day, parse_month
+from cleared.books.index.balances import list_balances
+from cleared.books.index.current_books import CurrentBooks, open_current_books
+from cleared.books.index.journal_index import JournalIndex
+from cleared.books.reports.report_books import ReportBooks
+from cleared.cards.open_cards import CardList, read_open_cards
 from cleared.cli.options import chosen_workspace, open_host
-
-if TYPE_CHECKING:
-    from cleared.books.index.current_books import CurrentBooks
-    from cleared.books.index.journal_index import JournalIndex
-    from cleared.books.reports.report_books import ReportBooks
-    from cleared.cards.open_cards import CardList
+from cleared.workspace.location import find_workspace
 
 
 @contextmanager
@@ -34,8 +35,6 @@ def open_report_books(workspace: Path | None) -> Iterator[ReportBooks]:
     """What reports are made of. Raises ``WorkspaceError``."""
     current = _open_current(workspace)
     if current is not None:
-        from cleared.books.reports.report_books import ReportBooks
-
         yield ReportBooks(current.journal, current.accounts, current.business, current.commit)
         return
     from cleared.books import queries
@@ -50,9 +49,6 @@ def read_balances(
     """The trial balance, as ``queries.read_balances`` gives it, which is asked wherever there is a doubt."""
     current = _open_current(workspace)
     if current is not None and (account is None or account in {row.account_id for row in current.accounts}):
-        from cleared.base.days import parse_day, parse_month
-        from cleared.books.index.balances import list_balances
-
         day = parse_day(as_of) if as_of else None
         year, number = parse_month(month) if month else (None, None)
         return list_balances(current.journal, current.accounts, account, year=year, month=number, as_of=day)
@@ -64,9 +60,6 @@ def read_balances(
 def list_cards(workspace: Path | None, status: str) -> CardList:
     """The queue of the workspace that the command line names, as a list shows it. Raises ``WorkspaceError``."""
     if status == "open":
-        from cleared.cards.open_cards import read_open_cards
-        from cleared.workspace.location import find_workspace
-
         current = read_open_cards(find_workspace(chosen_workspace(workspace)))
         if current is not None:
             return current
@@ -76,7 +69,4 @@ def list_cards(workspace: Path | None, status: str) -> CardList:
 
 
 def _open_current(workspace: Path | None) -> CurrentBooks | None:
-    from cleared.books.index.current_books import open_current_books
-    from cleared.workspace.location import find_workspace
-
     return open_current_books(find_workspace(chosen_workspace(workspace)))

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
+from cleared.books.decisions.receipt_filing import (
+    FiledReceipts,
+    file_inbox,
+    file_receipt,
+    link_receipt,
+    remove_receipt,
+    unlink_receipt,
+)
+from cleared.books.importing.pdf_text import can_read_pdf
+from cleared.books.receipt_list import list_missing_receipts, list_receipts
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-
-if TYPE_CHECKING:
-    from cleared.books.decisions.receipt_filing import FiledReceipts
 
 app = new_group()
 _MAX_LIKELY: Final = 5
@@ -46,8 +53,6 @@ def add_receipts(
     mail and PDF files (PDF needs pip install '.[receipts]'), from the text. A file of the inbox leaves it; any other
     stays where it is. Exits 1 where a file of the inbox was refused.
     """
-    from cleared.books.decisions.receipt_filing import file_inbox, file_receipt
-
     host = open_host(workspace)
     if entry is not None and len(files or []) != 1:
         raise typer.BadParameter("name the one file that proves the entry", param_hint="--entry")
@@ -80,8 +85,6 @@ def add_receipts(
 
 
 def _print_filed(results: list[FiledReceipts], *, inbox: bool) -> None:
-    from cleared.books.importing.pdf_text import can_read_pdf
-
     filed = [each for result in results for each in result.filed]
     for each in filed:
         receipt, fate = each.receipt, "Kept" if each.is_new else "Kept before"
@@ -114,8 +117,6 @@ def list_kept_receipts(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the receipts that are kept, newest first, with the entries that they prove."""
-    from cleared.books.receipt_list import list_receipts
-
     data = list_receipts(open_host(workspace), loose=loose)
     if json:
         print_json(data)
@@ -156,8 +157,6 @@ def list_payments_without_receipt(
     """List payments that no receipt proves: money that went out of a bank account, and was not a transfer."""
     from decimal import Decimal, InvalidOperation
 
-    from cleared.books.receipt_list import list_missing_receipts
-
     try:
         least = Decimal(over)
     except InvalidOperation:
@@ -181,8 +180,6 @@ def list_payments_without_receipt(
 @app.command("link")
 def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Say which entry a kept receipt proves. One may prove several, and an entry may have several."""
-    from cleared.books.decisions.receipt_filing import link_receipt
-
     commit = link_receipt(open_host(workspace), receipt, entry)
     print_line(f"{entry} has the receipt{f' ({commit[:10]})' if commit else ' already'}.")
 
@@ -190,14 +187,10 @@ def link_to_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: Wor
 @app.command("unlink")
 def unlink_from_entry(receipt: ReceiptArgument, entry: EntryArgument, workspace: WorkspaceOption = None) -> None:
     """Take back that a receipt proves an entry. The receipt stays."""
-    from cleared.books.decisions.receipt_filing import unlink_receipt
-
     print_line(f"{entry} has not that receipt any more ({unlink_receipt(open_host(workspace), receipt, entry)[:10]}).")
 
 
 @app.command("remove")
 def remove_kept_receipt(receipt: ReceiptArgument, workspace: WorkspaceOption = None) -> None:
     """Keep a receipt no more. Where git had it, its history still has it."""
-    from cleared.books.decisions.receipt_filing import remove_receipt
-
     print_line(f"Removed ({remove_receipt(open_host(workspace), receipt)[:10]}).")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
+from datetime import date as Day
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.money import format_amount
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message
+from cleared.books.decisions.bank_agreement import parse_balance, read_reconciliation
+from cleared.books.decisions.reconciling import record_agreement, withdraw_agreement
+from cleared.books.ledger.chart import OPENING_BALANCES
+from cleared.changes.host import Host
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day, warn_of_doubt
-
-if TYPE_CHECKING:
-    from datetime import date as Day
-
-    from cleared.changes.host import Host
 
 
 def reconcile_with_bank(
@@ -40,8 +40,6 @@ def reconcile_with_bank(
     doubled, on the wrong side, with swapped digits. Exits 1 where they differ. What agrees is committed, shown by
     cleared status, and checked by cleared check from then on.
     """
-    from cleared.books.decisions.bank_agreement import parse_balance, read_reconciliation
-
     day, host = parse_day(date), open_host(workspace)
     if withdraw is not None:
         _withdraw_agreement(host, account, day, withdraw, json=json)
@@ -51,8 +49,6 @@ def reconcile_with_bank(
     warn_of_doubt(host)
     data = read_reconciliation(host, account, day, balance)
     if data["difference"] == "0" and not dry_run:
-        from cleared.books.decisions.reconciling import record_agreement
-
         data["commit"] = record_agreement(host, account, day, parse_balance(host, balance))
     if json:
         print_json(data)
@@ -64,8 +60,6 @@ def reconcile_with_bank(
 
 
 def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json: bool) -> None:
-    from cleared.books.decisions.reconciling import withdraw_agreement
-
     commit = withdraw_agreement(host, account, day, reason)
     if json:
         print_json({"account_id": account, "date": day.isoformat(), "commit": commit})
@@ -74,8 +68,6 @@ def _withdraw_agreement(host: Host, account: int, day: Day, reason: str, *, json
 
 
 def _print_reconciliation(data: dict[str, Any]) -> None:
-    from cleared.books.ledger.chart import OPENING_BALANCES
-
     name = f"{data['account_id']} {data['account_name']}"
     if data["difference"] == "0":
         recorded = f" ({data['commit'][:10]})" if data.get("commit") else ""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
+from cleared.changes.decisions.lost_row_recovery import SHOWN, digest_lost, forget_lost, read_lost, recover_lost
+from cleared.changes.lost_rows import LostRows
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 from cleared.cli.showing import DigestOption, Subject, taking_shown
-
-if TYPE_CHECKING:
-    from cleared.changes.lost_rows import LostRows
 
 
 def recover_rows(
@@ -26,8 +25,6 @@ def recover_rows(
     branch. Every command then says so, and nothing is written until this one has been run. With --forget it shows what
     is missing, and asks.
     """
-    from cleared.changes.decisions.lost_row_recovery import forget_lost, read_lost, recover_lost
-
     host = open_host(workspace, despite_fault=True)
     if forget:
         lost = read_lost(host)
@@ -61,8 +58,6 @@ def recover_rows(
 
 def _subject_of(lost: LostRows) -> Subject:
     """What the branch has lost, to be forgotten."""
-    from cleared.changes.decisions.lost_row_recovery import SHOWN, digest_lost
-
     digest = digest_lost(lost)
     return Subject(
         name=SHOWN,

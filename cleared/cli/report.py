@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cleared.base.terminal import escape_lines, print_batches, print_line, print_message, print_table
+from cleared.books.reports.catalogue import ReportRequest, make_report
+from cleared.books.reports.cell_texts import format_cell, format_label
+from cleared.books.reports.report import Report
 from cleared.cli.completion import complete_accounts
-from cleared.cli.options import JsonOption, WorkspaceOption
-
-if TYPE_CHECKING:
-    from cleared.books.reports.report import Report
+from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace
+from cleared.cli.quick_books import open_report_books
+from cleared.workspace.location import find_workspace
 
 
 def show_report(
@@ -53,9 +55,6 @@ def show_report(
 
     The general ledger, and every other report as CSV or JSON, is written while it is made.
     """
-    from cleared.books.reports.catalogue import ReportRequest, make_report
-    from cleared.cli.quick_books import open_report_books
-
     chosen = _choose_format("json" if json else format, output)
     with open_report_books(workspace) as books:
         report = make_report(books, ReportRequest(name, period, compare, draft, account))
@@ -94,8 +93,6 @@ def _choose_format(format: str | None, output: Path | None) -> str:
 def _write_report(report: Report, format: str, path: Path, force: bool, workspace: Path | None, places: int) -> None:
     from cleared.books.exports.export_target import open_target
     from cleared.books.reports.renderings import write_file
-    from cleared.cli.options import chosen_workspace
-    from cleared.workspace.location import find_workspace
 
     with open_target(find_workspace(chosen_workspace(workspace)), path, force=force) as file:
         write_file(report, format, file, places)
@@ -105,8 +102,6 @@ def _write_report(report: Report, format: str, path: Path, force: bool, workspac
 
 
 def _print_report(report: Report) -> None:
-    from cleared.books.reports.cell_texts import format_cell, format_label
-
     for line in report.list_heads():
         print_line(line)
     titles = [report.label_title, *(c.title for c in report.columns)]
@@ -129,8 +124,6 @@ def _print_long(report: Report) -> None:
     """Of a report whose rows are made while they are taken: some rows at a time."""
     from collections.abc import Iterator, Sequence
     from itertools import islice
-
-    from cleared.books.reports.cell_texts import format_cell, format_label
 
     titles = [report.label_title, *(c.title for c in report.columns)]
 

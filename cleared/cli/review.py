@@ -11,7 +11,11 @@ from typing import Annotated
 import typer
 
 from cleared.base.terminal import escape_text, print_message
+from cleared.changes.host_cache import HostCache
 from cleared.cli.options import WorkspaceOption, open_host
+from cleared.cli.tui.plain_prompts import PlainReview
+from cleared.review.card_actions import ActionExecutor
+from cleared.trust.passphrase import asking_with
 
 INSTALL = "pip install '.[review]'"
 
@@ -39,10 +43,6 @@ def _is_full_terminal() -> bool:
 
 
 def _run_prompts(workspace: Path | None) -> None:
-    from cleared.changes.host_cache import HostCache
-    from cleared.cli.tui.plain_prompts import PlainReview
-    from cleared.review.card_actions import ActionExecutor
-
     def ask(prompt: str) -> str | None:
         sys.stdout.write(escape_text(prompt))
         sys.stdout.flush()
@@ -57,11 +57,8 @@ def _run_prompts(workspace: Path | None) -> None:
 
 
 def _run_screen(workspace: Path | None) -> None:
-    from cleared.changes.host_cache import HostCache
     from cleared.cli.tui.dialogs import passphrase_dialog
     from cleared.cli.tui.screen import ReviewApp
-    from cleared.review.card_actions import ActionExecutor
-    from cleared.trust.passphrase import asking_with
 
     progress_messages: list[str] = []  # what is said while the screen is up would tear it: it is told there instead
     app = ReviewApp(

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from cleared.api.rpc.workspace_server import serve_socket, serve_stdio
 from cleared.cli.options import WorkspaceOption, open_host
+from cleared.sandbox.bridge.server import serve_bridge
 
 
 def run_bridge() -> None:
     """Run scripts for whoever holds the primitives: JSON-RPC 2.0 lines on stdin and stdout."""
     import sys
-
-    from cleared.sandbox.bridge.server import serve_bridge
 
     serve_bridge(sys.stdin.buffer, sys.stdout.buffer)
 
@@ -27,8 +27,6 @@ def serve_rpc(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Offer this workspace's reading primitives and commands as JSON-RPC 2.0 lines; never decisions."""
-    from cleared.api.rpc.workspace_server import serve_socket, serve_stdio
-
     if stdio == (socket is not None):
         raise typer.BadParameter("give exactly one of --stdio and --socket PATH")
     open_host(workspace)

@@ -13,6 +13,7 @@ from cleared.base.terminal import print_fields, print_json, print_line, print_ta
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.runs.run_queries import read_run, read_runs
 
 app = new_group()
 
@@ -27,8 +28,6 @@ def list_runs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the newest runs first."""
-    from cleared.runs.run_queries import read_runs
-
     runs = read_runs(open_host(workspace), limit, agent)
     if json:
         print_json(runs)
@@ -66,8 +65,6 @@ def show_past_run(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a run: each primitive call, its script line, its result, its time."""
-    from cleared.runs.run_queries import read_run
-
     run = read_run(open_host(workspace), run_id)
     if json:
         print_json(run)

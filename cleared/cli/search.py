@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from cleared.base.terminal import print_json_list
+from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
+from cleared.books.index.journal_index import EntryFilter
 from cleared.cli.completion import complete_accounts
+from cleared.cli.journal import print_months
 from cleared.cli.options import JsonOption, WorkspaceOption, parse_day
 from cleared.cli.quick_books import open_journal
 
@@ -29,10 +32,6 @@ def search_entries(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Find entries of which all that is given holds. Upper and lower case are the same."""
-    from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
-    from cleared.books.index.journal_index import EntryFilter
-    from cleared.cli.journal import print_months
-
     amounts = parse_amounts(amount) if amount else AmountRange()
     if not (text or amount or start or end or account is not None):
         raise typer.BadParameter("say what to find: a text, --amount, --from, --to or --account")

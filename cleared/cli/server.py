@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import print_json
+from cleared.cli.machine_errors import as_refusal
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
-
-if TYPE_CHECKING:
-    from cleared.web.exposure import Exposure
-    from cleared.web.page_server import PageServer
-
+from cleared.web import page_server
+from cleared.web.exposure import Exposure, read_exposure
+from cleared.web.page_server import PageServer
+from cleared.workspace.location import find_workspace
 
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: a free one.")]
 CodeOption = Annotated[bool, typer.Option("--code", help="Print a code to type instead of a link.")]
@@ -51,10 +51,6 @@ def serve_pages(
     Programs call it, too: webhooks start agents, and the HTTP API reads and runs. It prints a link that signs in once.
     Ctrl-C ends it. --json: print address and code as one object.
     """
-    from cleared.web import page_server
-    from cleared.web.exposure import read_exposure
-    from cleared.workspace.location import find_workspace
-
     page_server.require_packages()
     chosen: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = [find_workspace(each) for each in chosen]
@@ -70,9 +66,6 @@ def serve_pages(
 
 def make_server(roots: list[Path], port: int, code: bool, exposure: Exposure) -> PageServer:
     """The server of these workspaces, with the program's own way to open them."""
-    from cleared.cli.machine_errors import as_refusal
-    from cleared.web.page_server import PageServer
-
     return PageServer(roots, lambda root: open_host(root, _say_nothing), as_refusal, port, exposure, type_code=code)
 
 

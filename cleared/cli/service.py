@@ -21,6 +21,8 @@ from cleared.cli.service_manager import (
     read_unit_file,
     uninstall_unit,
 )
+from cleared.service.unit_file import STOP_SECONDS
+from cleared.workspace.location import find_workspace
 
 app = new_group()
 
@@ -28,9 +30,6 @@ app = new_group()
 def _open_service(workspace: Path | None) -> Systemd | Launchd:
     """The manager of a workspace, whose settings may be broken."""
     from math import ceil
-
-    from cleared.service.unit_file import STOP_SECONDS
-    from cleared.workspace.location import find_workspace
 
     root = find_workspace(chosen_workspace(workspace))
     try:

@@ -7,15 +7,16 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.programs import find_program
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import print_json, print_line, print_message
-
-if TYPE_CHECKING:
-    from cleared.service.unit_file import ServiceDefinition, UnitFile
+from cleared.service.unit_file import ServiceDefinition, UnitFile, launchd_agent, systemd_unit
+from cleared.trust.clone_marks import UNATTENDED
+from cleared.trust.keys import cleared_home
+from cleared.workspace.location import config_home, user_home
 
 CALL_SECONDS: Final = 30
 _FOLDERS: Final = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
@@ -28,9 +29,6 @@ class ManagerUnreachable(Exception):
 
 class Systemd:
     def __init__(self, service: ServiceDefinition) -> None:
-        from cleared.service.unit_file import systemd_unit
-        from cleared.workspace.location import config_home
-
         self.unit = systemd_unit(service, config_home())
         self.wait = service.stop_seconds + CALL_SECONDS
         name = self.unit.name
@@ -66,9 +64,6 @@ class Systemd:
 
 class Launchd:
     def __init__(self, service: ServiceDefinition) -> None:
-        from cleared.service.unit_file import launchd_agent
-        from cleared.workspace.location import user_home
-
         self.unit = launchd_agent(service, user_home())
         self.wait = service.stop_seconds
         self.domain = f"gui/{os.getuid()}"
@@ -158,8 +153,6 @@ def choose_manager(
     """
     import platform
 
-    from cleared.service.unit_file import ServiceDefinition
-
     system = platform.system()
     if system not in ("Linux", "Darwin"):
         raise WorkspaceError(
@@ -174,9 +167,6 @@ def choose_manager(
 
 def _service_environment() -> dict[str, str]:
     """What the service must have from here: where the key is, and git where it is in no usual place."""
-    from cleared.trust.clone_marks import UNATTENDED
-    from cleared.trust.keys import cleared_home
-
     environment: dict[str, str] = {}
     if os.environ.get("CLEARED_HOME") or os.environ.get("XDG_CONFIG_HOME"):
         environment["CLEARED_HOME"] = str(cleared_home())

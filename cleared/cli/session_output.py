@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.terminal import escape_lines, print_line, print_message
+from cleared.changes.host import Host
+from cleared.cli.proposal_output import print_card
+from cleared.gate.proposals.proposal_history import read_proposal
+from cleared.meta.session_loop import Outcome
 from cleared.meta.transcript import Step, describe_ending, describe_step
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.meta.session_loop import Outcome
 
 _MARKS: Final = {"asked": "you: ", "step": "→ ", "failed": "  ", "host": ""}
 
@@ -88,9 +88,6 @@ def format_step(step: Step) -> str:
 def print_outcome(host: Host, session_id: str, outcome: Outcome) -> None:
     """The proposal's card and what to do next, or why there is none."""
     if outcome.proposal is not None:
-        from cleared.cli.proposal_output import print_card
-        from cleared.gate.proposals.proposal_history import read_proposal
-
         print_line("")
         print_card(read_proposal(host, outcome.proposal))
         print_message(

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from cleared.base.terminal import print_json, print_line, print_message
+from cleared.changes.workspace_creation import create_workspace
 from cleared.cli.options import JsonOption, read_clock
 
 
@@ -41,8 +42,6 @@ def init_workspace(
     json: JsonOption = False,
 ) -> None:
     """Make a workspace: folders, chart of accounts, starter agents, one commit."""
-    from cleared.changes.workspace_creation import create_workspace
-
     root, commit = create_workspace(
         directory, name=name, entity_type=entity.value, currency=currency, clock=read_clock(), say=print_message
     )

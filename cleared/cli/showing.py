@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
 from cleared.base.errors import PolicyError, WorkspaceError
-
-if TYPE_CHECKING:
-    from cleared.trust.shown_digests import Way
+from cleared.trust import shown_digests
+from cleared.trust.clone_marks import refuse_other_home
+from cleared.trust.keys import refuse_inside
+from cleared.trust.person_only import refuse_in_job
+from cleared.trust.shown_digests import Way, is_known
 
 DIGITS: Final = 8
 """So many hex digits of a digest stand in the command that takes it."""
@@ -58,8 +60,6 @@ def has_terminal(json: bool = False) -> bool:
 
 def note_shown(root: Path, digest: str, way: Way) -> None:
     """Keep that it was shown. Where that cannot be kept it is shown again."""
-    from cleared.trust import shown_digests
-
     with suppress(WorkspaceError):
         shown_digests.note_shown(root, digest, way)
 
@@ -83,9 +83,6 @@ def taking_shown(
     says no.
     """
     from cleared.changes.decisions.shown_cards import expecting
-    from cleared.trust.clone_marks import refuse_other_home
-    from cleared.trust.keys import refuse_inside
-    from cleared.trust.person_only import refuse_in_job
 
     refuse_in_job()
     refuse_inside(root)
@@ -133,6 +130,4 @@ def ask_about(root: Path, subject: Subject) -> bool:
 
 
 def _is_known(root: Path, digest: str, way: Way) -> bool:
-    from cleared.trust.shown_digests import is_known
-
     return is_known(root, digest, way)

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.base.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
+from cleared.books.decisions.bank_agreement import describe_completeness, list_completeness
 from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, open_readable_host
+from cleared.service.status_report import service_status as read
+from cleared.triggers.service_log import LogFollower, read_last_rows
+from cleared.workspace.location import Layout, find_workspace
 
 if TYPE_CHECKING:
     pass
@@ -25,9 +29,6 @@ def show_status(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
-    from cleared.books.decisions.bank_agreement import list_completeness
-    from cleared.service.status_report import service_status as read
-
     host = open_readable_host(workspace)
     status = read(host)
     if not check:
@@ -67,8 +68,6 @@ def _print_status(status: dict[str, Any]) -> None:
         ]
     )
     print_line("")
-    from cleared.books.decisions.bank_agreement import describe_completeness
-
     for account in status["accounts"]:
         print_line(escape_text(describe_completeness(account)))
     print_table(
@@ -107,9 +106,6 @@ def show_logs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show the service's log."""
-    from cleared.triggers.service_log import LogFollower, read_last_rows
-    from cleared.workspace.location import Layout, find_workspace
-
     state_dir = find_workspace(chosen_workspace(workspace)) / Layout.state
     follower = LogFollower(state_dir)
     for row in read_last_rows(state_dir, lines):

@@ -8,14 +8,31 @@ from typing import Annotated
 
 import typer
 
-from cleared.base.errors import ExitCode
+from cleared.base.errors import ExitCode, UsageError
+from cleared.base.safe_files import read_stable
 from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
+from cleared.changes.host import current_user
 from cleared.cli.command_groups import new_group
 from cleared.cli.guiding import take_guiding_texts
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.showing import DigestOption
 from cleared.cli.task_output import outcome_data, print_outcome, print_planned, print_recorded, safe_output
 from cleared.cli.task_sealing import sealing_shown
+from cleared.jobs.tasks.task_definition import parse_task
+from cleared.jobs.tasks.task_ledger import LEDGER
+from cleared.trust.person_only import refuse_in_job
+from cleared.work.task_runs.task_archive import archive_tasks as archive
+from cleared.work.task_runs.task_checks import check_tasks as check
+from cleared.work.task_runs.task_claims import claim_task as claim
+from cleared.work.task_runs.task_decisions import retry_task as retry
+from cleared.work.task_runs.task_decisions import skip_task as skip
+from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES, read_plan, read_proposed_task
+from cleared.work.task_runs.task_planning import add_task as add
+from cleared.work.task_runs.task_planning import begin_ledger as begin
+from cleared.work.task_runs.task_planning import plan_tasks as plan
+from cleared.work.task_runs.task_recording import list_skill_files, read_task_set
+from cleared.work.task_runs.task_reports import describe_task, find_next, write_briefing
+from cleared.work.task_runs.task_reports import list_tasks as read
 
 app = new_group()
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T-001.")]
@@ -25,9 +42,6 @@ Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What th
 @app.command("init")
 def begin_ledger(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Begin the ledger of tasks, an empty file, with the skill that reads it. What is there stays as it is."""
-    from cleared.jobs.tasks.task_ledger import LEDGER
-    from cleared.work.task_runs.task_planning import begin_ledger as begin
-
     is_new, commit = begin(open_host(workspace))
     if json:
         print_json({"ledger": LEDGER, "new": is_new, "commit": commit})
@@ -51,9 +65,6 @@ def plan_tasks(
     and you are asked; in a script what a commit brought needs its digest. A task that was altered since, or came from
     elsewhere, is refused until you say this again.
     """
-    from cleared.work.task_runs.task_planning import plan_tasks as plan
-    from cleared.work.task_runs.task_planning import read_plan
-
     host = open_host(workspace)
     tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
     command = f"cleared task plan{f' {file}' if file is not None else ''}"
@@ -75,10 +86,6 @@ def add_task(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Take in one new task. With it you take its verification command: this machine will run it."""
-    from cleared.jobs.tasks.task_definition import parse_task
-    from cleared.work.task_runs.task_planning import add_task as add
-    from cleared.work.task_runs.task_planning import read_proposed_task
-
     if (file is None) == (card is None):
         raise typer.BadParameter("give FILE, or --card CARD")
     host = open_host(workspace)
@@ -99,8 +106,6 @@ def list_tasks(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the tasks and their newest states, in the order of their ids."""
-    from cleared.work.task_runs.task_reports import list_tasks as read
-
     rows = read(open_host(workspace), status)
     if json:
         print_json(rows)
@@ -133,8 +138,6 @@ def show_task(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a task: its definition, its newest line, whether it is sealed here, how large its briefing is."""
-    from cleared.work.task_runs.task_reports import describe_task, write_briefing
-
     host = open_host(workspace)
     if briefing:
         text = write_briefing(host, task)
@@ -150,8 +153,6 @@ def show_task(
 @app.command("next")
 def show_next(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Print the id of the task that comes next. Exits 6 where all are completed, 7 where none is ready."""
-    from cleared.work.task_runs.task_reports import find_next
-
     found = find_next(open_host(workspace))
     if json:
         print_json({"state": found.state, "id": found.task_id, "reasons": list(found.reasons)})
@@ -178,10 +179,6 @@ def claim_task(
     """Claim a task that is ready, to work on it in this workspace; then: cleared task done."""
     from dataclasses import asdict
 
-    from cleared.changes.host import current_user
-    from cleared.trust.person_only import refuse_in_job
-    from cleared.work.task_runs.task_claims import claim_task as claim
-
     refuse_in_job()
     made = claim(open_host(workspace), task, by or current_user(), worker_pid=pid)
     if json:
@@ -201,7 +198,6 @@ def verify_task(task: TaskId, json: JsonOption = False, workspace: WorkspaceOpti
 
     It runs in a copy with the changed files, without network, for ten minutes at most, and can write only there.
     """
-    from cleared.trust.person_only import refuse_in_job
     from cleared.work.task_runs.task_completion import verify_task as verify
 
     refuse_in_job()
@@ -234,7 +230,6 @@ def finish_task(
 
     Scripts, settings, tests, rules and templates among the changes become a proposal.
     """
-    from cleared.trust.person_only import refuse_in_job
     from cleared.work.task_runs.task_completion import complete_task
 
     refuse_in_job()
@@ -244,10 +239,7 @@ def finish_task(
 @app.command("fail")
 def fail_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Record that a task failed, or that a completed one no longer holds: what requires it waits."""
-    from cleared.changes.host import current_user
-    from cleared.trust.person_only import refuse_in_job
     from cleared.work.task_runs.task_completion import fail_task as fail
-    from cleared.work.task_runs.task_recording import read_task_set
 
     refuse_in_job()
     host = open_host(workspace)
@@ -264,24 +256,18 @@ def retry_task(
     task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Have a failed or blocked task tried again, or take a claim back: it is pending."""
-    from cleared.work.task_runs.task_decisions import retry_task as retry
-
     print_recorded(retry(open_host_once(workspace, json=json), task, summary), json)
 
 
 @app.command("skip")
 def skip_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Leave a task, with a reason (--summary): it is blocked, and what requires it waits until somebody retries it."""
-    from cleared.work.task_runs.task_decisions import skip_task as skip
-
     print_recorded(skip(open_host(workspace), task, summary), json)
 
 
 @app.command("archive")
 def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Move the completed tasks into docs/tasks/ARCHIVE.jsonl, where there are more than ten; they go on counting."""
-    from cleared.work.task_runs.task_archive import archive_tasks as archive
-
     moved, commit = archive(open_host(workspace))
     if json:
         print_json({"archived": moved, "commit": commit})
@@ -292,8 +278,6 @@ def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -
 @app.command("check")
 def check_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Check the task files, what they require and name, their seals, and every line of the ledger; exits 1 for any."""
-    from cleared.work.task_runs.task_checks import check_tasks as check
-
     findings = check(open_host(workspace))
     if json:
         print_json([{"file": p.file, "line": p.line, "field": p.field, "message": text} for p, text in findings])
@@ -334,9 +318,7 @@ def run_tasks(
     """
     import signal
 
-    from cleared.trust.person_only import refuse_in_job
     from cleared.work.task_runs.engine_worker import EngineWorker
-    from cleared.work.task_runs.task_recording import list_skill_files
     from cleared.work.task_runs.task_run import run_tasks as run
     from cleared.work.task_runs.workers import choose_worker
 
@@ -368,10 +350,6 @@ def run_tasks(
 
 
 def _read_input(file: str) -> bytes:
-    from cleared.base.errors import UsageError
-    from cleared.base.safe_files import read_stable
-    from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES
-
     if file != "-":
         return read_stable(Path(file), MAX_PLAN_BYTES)[0]
     data = sys.stdin.buffer.read(MAX_PLAN_BYTES + 1)

@@ -9,10 +9,10 @@ import typer
 
 from cleared.base.errors import ExitCode
 from cleared.base.terminal import escape_lines, print_json, print_line, print_message
+from cleared.work.task_runs.task_planning import Planned
 
 if TYPE_CHECKING:
     from cleared.work.task_runs.task_completion import TaskOutcome
-    from cleared.work.task_runs.task_planning import Planned
 
 
 def print_planned(planned: Planned, json: bool) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cleared.base.terminal import count_noun, print_line
+from cleared.changes.host import Host
 from cleared.cli.showing import Subject, taking_shown
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.jobs.tasks.task_definition import Task
+from cleared.jobs.tasks.task_definition import Task
+from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, list_unsealed
 
 
 def sealing_shown(
@@ -23,8 +21,6 @@ def sealing_shown(
     ``command``: takes them; ``file``: where they come from. In a script what nobody has committed is taken. Raises as
     ``taking_shown`` does.
     """
-    from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, is_committed, list_unsealed
-
     unsealed = list_unsealed(host, tasks)
     if not unsealed:
         return nullcontext()

@@ -9,6 +9,8 @@ import typer
 from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.web.client_file import ClientFile
+from cleared.web.client_tokens import add_token, remove_token
 
 app = new_group()
 
@@ -26,8 +28,6 @@ def add_client_token(
 
     Only a digest of it is stored, beside your key and outside of git. It counts for this clone alone.
     """
-    from cleared.web.client_tokens import add_token
-
     token = add_token(open_host(workspace), name, scope)
     if json:
         print_json({"name": name, "scope": scope, "token": token})
@@ -39,8 +39,6 @@ def add_client_token(
 @app.command("list")
 def list_client_tokens(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the programs that have a token."""
-    from cleared.web.client_file import ClientFile
-
     tokens = ClientFile(open_host(workspace).root).read_clients().tokens
     if json:
         print_json([{"name": each.name, "scope": each.scope, "made": each.made} for each in tokens])
@@ -55,7 +53,5 @@ def list_client_tokens(json: JsonOption = False, workspace: WorkspaceOption = No
 @app.command("remove")
 def remove_client_token(name: NameArgument, workspace: WorkspaceOption = None) -> None:
     """Have a program's token count no more, at once."""
-    from cleared.web.client_tokens import remove_token
-
     remove_token(open_host(workspace), name)
     print_message(f"the token of {name} counts no more")

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from cleared.base.terminal import print_json, print_line, print_table
+from cleared.books.decisions.transfer_pairing import pair_transfer
+from cleared.books.transfer_list import read_transfers
 from cleared.cli.command_groups import DefaultingGroup
 from cleared.cli.completion import complete_cards_and_entries
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
@@ -31,8 +33,6 @@ def list_transfers(json: JsonOption = False, workspace: WorkspaceOption = None) 
 
     The word list may be left out. Both sides go through the clearing account (1090); they stay two entries.
     """
-    from cleared.books.transfer_list import read_transfers
-
     data = read_transfers(open_host(workspace))
     if json:
         print_json(data)
@@ -83,8 +83,6 @@ def pair_entries(one: EntryId, other: EntryId, json: JsonOption = False, workspa
 
     Nothing is edited: correcting entries are posted, in one commit. cleared queue undo takes it back.
     """
-    from cleared.books.decisions.transfer_pairing import pair_transfer
-
     result = pair_transfer(open_host(workspace), one, other)
     if json:
         print_json({"entries": result.records, "posted": result.added, "commit": result.commit})

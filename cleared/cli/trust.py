@@ -5,18 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from cleared.base.errors import PolicyError
 from cleared.base.terminal import print_json, print_line, print_message, print_table
+from cleared.changes.host import Host
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.showing import DigestOption, Subject, note_shown, taking_shown
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.gate.proposals.clone_trust import Signatory
-    from cleared.trust.workspace_pin import WorkspaceIdentity
+from cleared.gate.proposals.clone_trust import (
+    SHOWN,
+    Signatory,
+    digest_signatories,
+    forget_key,
+    list_signatories,
+    read_identity,
+    select_signatories,
+    trust_signatories,
+)
+from cleared.gate.proposals.new_books import make_new_books
+from cleared.trust.workspace_pin import WorkspaceIdentity
 
 
 def trust_clone(
@@ -46,14 +55,6 @@ def trust_clone(
     something is not trusted yet and nobody said yes. Where nobody can be asked, CLEARED_TRUST=ID,… in the environment
     does as if the clones of these books were pinned.
     """
-    from cleared.base.errors import PolicyError
-    from cleared.gate.proposals.clone_trust import (
-        list_signatories,
-        read_identity,
-        select_signatories,
-        trust_signatories,
-    )
-
     if new_books and (same_books or list_ or key):
         raise typer.BadParameter("it goes with none of --same-books, --list and --key", param_hint="--new-books")
     if forget and (new_books or same_books or list_ or key):
@@ -113,8 +114,6 @@ def _subject_of(
     identity: WorkspaceIdentity, waiting: Sequence[Signatory], same_books: bool, keys: Sequence[str]
 ) -> Subject:
     """Who signed here, to be trusted."""
-    from cleared.gate.proposals.clone_trust import SHOWN, digest_signatories
-
     digest = digest_signatories(identity, waiting)
     return Subject(
         name=SHOWN,
@@ -130,8 +129,6 @@ def _subject_of(
 
 
 def _make_new_books(host: Host, json: bool) -> None:
-    from cleared.gate.proposals.new_books import make_new_books
-
     made = make_new_books(host)
     if json:
         print_json({"workspace": made.id, "commit": made.commit, "kept": made.signed_again})
@@ -142,8 +139,6 @@ def _make_new_books(host: Host, json: bool) -> None:
 
 
 def _forget_key(host: Host, text: str, json: bool) -> None:
-    from cleared.gate.proposals.clone_trust import forget_key
-
     key, whose = forget_key(host, text)
     if json:
         print_json({"key": key, "whose": whose})

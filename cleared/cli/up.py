@@ -10,6 +10,13 @@ import typer
 
 from cleared.base.terminal import print_message
 from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host, read_clock
+from cleared.cli.server import make_server
+from cleared.service.serving import serve
+from cleared.web import page_server
+from cleared.web.exposure import Exposure
+from cleared.workspace.location import Layout, find_workspace
+from cleared.workspace.process_lock import start_in_background as start
+from cleared.workspace.process_lock import stop_service as stop
 
 
 def serve_workspaces(
@@ -34,15 +41,11 @@ def serve_workspaces(
     The first Ctrl-C (or SIGTERM) lets the run that is on end, a second one breaks it off with nothing of it done.
     Only one service serves a workspace (exit code 5); other commands work beside it.
     """
-    from cleared.workspace.location import Layout, find_workspace
-
     if directories and workspace is not None:
         raise typer.BadParameter("give the workspaces as DIR…, or one with -C")
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
     if detach:
-        from cleared.workspace.process_lock import start_in_background as start
-
         if server:
             raise typer.BadParameter("it prints a link: give it without --detach", param_hint="--server")
         for root in roots:
@@ -52,18 +55,12 @@ def serve_workspaces(
                 f"up: process {service.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
             )
         return
-    from cleared.service.serving import serve
-
     with _serve_pages(roots, port) if server else nullcontext():
         serve(roots, read_clock(), print_message)
 
 
 def _serve_pages(roots: list[Path], port: int) -> AbstractContextManager[Any]:
     """The page of these workspaces, in a thread of this process."""
-    from cleared.cli.server import make_server
-    from cleared.web import page_server
-    from cleared.web.exposure import Exposure
-
     page_server.require_packages("cleared up --server")
     return page_server.serve_in_background(make_server(roots, port, False, Exposure()))
 
@@ -74,8 +71,5 @@ def stop_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the current run."""
-    from cleared.workspace.location import Layout, find_workspace
-    from cleared.workspace.process_lock import stop_service as stop
-
     ended = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
     print_message(f"down: process {ended.pid} has ended" if ended else "the service was not up")

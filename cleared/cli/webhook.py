@@ -9,6 +9,8 @@ import typer
 from cleared.base.terminal import print_json, print_line, print_message, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host
+from cleared.web.client_file import ClientFile
+from cleared.web.webhook_secrets import add_webhook, remove_webhooks
 
 app = new_group()
 
@@ -20,8 +22,6 @@ def add_webhook_secret(agent: AgentName, json: JsonOption = False, workspace: Wo
     It is stored beside your key, outside of git, and counts for this clone alone. Secrets that were made before go on
     counting, so that a program can change over; then remove those.
     """
-    from cleared.web.webhook_secrets import add_webhook
-
     made = add_webhook(open_host(workspace), agent)
     if json:
         print_json({"id": made.id, "agent": made.agent, "secret": made.secret, "path": f"/hooks/{made.agent}"})
@@ -33,8 +33,6 @@ def add_webhook_secret(agent: AgentName, json: JsonOption = False, workspace: Wo
 @app.command("list")
 def list_webhook_secrets(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the webhooks, without their secrets."""
-    from cleared.web.client_file import ClientFile
-
     webhooks = ClientFile(open_host(workspace).root).read_clients().webhooks
     if json:
         print_json([{"id": each.id, "agent": each.agent, "made": each.made} for each in webhooks])
@@ -52,7 +50,5 @@ def remove_webhook_secrets(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Have a secret count no more, at once."""
-    from cleared.web.webhook_secrets import remove_webhooks
-
     for each in remove_webhooks(open_host(workspace), which):
         print_message(f"the secret {each.id} of {each.agent} counts no more")

@@ -14,18 +14,16 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.domains.record_comparison import RecordComparison
+from cleared.git import Snapshot
+from cleared.sandbox.header import HeaderKey
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
-    from cleared.sandbox.header import HeaderKey
 
 RunContext: TypeAlias = Any
 """The ``Context`` of a run or decision (``primitives.context``, which stands above this room)."""

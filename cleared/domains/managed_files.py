@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from cleared.base.safe_files import is_temporary
 from cleared.domains.installed_domains import load_domains
+from cleared.git import Snapshot
 from cleared.workspace.location import Layout
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
 
 
 class ManagedFiles:

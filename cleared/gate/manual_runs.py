@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from cleared.base.errors import UsageError
+from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN, QUESTION
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.git import Snapshot
 from cleared.runs.attempt import Event
 from cleared.runs.execution import run_agent
+from cleared.runs.failed_runs import read_card_event
 from cleared.runs.outcome import RunResult
+from cleared.runs.suspended_runs import ask_again
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
 from cleared.trust.approval_record import record_folder
+from cleared.trust.person_only import refuse_in_job
 
 
 def run_now(
@@ -83,13 +89,6 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
     Raises ``UsageError`` where the card is not of such a run of this agent, ``Held`` or ``PolicyError`` where nothing
     proves what the card says, and what a run raises.
     """
-    from cleared.cards import queue_files
-    from cleared.changes.record_sources import CommittedSource
-    from cleared.git import Snapshot
-    from cleared.runs.failed_runs import read_card_event
-    from cleared.runs.suspended_runs import ask_again
-    from cleared.trust.person_only import refuse_in_job
-
     if believed:
         refuse_in_job()
     with host.open_for_reading() as repo:

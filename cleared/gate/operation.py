@@ -10,6 +10,8 @@ from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.gate.candidate import file_kind
+from cleared.gate.proposals.submission import Author
 from cleared.workspace.location import Layout
 
 REQUIRED: Final = object()
@@ -98,8 +100,6 @@ class Parameter:
     def _read_files(self, value: Any) -> dict[str, bytes | None]:
         if not isinstance(value, dict) or not 0 < len(value) <= MAX_FILES:
             raise InvalidArgument(f"{self.name} must be an object of 1 to {MAX_FILES} files, path → text", self.name)
-        from cleared.gate.candidate import file_kind
-
         files: dict[str, bytes | None] = {}
         for path, text in value.items():
             if path.removeprefix("./") == Layout.config_file:
@@ -186,7 +186,5 @@ class Operation:
         if self.effect == "propose":
             if not author:
                 raise ValueError(f"{self.name} needs an author")
-            from cleared.gate.proposals.submission import Author
-
             values["author"] = Author(author, is_human=False)
         return self.function(host, **values)

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from cleared.base.bounds import clip_text
-
-if TYPE_CHECKING:
-    from cleared.meta.tools.tool import Evidence
+from cleared.meta.tools.tool import Evidence
 
 Phase = Literal["verify", "confirm"]
 Verdict = Literal["done", "answered", "asks", "cannot"]

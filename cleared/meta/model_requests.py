@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cleared.base.errors import CheckFailed, ClearedError
 from cleared.llm.failures import ModelFailed
 from cleared.meta.context_window import limit_images
-from cleared.meta.tools.tool import shorten_schema
+from cleared.meta.tools.tool import Tool, shorten_schema
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
 
-    from cleared.meta.tools.tool import Tool
 
 MAX_REPLY_CHARACTERS: Final = 512 << 10
 """A longer reply is broken off; ``max_tokens`` of a well-behaved provider ends it far earlier."""

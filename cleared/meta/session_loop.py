@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from cleared.base.bounds import clip_text
 from cleared.base.clock import Clock
@@ -39,10 +39,8 @@ from cleared.meta.session_events import EmitEvent, EventJournal, clip_for_event
 from cleared.meta.session_history import Usage, read_history
 from cleared.meta.session_store import SessionStore
 from cleared.meta.tool_calls import SessionTools, ToolCalls
-
-if TYPE_CHECKING:
-    from cleared.meta.tools.tool import Tool
-    from cleared.workspace.settings.model import Llm
+from cleared.meta.tools.tool import Tool
+from cleared.workspace.settings.model import Llm
 
 Status = Literal["done", "answered", "asks", "cannot", "stopped", "failed", "interrupted"]
 """The first four are the model's verdict; the others are the host's word for what ended it."""

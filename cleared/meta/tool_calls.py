@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from cleared.meta.call_words import describe_call
 from cleared.meta.completion_check import describe_evidence
@@ -12,9 +12,7 @@ from cleared.meta.model_requests import RequestCancelled
 from cleared.meta.reply_cleaning import NOT_JSON, TOO_LONG
 from cleared.meta.session_events import EventJournal, clip_for_event
 from cleared.meta.session_history import PendingCall, SessionHistory, digest_call
-
-if TYPE_CHECKING:
-    from cleared.meta.tools.tool import Evidence, Tool
+from cleared.meta.tools.tool import Evidence, Tool
 
 MAX_CALLS: Final = 16
 """Calls of one reply that are made; the others are answered with a word about it."""

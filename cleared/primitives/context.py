@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
 from cleared.base.clock import format_iso
@@ -19,13 +19,11 @@ from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
 from cleared.cards.queue_files import CardDraft
 from cleared.domains.domain import Staged, TakenFile
+from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.model_requests import ModelAnswers
 from cleared.primitives.registry.vocabulary import DecodingContext
+from cleared.primitives.watched_files import WatchedFiles
 from cleared.workspace.settings.model import Config
-
-if TYPE_CHECKING:
-    from cleared.primitives.loop_jobs import WorkspaceLoop
-    from cleared.primitives.watched_files import WatchedFiles
 
 _LAST_BYTES: Final = 1 << 20
 

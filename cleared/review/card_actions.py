@@ -11,6 +11,7 @@ from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.gate.manual_runs import run_again
+from cleared.gate.proposals.approval import approve_proposal, reject_proposal
 from cleared.review import card_decisions
 from cleared.review.action_request import ActionRequest, ActionResult
 from cleared.review.card_facts import CardChoice, QueueRow
@@ -110,8 +111,6 @@ class ActionExecutor:
         return ActionResult(_run_summary(run, "ran"), True, request.cards)
 
     def _decide_proposal(self, host: Host, request: ActionRequest) -> ActionResult:
-        from cleared.gate.proposals.approval import approve_proposal, reject_proposal
-
         card = read_queue(host).cards.get(request.cards[0])
         if card is None:
             raise PolicyError("somebody has decided this proposal", remedy="cleared agent history shows who.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
@@ -13,15 +12,23 @@ from cleared.base.safe_files import read_stable
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import read_noticed_trust
 from cleared.changes.record_sources import CommittedSource
+from cleared.domains.installed_domains import parse_header
 from cleared.git import Snapshot, blob_id, history
 from cleared.git.working_files import read_content_id
+from cleared.sandbox import construct_lint, effective_limits
+from cleared.sandbox import header as headers
+from cleared.sandbox.finding import Finding, blocking_findings, split_findings
+from cleared.sandbox.header import Header
+from cleared.sandbox.used_primitives import (
+    ENQUEUE,
+    MODEL_PRIMITIVES,
+    find_grants,
+    granted_job_types,
+    granted_model_budgets,
+)
 from cleared.trust.approval_record import digest_of
 from cleared.trust.verification import Approvals, Verification, refusal_of
 from cleared.workspace import template
-
-if TYPE_CHECKING:
-    from cleared.sandbox.finding import Finding
-    from cleared.sandbox.header import Header
 
 MAX_SCRIPT_BYTES = 256 * 1024
 
@@ -154,15 +161,6 @@ class Scripts:
     def find_script_grants(self, source: str, file: str) -> frozenset[str]:
         """The primitives that a text names, and those of the shared scripts it runs; with them the job types
         that an agent's header lets it enqueue, and what it may spend on language models."""
-        from cleared.domains.installed_domains import parse_header
-        from cleared.sandbox.used_primitives import (
-            ENQUEUE,
-            MODEL_PRIMITIVES,
-            find_grants,
-            granted_job_types,
-            granted_model_budgets,
-        )
-
         used_grants, _ = find_grants(source, file, self.host.registry, self.read_shared_source)
         is_agent = file.startswith(f"{self.host.layout.agents_dir}/")
         if not is_agent or used_grants.isdisjoint((ENQUEUE, *MODEL_PRIMITIVES)):
@@ -244,11 +242,6 @@ def _read_working_copy(host: Host, file: str) -> bytes | None:
 
 def _check_text(host: Host, name: str, file: str, data: bytes, kind: str) -> tuple[Script, tuple[Finding, ...]]:
     """The script, and what rules say that came later. Raises ``PolicyError`` where it does not pass the others."""
-    from cleared.domains.installed_domains import parse_header
-    from cleared.sandbox import construct_lint, effective_limits
-    from cleared.sandbox import header as headers
-    from cleared.sandbox.finding import blocking_findings, split_findings
-
     try:
         source = data.decode("utf-8")
     except UnicodeDecodeError as e:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.bounds import MAX_SHOWN_LINES
 from cleared.base.clock import DeadlineExceeded, run_deadline
@@ -29,6 +29,7 @@ from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import add_reading_time, limits_of
+from cleared.sandbox.executor import Executor
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import (
@@ -37,9 +38,6 @@ from cleared.sandbox.used_primitives import (
     header_only_grants,
     is_granted,
 )
-
-if TYPE_CHECKING:
-    from cleared.sandbox.executor import Executor
 
 MAX_DEPTH: Final = 8
 _READING: Final = ("importer_parse", "importer_scan")

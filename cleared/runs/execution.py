@@ -26,19 +26,18 @@ from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
 from cleared.domains.draft_records import count_records, describe_drafts, no_records
 from cleared.git import GitBusy, HeadMoved, Repository, Snapshot, Unfinished, list_made_commits
+from cleared.primitives.context import Context
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Question, Unanswered
-from cleared.runs import failed_runs
+from cleared.runs import failed_runs, suspended_runs
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.model_asking import AnswersNeeded, ModelAsker
 from cleared.runs.outcome import MADE, RunError, RunResult, make_run_error, tolerate_lost_trace, wake_loop_of
+from cleared.runs.question_tickets import Questions
 
 if TYPE_CHECKING:
-    from cleared.primitives.context import Context
-    from cleared.runs.question_tickets import Questions
-
     FindResumption = Callable[[Questions], Resumption]
     """Says under the lock how a run goes on, or is asked anew, from the commit it is based on."""
 
@@ -148,8 +147,6 @@ class _AgentRun:
         self.run_id = self.attempt.run_id
 
     def _find_resumption(self, again: FindResumption) -> Resumption:
-        from cleared.runs.question_tickets import Questions
-
         return again(Questions(self.host, self.repo, self.snapshot))
 
     def _known_answers(self) -> Mapping[str, Mapping[str, Any]]:
@@ -243,8 +240,6 @@ class _AgentRun:
     def _suspend_run(self, result: RunResult, question: Question) -> None:
         """Discard the draft; ask, in one ``log:`` commit."""
         result.status = "waiting"
-        from cleared.runs import suspended_runs
-
         self.attempt.log_printed_lines()
         result.commits, result.cards = suspended_runs.record_question(
             self.host,

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
+from cleared.llm.model_door import ModelDoor, open_model_door
+from cleared.llm.single_call import ask_once
+from cleared.llm.spending import SpendingStopped
+from cleared.primitives.context import Context
 from cleared.primitives.model_requests import NO_ANSWER, ModelRequest
+from cleared.runs.attempt import Attempt
 from cleared.workspace.database import connect_to_write
 from cleared.workspace.settings.secrets import Redactor
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from cleared.llm.model_door import ModelDoor
-    from cleared.primitives.context import Context
-    from cleared.runs.attempt import Attempt
 
 CACHE_FILE: Final = "llm-answers.db"
 """Under ``.cleared/``: answers by the content of the request and the model. Losing it costs money only."""
@@ -125,9 +127,6 @@ class ModelAsker:
             return cached
         if self._outage or self._host.clock.monotonic() - self._began > MAX_SECONDS:
             return request.without_answer(self._outage or "asking took too long")
-        from cleared.llm.single_call import ask_once
-        from cleared.llm.spending import SpendingStopped
-
         system, schema = (_SUMMARIZE, None) if request.primitive == "llm_summarize" else (_CLASSIFY, _CLASSIFICATION)
         try:
             reply = ask_once(door, system, _quote_request(request), schema, _MAX_TOKENS)
@@ -146,8 +145,6 @@ class ModelAsker:
     def _open_door(self, primitive: str) -> ModelDoor | None:
         """The door for requests of one primitive, with its budget; None where there is no model to ask."""
         if primitive not in self._doors and not self._outage:
-            from cleared.llm.model_door import open_model_door
-
             try:
                 self._doors[primitive] = open_model_door(
                     self._host, purpose=primitive, max_cost=self._budgets[primitive], model=self._model

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cleared.cards.card import Card
 from cleared.trust.approval_record import canonical_digest
-
-if TYPE_CHECKING:
-    from cleared.cards.card import Card
 
 
 def agent_name(path: str) -> str:

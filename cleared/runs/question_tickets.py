@@ -9,23 +9,23 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
+from cleared.changes.consumed_events import has_committed, has_continued
+from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.changes.trace import TraceStore
+from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.question_card import agent_name, displayed_digest
 from cleared.trust import trust_store
 from cleared.trust.approval_record import CONFIG, digest_of, try_parse_record
 from cleared.trust.reviewers import UNRESTRICTED, ReviewRules, review_rules
 from cleared.trust.tickets import Ticket, is_signed_answer, parse_ticket
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.git import Repository, Snapshot
 
 TIMEOUT_ACTOR: Final = "timeout"
 """Who answers where nobody did in time."""
@@ -84,8 +84,6 @@ class Questions:
 
     def require_not_settled(self, card: Card) -> None:
         """Raises ``Held`` where it was settled on this machine, or its run went on, and what says so is gone."""
-        from cleared.changes.trace import TraceStore
-
         trace = TraceStore(self.host.layout.state_dir).find_run(str(card.details.get("run")))
         if trace is not None and trace["status"] == "succeeded":
             raise self._held_error(card, "its run went on here, in a commit that is not in this history any more")
@@ -186,8 +184,6 @@ class Questions:
 
     def is_run_finished(self, card: Card, ticket: Ticket) -> bool:
         """Whether its run went on, by what the queue or the history has: each of them is enough."""
-        from cleared.changes.consumed_events import has_committed, has_continued
-
         return (
             card.gone_on is not None
             or has_continued(self.host, self.repo, self.snapshot, card.id)

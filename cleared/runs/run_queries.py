@@ -6,15 +6,16 @@ Everything is read from the last commit and the traces of this machine. Times ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.changes.host import Host
-from cleared.git import Snapshot
-
-if TYPE_CHECKING:
-    from cleared.trust.verification import Approvals
+from cleared.changes.trace import TraceStore
+from cleared.domains.installed_domains import parse_header
+from cleared.git import Snapshot, history
+from cleared.sandbox.construct_lint import lint_script
+from cleared.trust.verification import Approvals, remedy_of
 
 
 def read_agents(host: Host) -> list[dict[str, Any]]:
@@ -53,10 +54,6 @@ _STATE_NAMES: Final = {"unapproved": "not approved", "untrusted": "not trusted",
 
 
 def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str) -> dict[str, Any]:
-    from cleared.domains.installed_domains import parse_header
-    from cleared.sandbox.construct_lint import lint_script
-    from cleared.trust.verification import remedy_of
-
     head = snapshot.read_file(path)
     full = host.root / path
     work = full.read_bytes() if full.is_file() and not full.is_symlink() else None
@@ -92,8 +89,6 @@ def _agent_data(host: Host, snapshot: Snapshot, approvals: Approvals, path: str)
 
 def read_runs(host: Host, limit: int = 20, agent: str | None = None) -> list[dict[str, Any]]:
     """The newest runs first; where the traces are gone, what the commits still say of them."""
-    from cleared.changes.trace import TraceStore
-
     runs = [_run_summary(r) for r in TraceStore(host.layout.state_dir).list_runs(limit, agent)]
     if len(runs) < limit or any(r["status"] == "killed" for r in runs):
         in_commits = {r["run_id"]: r for r in _committed_runs(host, limit)}
@@ -126,8 +121,6 @@ def _run_summary(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _committed_runs(host: Host, limit: int) -> list[dict[str, Any]]:
-    from cleared.git import history
-
     with host.open_for_reading():
         pass
     return [
@@ -153,8 +146,6 @@ def read_run(host: Host, run_id: str) -> dict[str, Any]:
 
     Raises ``UsageError`` where there is none, or several.
     """
-    from cleared.changes.trace import TraceStore
-
     traces = TraceStore(host.layout.state_dir)
     briefs = {str(b["run_id"]): b for b in _committed_runs(host, 1_000)} if len(run_id) >= 4 else {}
     committed_ids = [i for i in briefs if i.startswith(run_id) or i.endswith(f"-{run_id}")]

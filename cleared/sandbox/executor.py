@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from cleared.sandbox.limits import Limits
-    from cleared.sandbox.script_failure import Position
+from cleared.sandbox.limits import Limits
+from cleared.sandbox.script_failure import Position
 
 
 class Executor(Protocol):

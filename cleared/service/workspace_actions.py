@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from cleared.base.errors import BusyError
 from cleared.changes.host import Host
@@ -20,10 +20,7 @@ from cleared.runs.attempt import Attempt, Event
 from cleared.runs.execution import run_agent
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
-
-if TYPE_CHECKING:
-    from cleared.runs.model_asking import ModelAsker
-    from cleared.sandbox.executor import Executor
+from cleared.sandbox.executor import Executor
 
 _LOOK_AGAIN: Final = timedelta(seconds=1)
 """While a model is asked for a run that goes on after a question."""

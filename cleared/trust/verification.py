@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from cleared.base.errors import Place, PolicyError
+from cleared.base.file_source import FileSource
 from cleared.trust import trust_store
 from cleared.trust.approval_record import (
     QUARANTINED,
@@ -24,9 +25,6 @@ from cleared.trust.approval_record import (
 from cleared.trust.keys import own_public_key, run_public_key
 from cleared.trust.workspace_pin import WorkspaceIdentity, identify_workspace
 from cleared.workspace.template import was_shipped
-
-if TYPE_CHECKING:
-    from cleared.base.file_source import FileSource
 
 UNTRUSTED: Final = "with a key that is not trusted on this machine"
 UNPINNED: Final = "this clone is not trusted on this machine yet"

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.gate.proposals.passkey_registration import read_passkeys
 from cleared.trust.passkey_assertions import LOCAL
+from cleared.web.passkey_invitations import has_invitation
 from cleared.workspace.loopback_listener import ADDRESS
 
 if TYPE_CHECKING:
@@ -101,9 +103,6 @@ def refuse_exposure(exposure: Exposure, hosts: Sequence[Host]) -> None:
 
 def has_registered_passkey(host: Host) -> bool:
     """Whether somebody has registered a passkey for these books, or is invited to do so now."""
-    from cleared.gate.proposals.passkey_registration import read_passkeys
-    from cleared.web.passkey_invitations import has_invitation
-
     return bool(read_passkeys(host)) or has_invitation(host.root)
 
 

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
@@ -23,10 +22,8 @@ from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
 from cleared.web.passkey_counters import note_counter
 from cleared.web.passkey_options import Challenges, read_assertion, request_options
+from cleared.web.site import Decided
 from cleared.web.work_pages import answer_when_done
-
-if TYPE_CHECKING:
-    from cleared.web.site import Decided
 
 Answer = Callable[[ActionResult], Response]
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import print_message
 from cleared.changes.host import Host
+from cleared.web.access import Access
 from cleared.web.exposure import Exposure, refuse_exposure
+from cleared.web.passkey_invitations import InvitationCodes, taking_invitations
+from cleared.web.site import Site
 from cleared.workspace.loopback_listener import ADDRESS, open_listener
-
-if TYPE_CHECKING:
-    from cleared.web.access import Access
 
 INSTALL: Final = "pip install '.[web]'"
 _PACKAGES: Final = ("starlette", "uvicorn", "jinja2", "python_multipart", "standardwebhooks", "webauthn")
@@ -56,11 +56,8 @@ class PageServer:
         *,
         type_code: bool = False,
     ) -> None:
-        from cleared.web.access import Access
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
-        from cleared.web.passkey_invitations import InvitationCodes
-        from cleared.web.site import Site
 
         names = _name_workspaces(roots)
         sites = {
@@ -89,8 +86,6 @@ class PageServer:
 
     def serve(self, on_ready: OnReady) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
-        from cleared.web.passkey_invitations import taking_invitations
-
         inviting = taking_invitations(self._listener.port, self._start) if self._start else nullcontext()
         try:
             with self._listener, inviting:

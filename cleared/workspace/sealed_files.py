@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import write_atomic
 from cleared.workspace.location import cleared_home
 
 FOLDER: Final = "books"
@@ -59,7 +60,6 @@ class SealedFiles:
             self._state_dir if self._state_dir.exists() else self._state_dir.parent, os.W_OK
         ):
             return
-        from cleared.base.safe_files import write_atomic
         from cleared.workspace.lock import ensure_state_dir
 
         try:

@@ -13,7 +13,7 @@ from listening import take_port
 from soft_passkey import SoftPasskey, fields_of, options_of, register_device
 from web_client import inner_server, page_server
 
-from cleared.review import reviewer_list
+from cleared.cli import passkey as passkey_command
 from cleared.trust import trust_store
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.passkey_records import passkey_path
@@ -115,7 +115,7 @@ def test_what_cannot_be_registered(ws: Workspace, monkeypatch: pytest.MonkeyPatc
     with unchanged(ws):
         refused(ws("passkey", "add", "\u202eAna"), 2, "cannot be the name of a person")
         refused(ws("passkey", "add", "a" * 61), 2, "cannot be the name of a person")
-        monkeypatch.setattr(reviewer_list, "list_reviewers", lambda host: {"may_decide": False})
+        monkeypatch.setattr(passkey_command, "list_reviewers", lambda host: {"may_decide": False})
         refused(ws("passkey", "add", "Ana"), 3, "only reviewers may register a passkey")
         monkeypatch.setattr(server_module, "find_spec", lambda name: None)
         refused(ws("passkey", "add", "Ana"), 2, "needs more packages", "pip install '.[web]'")

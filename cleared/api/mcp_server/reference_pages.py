@@ -13,6 +13,8 @@ from cleared.base.errors import UsageError
 from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.gate.language_guide import describe_language, read_examples
+from cleared.gate.lint_rules import CHECKS, RULES
+from cleared.primitives.registry.projections import render_markdown
 from cleared.runs import run_queries
 
 SCHEME: Final = "cleared://"
@@ -89,8 +91,6 @@ def _render_language(host: Host) -> str:
 
 
 def _render_rules(host: Host) -> str:
-    from cleared.gate.lint_rules import CHECKS, RULES
-
     lines = ["# Rules for scripts", ""]
     for stage, what in CHECKS.items():
         lines += [f"## {stage}: {what}", ""]
@@ -100,8 +100,6 @@ def _render_rules(host: Host) -> str:
 
 
 def _render_primitives(host: Host) -> str:
-    from cleared.primitives.registry.projections import render_markdown
-
     return render_markdown(host.registry)
 
 

@@ -15,6 +15,7 @@ from cleared.api.mcp_server.client_calls import ExplainFault, WorkspaceTools
 from cleared.base.errors import ExitCode, UsageError
 from cleared.base.terminal import escape_text, print_message
 from cleared.service.operations.current_host import CurrentHost, HostFactory
+from cleared.trust.keys import warning_of_open_key
 from cleared.workspace.loopback_listener import ADDRESS, open_listener
 
 INSTALL: Final = "pip install '.[mcp]'"
@@ -70,8 +71,6 @@ def serve_on_http(
 
 def _warn_of_open_key() -> None:
     """Say it where whoever runs programs as this user could approve what a client proposes."""
-    from cleared.trust.keys import warning_of_open_key
-
     warning = warning_of_open_key()
     if warning is not None:
         show_message(warning)

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Final, NoReturn
 
 import cleared
 from cleared.api.rpc.methods import COMMANDS, call_command, describe_command
+from cleared.api.rpc.unix_socket import SocketServer
 from cleared.base.clock import run_deadline
 from cleared.base.errors import ClearedError, Interrupted, PolicyError, PrimitiveError
 from cleared.base.json_values import from_wire, to_wire
@@ -181,8 +182,6 @@ def serve_stdio(host_factory: HostFactory, stdin: BinaryIO | None = None, stdout
 
 def serve_socket(host_factory: HostFactory, path: Path) -> None:
     """Answer on a Unix socket of this user's until SIGTERM or Ctrl-C (see ``api.rpc.unix_socket``)."""
-    from cleared.api.rpc.unix_socket import SocketServer
-
     current = CurrentHandler(host_factory)
     with stdio.raise_on_sigterm(), SocketServer(path, current.handle_request) as server:
         try:

@@ -14,21 +14,23 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import FileSource
+from cleared.books.decision_effects import effects_between
+from cleared.books.importing.kept_bank_files import find_altered_bank_files
+from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.chart import Account, parse_chart
+from cleared.books.ledger.checks import check_against_commit, check_books
 from cleared.books.ledger.entry import HEADER
 from cleared.books.ledger.receipts import parse_receipts
+from cleared.books.staged_books import journal_bounds, open_books
 from cleared.domains.record_audit import NamedRow, RecordAudit, RowKind, SharedFile, Violation
 from cleared.git import Snapshot, history
 from cleared.workspace.location import Layout
-
-if TYPE_CHECKING:
-    from cleared.git import Snapshot
 
 _YEAR: Final = re.compile(r"[0-9]{4}")
 
@@ -40,10 +42,6 @@ class BookAudit(RecordAudit):
     """
 
     def check_records(self, source: FileSource, commit: Snapshot | None = None) -> list[Violation]:
-        from cleared.books.index.journal_index import open_index
-        from cleared.books.ledger.checks import check_books
-        from cleared.books.staged_books import journal_bounds, open_books
-
         books, bank = open_books(self.layout, source)
         if commit is None:
             return check_books(books, bank)
@@ -51,25 +49,17 @@ class BookAudit(RecordAudit):
         return check_books(books, bank, index.add_month)
 
     def check_edits(self, source: FileSource, committed: FileSource) -> list[Violation]:
-        from cleared.books.ledger.checks import check_against_commit
-        from cleared.books.staged_books import open_books
-
         books, _ = open_books(self.layout, source)
         before, _ = open_books(self.layout, committed)
         return check_against_commit(books, committed, sorted({*books.list_months(), *before.list_months()}))
 
     def check_history(self, commit: Snapshot) -> Iterable[Violation]:
-        from cleared.books.importing.kept_bank_files import find_altered_bank_files
-
         return chain(find_lost_receipts(self.layout, commit), find_altered_bank_files(self.layout, commit))
 
     def list_effects(self, before: FileSource, after: FileSource, files: Collection[str]) -> list[Effect]:
         months = [month for month in map(self.layout.journal_month, files) if month is not None]
         if not months and self.layout.outcomes not in files:
             return []
-        from cleared.books.decision_effects import effects_between
-        from cleared.books.staged_books import open_books
-
         earlier, _ = open_books(self.layout, before)
         books, bank = open_books(self.layout, after)
         return effects_between(earlier, books, bank, months)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.errors import ClearedError, Place, UsageError
@@ -21,15 +21,13 @@ from cleared.books.ledger.reconciliation import (
     read_account_facts,
     reconcile_account,
 )
+from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.queries import open_committed_books
 from cleared.books.staged_books import journal_bounds
 from cleared.changes.host import Host
 from cleared.domains.domain import Standing
+from cleared.git import Snapshot
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
-
-if TYPE_CHECKING:
-    from cleared.books.ledger.staged_bank_lines import BankBook
-    from cleared.git import Snapshot
 
 _COMPLETENESS: Final = "completeness"
 _SOURCES: Final = ("base", "books/decisions", "books/index", "books/ledger", "workspace")

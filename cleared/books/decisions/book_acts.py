@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from cleared.base.file_source import FileSource
+from cleared.books.staged_books import open_books
 from cleared.domains.domain import Act
 from cleared.workspace.location import Layout
 
 
 def _is_open_again(layout: Layout, then: FileSource, now: FileSource) -> bool:
     """Whether the period that a commit closed is open by now."""
-    from cleared.books.staged_books import open_books
-
     closed, through = (open_books(layout, each)[0].periods.closed_through for each in (now, then))
     return closed is None or through is None or through > closed
 

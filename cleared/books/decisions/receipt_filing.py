@@ -17,6 +17,7 @@ from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, Wo
 from cleared.base.safe_files import read_stable, write_new
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
+from cleared.books.importing.receipt_text import read_receipt
 from cleared.books.ledger.receipts import (
     INBOX,
     KEPT,
@@ -164,8 +165,6 @@ def _file_all(
     by: str | None,
     is_named: bool = False,
 ) -> FiledReceipts:
-    from cleared.books.importing.receipt_text import read_receipt  # heavy, and only here
-
     confine = host.config.sandbox.confine
     facts = {each.digest: read_receipt(each.name, each.data, confine) for each in found}
     filed: list[FiledReceipt] = []

@@ -15,6 +15,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final, Literal
 
+from cleared.processes import landlock, seccomp
+from cleared.processes.confinement import (
+    ConfinementUnavailable,
+    Restrictions,
+    core_limit,
+    drop_capabilities,
+    landlock_abi,
+    restrict_thread,
+)
 from cleared.processes.program import Program, end_at, run_program
 
 PDF_SECONDS: Final = 20
@@ -64,8 +73,6 @@ def _limit_resources() -> None:
     with suppress(ImportError, ValueError, OSError):  # not on Windows
         import resource
 
-        from cleared.processes.confinement import core_limit
-
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (_MAX_BYTES, _MAX_BYTES))
@@ -75,15 +82,6 @@ def _limit_resources() -> None:
 def _confine_process(*, required: bool) -> None:
     """Put the walls of a worker on this process. Raises ``ConfinementUnavailable`` where the kernel refuses one, or has
     none though all are required."""
-    from cleared.processes import landlock, seccomp
-    from cleared.processes.confinement import (
-        ConfinementUnavailable,
-        Restrictions,
-        drop_capabilities,
-        landlock_abi,
-        restrict_thread,
-    )
-
     abi, program = landlock_abi(), seccomp.worker_program(platform.machine())
     if required and (not abi or program is None):
         raise ConfinementUnavailable("this machine has no Landlock, or no filter is written for it")

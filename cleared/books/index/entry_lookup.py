@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from cleared.books.index.journal_index import JournalIndex, MonthKey
+from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.entry import Entry, parse_entry_id
-
-if TYPE_CHECKING:
-    from cleared.books.index.journal_index import JournalIndex, MonthKey
-    from cleared.books.index.month_facts import MonthEntries
 
 
 class EntryLookup:

@@ -24,12 +24,12 @@ from cleared.books.index.month_facts import MonthEntries, MonthSums, Sums, list_
 from cleared.books.index.month_memory import MonthFacts, index_files, shared_memory
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import Entry, leg_suffix, parse_entry_id
+from cleared.workspace.location import Layout
 from cleared.workspace.sealed_files import SealedFiles
 
 if TYPE_CHECKING:
     from cleared.books.ledger.journal import JournalMonth
     from cleared.git import Snapshot
-    from cleared.workspace.location import Layout
 
 MonthKey = tuple[int, int]
 _KINDS: Final = ("sums", "entries")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cleared.base import money
 from cleared.base.date_spans import DateSpan
@@ -22,10 +22,6 @@ from cleared.books.reports.correction_origins import CorrectionOrigins, find_ori
 from cleared.books.reports.month_digests import iter_digests
 from cleared.books.reports.report import BarChart, Column, Report, Row
 from cleared.books.reports.report_books import ReportBooks
-
-if TYPE_CHECKING:
-    from cleared.books.index.month_facts import MonthEntries
-    from cleared.books.reports.report_books import ReportBooks
 
 OPENED: Final = -1
 BETWEEN: Final = -2

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from cleared.base.errors import UsageError
+from cleared.books.reports import statements
 from cleared.books.reports.report import Report
 from cleared.books.reports.report_books import ReportBooks
 from cleared.books.reports.report_notes import add_notes
@@ -54,8 +55,6 @@ def _make_plain_report(books: ReportBooks, wanted: ReportRequest) -> Report:
         compared = period.previous() if wanted.compare == "previous" else period.year_before()
     match wanted.name:
         case "pnl" | "balance-sheet" | "trial-balance":
-            from cleared.books.reports import statements
-
             makers = {
                 "pnl": statements.make_income_statement,
                 "balance-sheet": statements.make_balance_sheet,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from cleared.books.index.journal_index import JournalIndex, MonthKey
+from cleared.books.index.month_facts import MonthEntries
 from cleared.books.ledger.chains import CORRECTS, REPLACES, REVERSES, list_links
 from cleared.books.ledger.entry import OPENING, parse_entry_id
-
-if TYPE_CHECKING:
-    from cleared.books.index.journal_index import JournalIndex, MonthKey
-    from cleared.books.index.month_facts import MonthEntries
 
 _MAX_STEPS: Final = 8
 """A reversal of a correction takes two; tags that were written by hand may lead round in a circle."""

@@ -11,7 +11,9 @@ from cleared.base import money
 from cleared.base.csv_text import format_record
 from cleared.base.date_spans import DateSpan
 from cleared.books.reports.cell_texts import protect_text
+from cleared.books.reports.html_page import write_page
 from cleared.books.reports.report import Report, Row
+from cleared.books.reports.workbook import Workbook
 
 FORMATS: Final = ("table", "csv", "json", "html", "xlsx")
 _AT_ONCE: Final = 500
@@ -76,8 +78,6 @@ def _dump(value: object) -> str:
 def write_text(report: Report, format: str) -> Iterator[str]:
     """The report in a format of text: csv, json or html."""
     if format == "html":
-        from cleared.books.reports.html_page import write_page
-
         return write_page(report)
     return write_csv(report) if format == "csv" else write_json(report)
 
@@ -85,8 +85,6 @@ def write_text(report: Report, format: str) -> Iterator[str]:
 def write_file(report: Report, format: str, file: BinaryIO, places: int) -> None:
     """Write it to a file. Raises ``UsageError`` where a library is missing."""
     if format == "xlsx":
-        from cleared.books.reports.workbook import Workbook
-
         with Workbook(file, title=f"{report.business} {report.title} {report.period.label}", places=places) as book:
             book.add_report(report)
         return

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cleared.base import money
 from cleared.base.date_spans import DateSpan, fiscal_year_of, parse_span
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts
+from cleared.books.index.journal_index import JournalIndex
 from cleared.books.reports.report import Pending
-
-if TYPE_CHECKING:
-    from cleared.books.index.journal_index import JournalIndex
 
 
 @dataclass(frozen=True)

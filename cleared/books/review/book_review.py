@@ -25,6 +25,8 @@ from cleared.books.ledger.entry import ZERO, Entry, entry_to_json
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.review.book_cards import BookCards
+from cleared.books.review.book_facts import read_book_facts
 from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
 from cleared.books.review.entry_undoing import (
     hold_line_again,
@@ -32,6 +34,7 @@ from cleared.books.review.entry_undoing import (
     restore_entries,
     settle_posted_lines,
 )
+from cleared.books.review.vendor_lessons import teach_vendor
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
@@ -144,9 +147,6 @@ class BookReview(RecordReview):
     # -- showing --------------------------------------------------------------------------------------------------
 
     def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
-        from cleared.books.review.book_cards import BookCards  # decisions at the command line show no card
-        from cleared.books.review.book_facts import read_book_facts
-
         return BookCards(read_book_facts(host, snapshot, cards))
 
     def read_suggestion(self, value: str) -> Correction:
@@ -155,8 +155,6 @@ class BookReview(RecordReview):
     def find_action(self, verb: str) -> Callable[[Host, ActionRequest], ActionResult] | None:
         if verb != "always":
             return None
-        from cleared.books.review.vendor_lessons import teach_vendor  # few decisions teach: it costs the others nothing
-
         return teach_vendor
 
     # -- taking back ----------------------------------------------------------------------------------------------

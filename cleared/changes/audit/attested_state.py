@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.errors import Place
 from cleared.base.multiset_sum import MASK, decode_sum, encode_sum
@@ -26,10 +26,8 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING, LineWorth
 from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo
 from cleared.workspace.sealed_files import SealedFiles
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
 
 _NAME: Final = "state"
 _VERSION: Final = b"1"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.clock import format_iso
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
+from cleared.git.history import CommitInfo
 
 _MAX_SHOWN: Final = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved
@@ -18,11 +18,9 @@ from cleared.changes.line_worth import COUNTING, LineWorth, Origin
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import SharedFile
 from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo
 from cleared.git.shared_history import list_cut_commits
 from cleared.trust.reviewers import KEY
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
 
 _BEST_FIRST: Final[tuple[Origin, ...]] = ("ours", "genuine", "untrusted")
 _Attested = tuple[bytes, Attestation, Origin]

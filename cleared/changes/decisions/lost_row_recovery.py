@@ -24,7 +24,7 @@ from cleared.changes.lost_rows import MAX_COMMITS_COMPARED, LostRows, find_lost_
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.domains.record_audit import RecordsViolated
-from cleared.git import Repository, Snapshot, find_ancestor, parse_parents
+from cleared.git import Repository, Snapshot, find_ancestor, history, parse_parents
 from cleared.trust.person_only import refuse_in_job
 
 SHOWN: Final = "lost"
@@ -118,8 +118,6 @@ def _merge_lost_files(
     host: Host, repo: Repository, lost: LostRows, since: str | None
 ) -> tuple[dict[str, bytes | None], list[str]]:
     """The files as they are to be, and the paths that were left as they are."""
-    from cleared.git import history
-
     now, then, base = Snapshot(repo, lost.head), Snapshot(repo, lost.tip), Snapshot(repo, since)
     earlier: dict[str, set[str | None]] = {}
     for commit in history.read_log(host.root, None, files=True, since=since, rev=lost.tip):

@@ -4,7 +4,6 @@ assertions are in the commits."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from cleared.base.errors import WorkspaceError
 from cleared.changes.decisions.signatures import find_signing_key, read_parents
@@ -12,14 +11,12 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.record_audit import Violation
 from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo
 from cleared.trust.approval_record import WORKSPACE, try_parse_record
 from cleared.trust.passkey_assertions import is_passkey, read_counter
 from cleared.trust.passkey_records import FOLDER, passkey_path, read_passkey
 from cleared.trust.reviewers import KEY, SIGNATURE
 from cleared.trust.verification import Approvals
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
 
 _REMEDY = (
     "Look at it (git show COMMIT); reverse what is wrong with new entries; then say that it is dealt with: "

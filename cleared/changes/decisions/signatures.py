@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
@@ -18,8 +18,9 @@ from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.managed_files import ManagedFiles
-from cleared.domains.record_audit import Violation
-from cleared.git import Repository, Snapshot, parse_parents
+from cleared.domains.record_audit import RecordAudit, Violation
+from cleared.git import Repository, Snapshot, history, parse_parents
+from cleared.git.history import CommitInfo
 from cleared.trust.approval_record import CONFIG, FOLDER, QUARANTINED, WORKSPACE, ApprovalRecord, try_parse_record
 from cleared.trust.keys import verify_signature
 from cleared.trust.reviewers import (
@@ -34,11 +35,7 @@ from cleared.trust.reviewers import (
     rule_change_effect,
 )
 from cleared.trust.verification import Approvals
-
-if TYPE_CHECKING:
-    from cleared.domains.record_audit import RecordAudit
-    from cleared.git.history import CommitInfo
-    from cleared.workspace.location import Layout
+from cleared.workspace.location import Layout
 
 ACCEPTS_TRAILER: Final = "Accepts"
 _REMEDY_FOR_TWO: Final = (
@@ -75,8 +72,6 @@ def find_signing_reviewer(approvals: Approvals, repo: Repository, commit_id: str
     Only rules that count here make somebody a reviewer: whoever can push can commit such with a key of their own, and
     take them back afterwards.
     """
-    from cleared.git import history
-
     commit = history.read_commit(approvals.root, commit_id)
     try:
         before = read_parents(repo, commit_id)
@@ -105,8 +100,6 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
 
     What one reviewer could have decided, one can answer for; for the rest it takes two.
     """
-    from cleared.git import history
-
     approvals = Approvals(CommittedSource(Snapshot(repo, repo.read_head())), host.root, {})
     firsts = _find_first_rules(approvals, repo)
     if not firsts:
@@ -378,8 +371,6 @@ def _find_first_rules(approvals: Approvals, repo: Repository) -> list[CommitInfo
     Where the settings at the end count here, only records that counted do: anybody can commit such with a key of their
     own, under any date, and take it back.
     """
-    from cleared.git import history
-
     last = try_parse_record(approvals.source.read(CONFIG))
     is_known = last is None or approvals.may_have_approved(last)
 

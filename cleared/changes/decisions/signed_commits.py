@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from cleared.changes.decisions.signatures import find_signing_reviewer
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo
 from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals
-
-if TYPE_CHECKING:
-    from cleared.git.history import CommitInfo
 
 
 def list_signed_commits(host: Host, repo: Repository, snapshot: Snapshot, folder: str) -> Iterator[CommitInfo]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.cards.kinds import LINE, QUESTION, RECEIPT, TRANSFER
 from cleared.review.card_facts import CardChoice
 from cleared.review.card_view import CardView, group_suggestion
-
-if TYPE_CHECKING:
-    from cleared.review.queue_snapshot import QueueSnapshot
+from cleared.review.queue_snapshot import QueueSnapshot
 
 KEYS: Final = (
     ("a", "approve", "Approve: confirm the entry, take the proposal, or give the card's first answer"),

@@ -24,6 +24,7 @@ from cleared.gate.change_evidence import find_reasons, read_evidence
 from cleared.gate.proposals.rollback import list_standing_records
 from cleared.git import Snapshot, blob_id
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.used_primitives import find_grants
 from cleared.trust import trust_store
 from cleared.trust.approval_record import (
     CONFIG,
@@ -112,8 +113,6 @@ def find_live_change(host: Host, scripts: Scripts, agent: str) -> LiveChange | N
 
 def _list_shared(host: Host, scripts: Scripts, live: bytes, path: str) -> list[str]:
     """The shared scripts that an agent runs."""
-    from cleared.sandbox.used_primitives import find_grants
-
     _, names = find_grants(live.decode("utf-8", "replace"), path, host.registry, scripts.read_shared_source)
     found = (scripts.read_shared_source(name) for name in sorted(names))
     return [each[0] for each in found if each is not None]

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cleared.base.clock import Clock
 from cleared.base.short_text import shorten_text
 from cleared.processes.outside_command import CommandFailed, run_outside_command
+from cleared.workspace.settings.model import Notifications
 
 if TYPE_CHECKING:
     import smtplib
     from email.message import EmailMessage
 
-    from cleared.workspace.settings.model import Notifications
 
 NETWORK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 30.0

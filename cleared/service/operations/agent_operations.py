@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cleared.base.errors import UsageError
 from cleared.changes.host import Host
+from cleared.gate.examination import Gate
+from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.gate.manual_runs import run_command, run_now
 from cleared.gate.operation import settings_refusal
+from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.primitives.registry.projections import describe_primitive
 from cleared.runs import run_queries
 from cleared.runs.attempt import Event
+from cleared.service.notify.script_messages import send_after_run
 from cleared.workspace.location import Layout
-
-if TYPE_CHECKING:
-    from cleared.gate.proposals.submission import Author
 
 Texts = Mapping[str, bytes | None]
 
@@ -26,8 +28,6 @@ def list_agents(host: Host) -> list[dict[str, Any]]:
 
 def list_primitives(host: Host) -> list[dict[str, Any]]:
     """Every primitive: signature, effect, grant, documentation, JSON Schema of its parameters."""
-    from cleared.primitives.registry.projections import describe_primitive
-
     return [describe_primitive(primitive) for primitive in host.registry.values()]
 
 
@@ -35,17 +35,12 @@ def run_agent(host: Host, name: str, dry_run: bool, data: Any, again: str | None
     """Run an agent once (see ``gate.manual_runs.run_command``)."""
     result = run_command(host, name, dry_run=dry_run, data=data, again=again)
     if result.messages:
-        from cleared.service.notify.script_messages import send_after_run
-
         result.warnings += send_after_run(host, result)
     return result.to_json_object()
 
 
 def check_agent(host: Host, name: str | None, texts: Texts | None) -> dict[str, Any]:
     """All checks of the gate: over an agent, or, without ``name``, over ``texts`` as they would be proposed."""
-    from cleared.gate.examination import Gate
-    from cleared.gate.lint_rules import finding_to_dict, result_to_dict
-
     if name is None and texts is None:
         raise UsageError("there is nothing to check", remedy="Give name, texts or both.")
     with Gate(host) as gate:
@@ -71,8 +66,6 @@ def dry_run_agent(host: Host, name: str, texts: Texts | None, data: Any) -> dict
 
 def compare_agent(host: Host, name: str, texts: Texts | None, runs: int) -> dict[str, Any]:
     """What an agent of ``texts``, or its working copy, would have done differently in its last ``runs`` runs."""
-    from cleared.gate.examination import Gate
-
     with Gate(host) as gate:
         impact = gate.compare_with_approved(name, runs, texts=texts)
     return {**impact.to_dict(), "warnings": impact.find_warnings()}
@@ -85,8 +78,6 @@ def propose_agents(
 
     Raises as ``gate.proposals.submission.propose_changes``.
     """
-    from cleared.gate.proposals.submission import propose_changes
-
     if bool(targets) == bool(texts):
         raise UsageError("give either texts or targets", remedy="texts: path → text; targets: names of agents.")
     if any(target.removeprefix("./").rstrip("/") == Layout.config_file for target in targets or ()):

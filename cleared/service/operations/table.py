@@ -14,6 +14,8 @@ from cleared.changes.audit.record_violations import describe_violations
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import DomainTable, load_domains
 from cleared.gate.operation import Operation, Parameter
+from cleared.gate.proposals.proposal_history import read_history, read_proposals
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.review import queue_cards
 from cleared.review.explanation import explain_record
 from cleared.runs import run_queries
@@ -22,8 +24,6 @@ from cleared.service.operations import agent_operations, result_schemas
 
 def list_proposals(host: Host, status: str) -> list[dict[str, Any]]:
     """The proposals, newest first, without their checks and effects. ``status``: open, decided or all."""
-    from cleared.gate.proposals.proposal_history import read_proposals
-
     keys = ("id", "status", "title", "card_id", "author", "created_at", "decided_by", "decided_at", "reason")
     return [
         {k: p[k] for k in keys} | {"files": [f["path"] for f in p["files"]]}
@@ -34,16 +34,12 @@ def list_proposals(host: Host, status: str) -> list[dict[str, Any]]:
 
 def show_proposal(host: Host, id: str) -> dict[str, Any]:
     """A proposal with its code as a diff against what is approved now. Raises ``UsageError``."""
-    from cleared.gate.proposals.shown_proposal import read_shown_proposal
-
     shown = read_shown_proposal(host, id)
     return shown.proposal.to_dict() | {"code": dict(shown.code)}
 
 
 def show_history(host: Host, name: str) -> list[dict[str, Any]]:
     """What was proposed and decided about an agent, oldest first. Raises ``UsageError``."""
-    from cleared.gate.proposals.proposal_history import read_history
-
     return read_history(host, name)
 
 

@@ -13,10 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.changes.workspace_opening import open_for_job
 from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobPace, JobType
 from cleared.work.cycles import cycle_state
+from cleared.work.cycles.cycle_control import end_waiting
+from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings, require_opt_in
+from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
+from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts
 from cleared.work.loop.job_collection import FOLLOW_UP
 from cleared.workspace.settings.model import Config
 
@@ -26,12 +31,6 @@ _HANDOVER_SECONDS: Final = 900.0
 
 def run_cycle_job(job: JobContext) -> str:
     """As one cycle of ``cleared cycle start``. Raises ``JobFailed`` where it failed."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.work.cycles.cycle_control import end_waiting
-    from cleared.work.cycles.cycle_loop import CycleLoop
-    from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
-    from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts
-
     host = open_for_job(job.root)
     try:
         host.refuse_invalid_policy()

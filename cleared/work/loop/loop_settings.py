@@ -12,6 +12,7 @@ from cleared.base.errors import Place, UsageError
 from cleared.jobs.runtime_directory import RuntimeDirectory, locate_runtime, own_runtime
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.model import Loop as Section
+from cleared.workspace.settings.value_checks import CHECKS
 
 VARIABLES: Final = {
     "runtime_dir": "SINGLE_AGENT_RUNTIME_DIR",
@@ -112,8 +113,6 @@ def _read_variable(name: str, variable: str, text: str) -> Any:
 
 def _check_value(name: str, value: Any, where: str, remedy: str) -> Any:
     """The value, checked as the same key of the configuration. Raises ``UsageError`` that names flag or variable."""
-    from cleared.workspace.settings.value_checks import CHECKS
-
     check = CHECKS.get((Section, name))
     complaint = check(str(value) if isinstance(value, Path) else value) if check else None
     if complaint:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.terminal import count_noun
+from cleared.git.git_process import Git
 from cleared.jobs.job_process import JobContext, NoInput
 from cleared.jobs.job_types import JobType
 
@@ -61,8 +62,6 @@ def akela_meta_summary(job: JobContext) -> str:
 
 def git_status_summary(job: JobContext) -> str:
     """Print ``git status --short``, and count its lines."""
-    from cleared.git.git_process import Git
-
     text = Git(job.root).run("status", "--short").decode("utf-8", "replace")
     print(text, end="")  # noqa: T201
     lines = [line for line in text.splitlines() if line.strip()]

@@ -9,8 +9,15 @@ from collections import Counter
 from typing import Final
 
 from cleared.base.terminal import count_noun
+from cleared.changes.workspace_opening import open_for_job
+from cleared.gate.examination import check_agents
+from cleared.gate.manual_runs import run_now
 from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
+from cleared.review.queue_cards import read_cards
+from cleared.runs.attempt import Event
+from cleared.runs.run_queries import read_agents, read_runs
+from cleared.triggers.requested_jobs import event_depth_after
 
 AGENT_RUN: Final = "cleared.work.loop.workspace_jobs:agent_run"
 TASK_TURN: Final = "cleared.work.task_runs.task_jobs:task_turn"
@@ -21,9 +28,6 @@ _MAX_RUNS: Final = 50
 
 def queue_summary(job: JobContext) -> str:
     """How many cards wait, of which kinds, and since when."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.review.queue_cards import read_cards
-
     waiting = read_cards(open_for_job(job.root))
     for card in waiting[:_MAX_LISTED]:
         print(f"{card['id']} {card['kind']} {card['created_at']} {card['title']}")  # noqa: T201  (a job's output)
@@ -36,9 +40,6 @@ def queue_summary(job: JobContext) -> str:
 
 def runs_report(job: JobContext) -> str:
     """How the last runs ended, by agent."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.runs.run_queries import read_runs
-
     recent = read_runs(open_for_job(job.root), _MAX_RUNS)
     for run in recent:
         why = f" {run['error']}" if run.get("error") else ""
@@ -51,11 +52,6 @@ def runs_report(job: JobContext) -> str:
 
 def agent_run(job: JobContext) -> str:
     """As ``cleared agent run``. Raises ``JobFailed`` where the run did."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.gate.manual_runs import run_now
-    from cleared.runs.attempt import Event
-    from cleared.triggers.requested_jobs import event_depth_after
-
     host = open_for_job(job.root)
     # Runs may start one another by events: this run is one further in the chain of the run that requested it.
     depth = event_depth_after(host, job.by) if job.by.startswith("run:") else 0
@@ -68,10 +64,6 @@ def agent_run(job: JobContext) -> str:
 
 def gate_check_all(job: JobContext) -> str:
     """As ``cleared agent check --all``. Raises ``JobFailed`` where an agent did not pass."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.gate.examination import check_agents
-    from cleared.runs.run_queries import read_agents
-
     host = open_for_job(job.root)
     names = [a["name"] for a in read_agents(host) if (host.root / a["file"]).is_file()]
     wrong = []

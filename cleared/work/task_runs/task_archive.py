@@ -10,7 +10,7 @@ from cleared.jobs.tasks.task_definition import ARCHIVE
 from cleared.jobs.tasks.task_graph import sort_key
 from cleared.jobs.tasks.task_states import COMPLETED
 from cleared.jobs.tasks.task_store import TaskFiles
-from cleared.work.task_runs.task_recording import open_recorder, read_task_set
+from cleared.work.task_runs.task_recording import open_recorder, read_states, read_task_set
 
 MOST_COMPLETED: Final = 10
 """So many completed tasks may lie in ``docs/tasks`` (spec, 4)."""
@@ -40,7 +40,5 @@ def archive_tasks(host: Host) -> tuple[list[str], str | None]:
 
 
 def _list_completed(host: Host) -> list[str]:
-    from cleared.work.task_runs.task_recording import read_states
-
     states = read_states(host)
     return [name for name in read_task_set(host).live if states.get(name) == COMPLETED]

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from cleared.changes.workspace_opening import open_for_job
 from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobType
 from cleared.work.cycles.cycle_settings import require_opt_in
 from cleared.work.loop.workspace_jobs import TASK_TURN
+from cleared.work.task_runs.task_run import run_tasks
+from cleared.work.task_runs.workers import choose_worker
 from cleared.workspace.settings.model import Config
 
 
 def task_turn(job: JobContext) -> str:
     """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed."""
-    from cleared.changes.workspace_opening import open_for_job
-    from cleared.work.task_runs.task_run import run_tasks
-    from cleared.work.task_runs.workers import choose_worker
-
     host = open_for_job(job.root)
     # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
     report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1)

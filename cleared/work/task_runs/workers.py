@@ -14,8 +14,12 @@ from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.base.safe_names import relative_problem
 from cleared.changes.host import Host
+from cleared.gate.manual_runs import run_now
+from cleared.runs.attempt import Event
+from cleared.work.cycles.cycle_settings import require_opt_in
 from cleared.work.loop.private_clone import write_file
 from cleared.work.task_runs.assignment import Assignment, WorkReport
+from cleared.work.task_runs.engine_worker import EngineWorker
 from cleared.work.task_runs.fenced_command import run_fenced
 
 _MAX_PAYLOAD: Final = 60_000
@@ -74,9 +78,6 @@ class AgentWorker:
         return f"agent {self.agent}"
 
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
-        from cleared.gate.manual_runs import run_now
-        from cleared.runs.attempt import Event
-
         task = assignment.briefing.task
         if len(assignment.briefing.text) > _MAX_PAYLOAD:
             raise PolicyError(f"the briefing of {task.id} is too large for an agent script", remedy="Split the task.")
@@ -113,9 +114,6 @@ def choose_worker(
             "tasks.engine in config.yaml.",
         )
     if engine is not None:
-        from cleared.work.cycles.cycle_settings import require_opt_in
-        from cleared.work.task_runs.engine_worker import EngineWorker
-
         require_opt_in(host.config, allow_ai)
         return EngineWorker(engine, allow_ai)
     if command is not None:

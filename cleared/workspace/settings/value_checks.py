@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from cleared.base import money
+from cleared.base.safe_names import relative_problem
 from cleared.workspace.location import USED_FOLDERS
 from cleared.workspace.settings.address_checks import (
     check_base_url,
@@ -99,8 +100,6 @@ def _check_books_folder(value: str) -> str | None:
 
 
 def _check_folder(value: str) -> str | None:
-    from cleared.base.safe_names import relative_problem
-
     problem = relative_problem(value)
     if problem:
         return f"the path {problem}"
