@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
@@ -16,7 +15,6 @@ from cleared import __version__
 from cleared.base.errors import Interrupted
 from cleared.base.terminal import print_line
 from cleared.cli.command_groups import CommandGroup, completion_items
-from cleared.cli.light_values import skip_pydantic
 from cleared.cli.options import remember_command_line, remember_workspace
 
 HELP = """Bank files in, balanced double-entry books out: small agent scripts, sandboxed, each run one git commit.
@@ -120,9 +118,6 @@ ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry i
 class RootGroup(CommandGroup):
     """The top level: lists its commands in sections without loading them, and loads the one that is used."""
 
-    argv: Sequence[str] = ()
-    """The whole command line; of a group only the command that is named there is made."""
-
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = cast("dict[str, Any]", dict.fromkeys(ENTRIES) | dict(self.commands))  # loaded by get_command
@@ -140,8 +135,7 @@ class RootGroup(CommandGroup):
         if entry is None:
             return None
         if self.commands[cmd_name] is None:
-            named = tuple(self.argv[1:2]) if self.argv[:1] == [cmd_name] else ()
-            self.commands[cmd_name] = _load_command(entry, named)
+            self.commands[cmd_name] = _load_command(entry)
         return self.commands[cmd_name]
 
     def invoke(self, ctx: Any) -> Any:
@@ -156,26 +150,20 @@ class RootGroup(CommandGroup):
         return completion_items(name for name in ENTRIES if name.startswith(incomplete))
 
 
-def _load(entry: Entry) -> typer.Typer | Callable[..., Any]:
-    loaded: typer.Typer | Callable[..., Any] = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
-    return loaded
+def _add_entry(app: typer.Typer, entry: Entry) -> None:
+    loaded = getattr(import_module(f"cleared.cli.{entry.module}"), entry.attribute)
+    if isinstance(loaded, typer.Typer):
+        app.add_typer(loaded, name=entry.name, help=f"{entry.about}.\n\n{entry.more}")
+    else:
+        app.command(entry.name)(loaded)
 
 
-@lru_cache(maxsize=256)
-def _load_command(entry: Entry, named: tuple[str, ...]) -> Any:
-    """The click command of an entry. ``named``: of a group only this command, where it has one of that name."""
-    loaded = _load(entry)
-    if not isinstance(loaded, typer.Typer):
-        single = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-        single.command(entry.name)(loaded)
-        return typer.main.get_command(single)
-    group = copy(loaded)
-    group._add_completion = False
-    group.info = copy(group.info)
-    group.info.name, group.info.help = entry.name, f"{entry.about}.\n\n{entry.more}"
-    only = [c for c in group.registered_commands if list(named) == [c.name]]
-    group.registered_commands = only or group.registered_commands
-    return typer.main.get_group(group)
+@cache
+def _load_command(entry: Entry) -> Any:
+    """The click command of an entry."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    _add_entry(app, entry)
+    return typer.main.get_group(app).commands[entry.name]
 
 
 def _print_version(value: bool) -> None:
@@ -212,25 +200,11 @@ def build_tree() -> typer.Typer:
     """All commands, as declared; for the reference page."""
     app = _new_root()
     for entry in ENTRIES.values():
-        loaded = _load(entry)
-        if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=entry.name)
-        else:
-            app.command(entry.name)(loaded)
+        _add_entry(app, entry)
     return app
 
 
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind the command line ``argv``."""
     remember_command_line(argv)
-    skip_pydantic()
-    root = copy(_make_root())
-    root.commands, root.argv = dict(root.commands), list(argv)
-    return root
-
-
-@cache
-def _make_root() -> RootGroup:
-    root = typer.main.get_command(_new_root())
-    assert isinstance(root, RootGroup)
-    return root
+    return typer.main.get_command(_new_root())

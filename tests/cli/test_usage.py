@@ -27,19 +27,6 @@ def test_usage(argv: list[str], said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_text_needs_no_pydantic() -> None:
-    """Its import takes longer than all the rest of a command's start; values typer has to check still are."""
-    code = (
-        "import sys\nfrom cleared.cli.command_runner import run\n"
-        "code = run(['agent', 'show', 'nope', '-C', '/'])\n"
-        "print(code, 'pydantic' in sys.modules)\n"
-        "run(['run', 'list', '--limit', '-3'])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "4 False\n"
-    assert "'--limit'" in done.stderr
-
-
 def test_the_help_of_a_group_says_which_word_may_be_left_out() -> None:
     assert "cleared import [OPTIONS] FILE" in here("import", "--help").out
 
