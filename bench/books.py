@@ -83,7 +83,6 @@ def reports(quick: bool) -> Result:
     def ask(index: JournalIndex) -> Iterator[Callable[[], object]]:
         quarter = date(2025, 4, 1), date(2025, 6, 30)
         yield lambda: index.sum_accounts(*quarter)
-        yield lambda: index.sum_by_month(date(2025, 1, 1), date(2025, 12, 31))
         yield lambda: index.day_balances(through=date(2025, 6, 15)).trial_balance()
         yield lambda: list(index.iter_entries(EntryFilter(text="github inc 0042")))
         yield lambda: list(index.iter_entries(EntryFilter(text="aws"), limit=100))

@@ -232,7 +232,7 @@ def _rename_to_new(temporary: Path, path: Path) -> None:
 
 
 def append_rotated(path: Path, data: bytes, most: int, keep: int) -> None:
-    """Add ``data`` to a log of at most ``most`` bytes; ``path.1`` is the newest of the ``keep`` old ones beside it.
+    """Add ``data`` to a log of at most ``most`` bytes; ``keep`` old ones are beside it, .1 the newest of them.
 
     Raises ``OSError``.
     """

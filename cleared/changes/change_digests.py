@@ -342,11 +342,6 @@ def sum_rows(changes: RowChanges) -> int:
     return sum(sign * count * hash_element(name, *row) for sign, rows in signed for row, count in rows.items())
 
 
-def read_elements(path: str, data: bytes | None) -> Counter[Element]:
-    """What a file has, each as often as it is there."""
-    return _count(path, data or b"")
-
-
 def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
     old, new = old or b"", new or b""
     if old and new.startswith(old) and _ends_whole(path, old):

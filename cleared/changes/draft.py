@@ -97,16 +97,9 @@ def commit_draft(
     host.report_step("checked")
     draft = render_draft(host, snapshot, context)
     draft.changes.update(files or {})
-    files_handled = emitted_events.handled_files(host, context) if any(key == "Event" for key, _ in trailers) else []
-    if files_handled:  # a run that failed, or waits for an answer, has not handled its files
-        draft.changes[host.layout.imported_files] = emitted_events.append_handled_files(
-            snapshot.read_file(host.layout.imported_files), files_handled
-        )
-    waiting = agent_log.read_waiting_rows(host)
-    rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
-    log = agent_log.choose_log(CommittedSource(snapshot), context.now)
-    before = draft.changes.get(log) or snapshot.read_file(log)
-    draft.changes[log] = agent_log.append_rows(before, rows)
+    if any(key == "Event" for key, _ in trailers):  # a run that failed, or waits for an answer, handled no files
+        _record_handled_files(host, snapshot, context, draft)
+    waiting = _add_log_rows(host, snapshot, context, draft)
     moves, held_files = imported_files.hold_files(host, (*draft.moves, *local), context.now, context.run_id)
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
@@ -147,6 +140,22 @@ def commit_draft(
         raise
     start_packing_if_due(repo)
     return commit
+
+
+def _add_log_rows(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> bytes:
+    """The log's new rows, after those that waited for a commit, which are returned."""
+    waiting = agent_log.read_waiting_rows(host)
+    rows = waiting.decode("utf-8") + agent_log.format_rows(context, context.now)
+    log = agent_log.choose_log(CommittedSource(snapshot), context.now)
+    before = draft.changes.get(log) or snapshot.read_file(log)
+    draft.changes[log] = agent_log.append_rows(before, rows)
+    return waiting
+
+
+def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:
+    path = host.layout.imported_files
+    if handled := emitted_events.handled_files(host, context):
+        draft.changes[path] = emitted_events.append_handled_files(snapshot.read_file(path), handled)
 
 
 def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:

@@ -130,12 +130,10 @@ def add_bank(
         "pending": None if pending is None else _parse_words(pending),
     }
     host = open_host_once(workspace, json=json)
-    refuse_altered_files(host, [file])
     data = _read_file(host, file)
     kind = type_ or next((each.type for each in host.config.bank_accounts if each.id == account), None)
-    config, profile, parsed = _understand_file(
-        host, file, data, known, id_, is_card=kind == BankAccountType.credit_card
-    )
+    is_card = kind == BankAccountType.credit_card
+    config, profile, parsed = _understand_file(host, file, data, known, id_, is_card=is_card)
     choices = AccountChoices(id_, name, type_.value if type_ else None, ledger_account, account)
     setup = plan_file(host, file.name, parsed, config, choices)
 
@@ -152,16 +150,16 @@ def add_bank(
     if profile is not None or setup.account_ids:
         host.command_key = "" if run else said_once  # it is done once its last commit is made
         _write_setup(host, edit, setup, parsed.format)
-    host = open_host(workspace)
-    host.command_key = said_once
-    _import_file(host, file, run=run, json=json)
+    _import_file(workspace, said_once, file, run=run, json=json)
 
 
-def _import_file(host: Host, file: Path, *, run: bool, json: bool) -> None:
+def _import_file(workspace: Path | None, command_key: str, file: Path, *, run: bool, json: bool) -> None:
     """Import the file, where that is wanted, with the configuration as it is now."""
     from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
     from cleared.cli.bank_files import import_handed_files
 
+    host = open_host(workspace)
+    host.command_key = command_key
     handed, left = sort_files([file], host.config, host.decimal_places)
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed) if run else []
     import_handed_files(host, handed if run else handed[:0], names, left, run=run, json=json, needs_files=run)
@@ -186,6 +184,7 @@ def _parse_words(text: str) -> tuple[str, ...]:
 def _read_file(host: Host, file: Path) -> bytes:
     from cleared.base.safe_files import read_stable
 
+    refuse_altered_files(host, [file])
     data, _ = read_stable(file.resolve(), host.config.import_.max_bytes, shown=str(file))
     return data
 

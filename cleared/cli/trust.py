@@ -55,18 +55,15 @@ def trust_clone(
     something is not trusted yet and nobody said yes. Where nobody can be asked, CLEARED_TRUST=ID,… in the environment
     does as if the clones of these books were pinned.
     """
-    if new_books and (same_books or list_ or key):
+    others = same_books or list_ or bool(key)
+    if new_books and others:
         raise typer.BadParameter("it goes with none of --same-books, --list and --key", param_hint="--new-books")
-    if forget and (new_books or same_books or list_ or key):
+    if forget and (new_books or others):
         raise typer.BadParameter("it stands alone", param_hint="--forget")
-    host = (
-        open_host_once(workspace, json=json, despite_fault=True)
-        if new_books
-        else open_host(workspace, despite_fault=True)
-    )
     if new_books:
-        _make_new_books(host, json)
+        _make_new_books(open_host_once(workspace, json=json, despite_fault=True), json)
         return
+    host = open_host(workspace, despite_fault=True)
     if forget:
         _forget_key(host, forget, json)
         return
@@ -86,20 +83,7 @@ def trust_clone(
         except PolicyError as error:
             refusal = error
     if json:
-        print_json(
-            [
-                {
-                    "key": s.key,
-                    "names": s.names,
-                    "paths": s.paths,
-                    "first": s.first,
-                    "last": s.last,
-                    "trusted": s.trusted,
-                    "runs": s.is_run_key,
-                }
-                for s in signatories
-            ]
-        )
+        print_json([_describe_signatory(each) for each in signatories])
     elif refusal is None:
         _print_signatories(identity, signatories)
     if refusal is not None and not json:
@@ -108,6 +92,11 @@ def trust_clone(
         print_message(f"cleared: {refusal}")
         sys.stdout.flush()
         raise typer.Exit(int(refusal.exit_code))
+
+
+def _describe_signatory(signatory: Signatory) -> dict[str, object]:
+    names = ("key", "names", "paths", "first", "last", "trusted")
+    return {**{name: getattr(signatory, name) for name in names}, "runs": signatory.is_run_key}
 
 
 def _subject_of(

@@ -17,7 +17,7 @@ from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_types import load_function
 
 NO_INPUT: Final = 66
-"""Exit code of a job whose input is missing (``EX_NOINPUT`` of sysexits.h)."""
+"""Exit code of a job whose input is missing (EX_NOINPUT of sysexits.h)."""
 BOOTSTRAP: Final = (
     "import json, sys; spec = json.loads(sys.argv[1]); sys.path[:] = spec['path']; "
     "from cleared.jobs.job_process import main; main(spec)"

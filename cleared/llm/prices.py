@@ -28,7 +28,7 @@ class TokenCount:
 
 
 def count_tokens(usage: Any) -> TokenCount:
-    """The tokens of a reply (pydantic-ai's ``RequestUsage``), within what can be: a provider may say anything."""
+    """The tokens of a reply (RequestUsage of pydantic-ai), within what can be: a provider may say anything."""
     read = (getattr(usage, each.name, 0) for each in fields(TokenCount))
     whole, written, *cached = (min(max(0, count if isinstance(count, int) else 0), _MOST_TOKENS) for count in read)
     return TokenCount(max(whole, sum(cached)), written, *cached)

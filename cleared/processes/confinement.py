@@ -7,7 +7,7 @@ worker, never assumed. Elsewhere than on Linux there is no such confinement.
 
 A worker dies with its host, even while it computes and reads no pipe: it inherits the reading end of a pipe that nobody
 writes to. When the host dies, the kernel closes the other end and sends the owner of the reading end a signal, which is
-set to SIGKILL. (The usual ``PR_SET_PDEATHSIG`` has to be called by the child itself, and the child is the
+set to SIGKILL. (The usual PR_SET_PDEATHSIG has to be called by the child itself, and the child is the
 interpreter's.) Elsewhere than on Linux a worker lives until its time limit.
 """
 

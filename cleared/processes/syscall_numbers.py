@@ -1,6 +1,6 @@
 """Numbers of system calls: those for x86-64 and for aarch64; -1: none.
 
-Source: the kernel's ``syscall_64.tbl`` and ``asm-generic/unistd.h``.
+Source: the kernel's syscall_64.tbl and asm-generic/unistd.h.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class CardSection:
 
 
 def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A card, as ``read_card`` gives it, as labels and values; what needs more room is in ``card_tables``."""
+    """A card, as ``read_card`` gives it, as labels and values; what needs more room is in ``detail_tables``."""
     kind, details = kind_named(card["kind"]), card["details"]
     answers = details.get("choices") or [_answer_text(*pair) for pair in kind.answers.items()]
     first = card["agreed"][-1] if card["agreed"] else None

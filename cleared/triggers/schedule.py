@@ -56,7 +56,7 @@ class Schedule:
       skipped no time has passed, so it is not due.
 
     Days are cron's: where day of month and weekday are both given, either will do; where one begins with ``*`` (also
-    ``*/2``), both must match. ``L`` is the last day of a month, ``5#2`` its second Friday, ``L5`` its last one; a
+    ``*/2``), both must match. "L" is the last day of a month, "5#2" its second Friday, "L5" its last one; a
     sixth field is seconds.
 
     Cheap to make: equal expressions and zones are shared. Safe to use from several threads.

@@ -16,7 +16,7 @@ from cleared.workspace.settings.secrets import Redactor
 FILE_NAME: Final = "service.log"
 MAX_BYTES: Final = 2 << 20
 OLD_FILES: Final = 3
-"""Old files beside the one that is written: ``service.log.1`` is the newest of them."""
+"""Old files beside the one that is written: service.log.1 is the newest of them."""
 _MAX_TEXT_LENGTH: Final = 2_000
 
 

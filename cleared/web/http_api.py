@@ -1,6 +1,6 @@
 """``POST /api/METHOD``: the methods of ``cleared rpc`` over HTTP, for programs that show a token. Never a decision.
 
-The OpenAPI document describes them as ``rpc.discover`` does, each as a path.
+The OpenAPI document describes them as rpc.discover does, each as a path.
 """
 
 from __future__ import annotations

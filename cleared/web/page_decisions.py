@@ -72,20 +72,7 @@ def carry_out(
         if decided.wanted is not None and prepared is not None:
             return ask_passkey(page, prepared, decided.wanted, back, what)
         if decided.needs_passphrase:
-            fields = [
-                (name, value)
-                for name, values in page.form.values.items()
-                for value in values
-                if name not in NOT_SENT_AGAIN
-            ]
-            return page.render(
-                "passphrase.html",
-                fields=fields,
-                action=page.request.url.path,
-                back=back,
-                what=what,
-                is_wrong=decided.is_wrong,
-            )
+            return _ask_passphrase(page, back, what, is_wrong=decided.is_wrong)
         return answer(decided.result)
 
     if not is_long:
@@ -105,6 +92,14 @@ def carry_out(
         return finish
 
     return answer_when_done(page, page.site.work.begin(what, decide_long))
+
+
+def _ask_passphrase(page: PageRequest, back: str, what: str, *, is_wrong: bool) -> Response:
+    """The page that asks for it, with all that was decided to be sent once more."""
+    values = page.form.values.items()
+    fields = [(name, value) for name, each in values for value in each if name not in NOT_SENT_AGAIN]
+    action = page.request.url.path
+    return page.render("passphrase.html", fields=fields, action=action, back=back, what=what, is_wrong=is_wrong)
 
 
 NOT_SENT_AGAIN = ("token", "passphrase", "question", "answer")

@@ -95,7 +95,7 @@ def page_host(request: Request) -> str:
 
 
 def creation_options(request: Request, name: str, challenge: bytes) -> str:
-    """What ``navigator.credentials.create`` is given, as JSON; bytes are base64url."""
+    """What navigator.credentials.create is given, as JSON; bytes are base64url."""
     host = page_host(request)
     return json.dumps(
         {
@@ -115,7 +115,7 @@ def creation_options(request: Request, name: str, challenge: bytes) -> str:
 
 
 def request_options(host: str, challenge: bytes, credential: str = "") -> str:
-    """What ``navigator.credentials.get`` is given, as JSON. ``credential``: the only one that may answer."""
+    """What navigator.credentials.get is given, as JSON. ``credential``: the only one that may answer."""
     allowed = [{"type": "public-key", "id": credential}] if credential else []
     return json.dumps(
         {

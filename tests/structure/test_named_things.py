@@ -20,32 +20,6 @@ PACKAGE = Path(cleared.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(r"``([A-Za-z_][\w.]*?)(?:\(\))?``")
-ELSEWHERE = frozenset(
-    {
-        "AA",
-        "AGGREGATE.TAG",
-        "EX_NOINPUT",
-        "EX_SOFTWARE",
-        "FS_IOC_SETFLAGS",
-        "Infinity",
-        "L5",
-        "LAWSON",
-        "MMDD",
-        "N26",
-        "PR_SET_PDEATHSIG",
-        "RequestUsage",
-        "YYMMDD",
-        "aa",
-        "card_tables",
-        "navigator.credentials.create",
-        "navigator.credentials.get",
-        "path.1",
-        "rpc.discover",
-        "service.log.1",
-        "syscall_64.tbl",
-    }
-)
-"""Names of other programs, formats and files, and examples."""
 _FILE = re.compile(r"\.(?:csv|db|json|jsonl|lock|log|md|py|txt|yaml)$")
 
 
@@ -137,6 +111,6 @@ def test_what_docstrings_name_exists(path: Path) -> None:
         f"{path.relative_to(PACKAGE.parent)}:{text.lineno} says ``{name}``"
         for text in docstrings(parsed(path))
         for name in _NAMED.findall(str(text.value))
-        if name not in ELSEWHERE and not is_there(name)
+        if not is_there(name)
     ]
     assert not missing, "\n".join(missing)

@@ -216,7 +216,7 @@ def find_account_type(format: str) -> str:
 
 
 def name_bank(format: str) -> str:
-    """The bank whose files have this format: ``N26``; empty for formats of many banks."""
+    """The bank whose files have this format, such as N26; empty for formats of many banks."""
     from cleared.books.bank_files.csv_presets import load_presets
 
     preset = load_presets().get(format)

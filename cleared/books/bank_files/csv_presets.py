@@ -8,7 +8,7 @@ to country, ``variants`` are tried: a file is read only where all that fit it me
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -105,8 +105,3 @@ def find_profile(profiles: Mapping[str, CsvProfile], format: str) -> tuple[CsvPr
         return profiles[format], {}
     preset = load_presets().get(format)
     return (preset.profile, {**dict.fromkeys(preset.columns, ""), **preset.constant}) if preset is not None else None
-
-
-def list_presets() -> Sequence[tuple[str, str]]:
-    """``(name, title)`` of each, by name."""
-    return [(preset.name, preset.title) for preset in load_presets().values()]

@@ -195,7 +195,7 @@ def _signed(amount: Decimal, mark: str) -> Decimal:
 
 
 def _read_day(text: str) -> date | None:
-    """``YYMMDD``; None for a day that there is not."""
+    """YYMMDD; None for a day that there is not."""
     try:
         year = int(text[:2])
         return date(year + (2000 if year < 80 else 1900), int(text[2:4]), int(text[4:6]))
@@ -220,7 +220,7 @@ def _make_row(entry: _Entry, places: int) -> BankRow:
 
 
 def _find_posted_day(value_text: str, entry_text: str) -> date:
-    """The entry date ``MMDD`` in the year nearest the value date; the value date where there is none."""
+    """The entry date, MMDD, in the year nearest the value date; the value date where there is none."""
     value_day = _read_day(value_text)
     if not entry_text:
         if value_day is None:

@@ -76,7 +76,7 @@ class _Account:
 
     kind: str
     values: dict[str, str] = field(default_factory=dict)
-    """``AGGREGATE.TAG`` → text; the first one wins."""
+    """AGGREGATE.TAG → text; the first one wins."""
     rows: list[BankRow] = field(default_factory=list)
     currency: str | None = None
 

@@ -148,11 +148,6 @@ class JournalIndex:
             _add_sums(totals, self._sum_days(key, start, end))
         return dict(sorted(totals.items()))
 
-    def sum_by_month(self, start: date | None = None, end: date | None = None) -> dict[MonthKey, dict[int, Sums]]:
-        """The same month by month; months without any are left out."""
-        by_month = {key: self._sum_days(key, start, end) for key in self.months}
-        return {key: dict(sorted(sums.items())) for key, sums in by_month.items() if sums}
-
     def sum_closing(self, start: date | None = None, end: date | None = None) -> dict[int, Sums]:
         """As ``sum_accounts``, of the entries alone that close a year."""
         totals: dict[int, Sums] = {}

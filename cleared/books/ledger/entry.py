@@ -145,7 +145,7 @@ class Entry(NamedTuple):
 
 @cache
 def leg_suffix(index: int) -> str:
-    """``a`` … ``z``, ``aa``, ``ab`` …: the name of the leg with this 0-based index."""
+    """a … z, aa, ab …: the name of the leg with this 0-based index."""
     text = ""
     index += 1
     while index:

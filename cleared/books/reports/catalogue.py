@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from cleared.base.errors import UsageError
 from cleared.books.reports import statements
@@ -11,7 +11,6 @@ from cleared.books.reports.report import Report
 from cleared.books.reports.report_books import ReportBooks
 from cleared.books.reports.report_notes import add_notes
 
-Comparison = Literal["previous", "year"]
 REPORTS: Final = {
     "pnl": "Profit and loss: revenue less expenses",
     "balance-sheet": "What is owned, owed and left on the last day",

@@ -190,7 +190,7 @@ def _make_formula(row: Row, at: int, column: int, places: dict[str, int]) -> str
 
 
 def _name_column(number: int) -> str:
-    """``0`` → ``A``, ``26`` → ``AA``."""
+    """0 → A, 26 → AA."""
     name = ""
     number += 1
     while number:

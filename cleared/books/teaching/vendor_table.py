@@ -204,7 +204,7 @@ def _quote(text: str) -> str:
 
 
 def contains_words(description: str, words: str) -> bool:
-    """Whether a text has these words as words of their own: AWS is in ``AWS*EMEA``, not in ``LAWSON``."""
+    """Whether a text has these words as words of their own: AWS is in "AWS*EMEA", not in "LAWSON"."""
     text, wanted = normalise_description(description), normalise_description(words)
     at = text.find(wanted) if wanted else -1
     while at >= 0:

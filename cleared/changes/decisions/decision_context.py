@@ -180,11 +180,7 @@ def _try_decision(
     if decided is None:
         return None
     right.require_allowed(decision_context.context, decided.files)
-    if right.by_person and decision_context.context.cards.resolved and is_of_this_clone_alone(host, snapshot):
-        raise PolicyError(
-            "this clone is not trusted on this machine yet, so no other clone would count what is decided here",
-            remedy="Say whom you trust (cleared trust), then decide.",
-        )
+    _refuse_uncounted(decision_context)
     marks = [(mark, decision), ("By", decision_context.by), ("Clock", format_iso(now))]
     if device is not None and device.shown:
         marks.append((SHOWN_TRAILER, device.shown))
@@ -192,12 +188,7 @@ def _try_decision(
     if first is not None:
         decision_context, decided = first
     decision_context.context.log_action("decision", f"{decided.message} (by {decision_context.by})")
-    signs = (
-        right.by_person
-        and (right.rules.is_restricted or device is not None)
-        and not right.is_free_for_all(decision_context.context, decided.files)
-        and decided.merged_commit is None  # what a merge brings was signed where it was decided
-    )
+    signs = (right.rules.is_restricted or device is not None) and _may_be_signed(decision_context, decided)
     commit = draft.commit_draft(
         host,
         repo,
@@ -215,6 +206,25 @@ def _try_decision(
     if first is not None:
         raise SecondNeeded(dict(decided.trailers)[AGREEMENT_TRAILER], commit)
     return commit
+
+
+def _refuse_uncounted(decision_context: DecisionContext) -> None:
+    """Raises ``PolicyError`` where the answer to a card would count in this clone alone."""
+    context, host = decision_context.context, decision_context.host
+    if not (decision_context.authorization.by_person and context.cards.resolved):
+        return
+    if is_of_this_clone_alone(host, decision_context.snapshot):
+        raise PolicyError(
+            "this clone is not trusted on this machine yet, so no other clone would count what is decided here",
+            remedy="Say whom you trust (cleared trust), then decide.",
+        )
+
+
+def _may_be_signed(decision_context: DecisionContext, decided: Decision) -> bool:
+    """Whether a person decides here what not everybody may; what a merge brings was signed where it was decided."""
+    right = decision_context.authorization
+    is_free = right.is_free_for_all(decision_context.context, decided.files)
+    return right.by_person and not is_free and decided.merged_commit is None
 
 
 def _stage_first_of_two(

@@ -73,12 +73,6 @@ class TaskLedger:
         with self._open(os.O_RDONLY) as file:
             return dict(sorted(self._read_lines(file, None).items()))
 
-    def read_torn_end(self) -> bytes:
-        """What stands behind the last newline and is no record; empty where the file is whole."""
-        with self._open(os.O_RDONLY) as file:
-            end = _read_end(file)
-            return b"" if parse_line(end) is not None else end
-
     @contextmanager
     def open_for_appending(self, activity: str) -> Iterator[LedgerWriter]:
         """The ledger for the only appender there is now. A torn end is set aside first, and reported.

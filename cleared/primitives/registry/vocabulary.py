@@ -239,6 +239,5 @@ Text = Annotated[str, VALUE_TYPES["Text"]]
 Line = Annotated[str, VALUE_TYPES["Line"]]
 """Text on one line."""
 Whole = Annotated[int, VALUE_TYPES["Whole"]]
-Bool = Annotated[bool, VALUE_TYPES["Bool"]]
 Json = Annotated[Any, VALUE_TYPES["Json"]]
 """Plain data."""

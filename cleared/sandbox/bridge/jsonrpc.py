@@ -1,6 +1,6 @@
 """JSON-RPC 2.0, one JSON value a line (https://www.jsonrpc.org/specification). Knows no transport and no methods.
 
-What arrives is hostile: lines are bounded in length and depth, ``NaN`` and ``Infinity`` (``1e999`` too) are refused.
+What arrives is hostile: lines are bounded in length and depth, NaN and Infinity (1e999 too) are refused.
 What is sent is ASCII, so neither a line break in a text nor a lone surrogate can break a frame.
 """
 

