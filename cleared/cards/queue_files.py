@@ -17,15 +17,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError, restore_remedy
-from cleared.base.file_source import choose_part
+from cleared.base.file_source import FileSource, choose_part
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
-
-if TYPE_CHECKING:
-    from cleared.base.file_source import FileSource
 
 SUFFIX: Final = ".jsonl"
 _OPTIONAL: Final = ("run_id", "entry_id", "agent")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.file_source import choose_part
 from cleared.base.safe_files import write_atomic
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.git import LocalMove
+from cleared.primitives.context import Context
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import ensure_state_dir
-
-if TYPE_CHECKING:
-    from cleared.changes.host import Host
-    from cleared.changes.record_sources import CommittedSource
-    from cleared.primitives.context import Context
 
 HEADER: Final = ("timestamp", "agent", "action", "details", "entry_id", "commit_hash")
 _PREFIX: Final = f"{Layout.logs_dir}/agent-log"

@@ -14,13 +14,16 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import choose_part
 from cleared.base.multiset_sum import encode_sum
 from cleared.cards import queue_files
+from cleared.cards.card import Card
 from cleared.changes.attestation_lines import (
     Attestation,
     added_lines,
@@ -33,20 +36,14 @@ from cleared.changes.change_digests import digest_blobs, digest_lines, list_blob
 from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.taken_over import TAKES_OVER, describe_takeover
+from cleared.git import Snapshot
 from cleared.git.repository import find_clone_id
+from cleared.primitives.context import Context
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import run_key, run_public_key
 from cleared.trust.verification import Approvals
 from cleared.trust.workspace_pin import find_next_workspace
 from cleared.workspace.sealed_files import SealedFiles
-
-if TYPE_CHECKING:
-    from datetime import datetime
-    from pathlib import Path
-
-    from cleared.cards.card import Card
-    from cleared.git import Snapshot
-    from cleared.primitives.context import Context
 
 CLONE_PREFIX: Final = "clone "
 """Before the mark of a clone, where an attestation names no books: they are not pinned there."""

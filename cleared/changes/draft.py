@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, emitted_events, imported_files
 from cleared.changes.attestation import attest_commit
+from cleared.changes.attested_sums import AttestedSums
 from cleared.changes.auto_resolve import find_restored_files
 from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.commit_messages import CommitSubject
 from cleared.changes.host import Host
+from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import check_draft
 from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
@@ -164,9 +166,6 @@ def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | Non
     total = CountedRows(host.layout).sum_changes(before, changes)
     brought = {path: data for path, data in changes.items() if data is not None and is_attestation(path)}
     if brought:
-        from cleared.changes.attested_sums import AttestedSums
-        from cleared.changes.line_worth import LineWorth
-
         sums = AttestedSums(LineWorth(host, before))
         now = sums.read_files({**sums.read_shards(before), **brought})
         total -= now.total(()) - sums.read(before).total(())

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from cleared.base.terminal import print_message, print_table
+from cleared.base.errors import UsageError
+from cleared.base.safe_files import read_stable
+from cleared.base.terminal import print_json, print_message, print_table
+from cleared.books.bank_files.preview import describe_file
+from cleared.books.decisions import book_subjects
+from cleared.books.decisions.account_changes import add_account
+from cleared.books.importing.bank_setup import LIABILITIES, AccountChoices, BankSetup
+from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
+from cleared.books.importing.new_bank_files import choose_profile_name, plan_file, understand_file, write_setup
+from cleared.books.ledger.bank_row import ParsedFile
+from cleared.books.queries import read_accounts
+from cleared.changes.host import Host
+from cleared.cli.bank_files import import_handed_files, refuse_altered_files
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from cleared.books.importing.bank_setup import BankSetup
-    from cleared.books.ledger.bank_row import ParsedFile
-    from cleared.changes.host import Host
-    from cleared.workspace.settings.bank_section import CsvProfile
-    from cleared.workspace.settings.model import Config
+from cleared.gate.proposals.setting_changes import add_settings
+from cleared.workspace.settings.bank_section import PENDING_WORDS, CsvProfile
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
 
 app = new_group()
 
@@ -45,8 +54,6 @@ class Sign(StrEnum):
 @app.command("list")
 def list_bank_accounts(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the bank accounts of the configuration."""
-    from cleared.base.terminal import print_json
-
     config = open_host(workspace).config
     rows = [
         {
@@ -115,10 +122,6 @@ def add_bank(
 
     What the file does not say is asked; without a terminal, options answer. Five rows are shown as they are understood.
     """
-    from cleared.books.importing.bank_setup import AccountChoices
-    from cleared.books.importing.new_bank_files import plan_file, write_setup
-    from cleared.cli.bank_files import refuse_altered_files
-
     known = {
         "columns": _parse_columns(column or []),
         "date_format": date_format,
@@ -136,10 +139,7 @@ def add_bank(
     config, profile, parsed = _understand_file(host, file, data, known, id_, is_card=is_card)
     choices = AccountChoices(id_, name, type_.value if type_ else None, ledger_account, account)
     setup = plan_file(host, file.name, parsed, config, choices)
-
-    def edit(text: str) -> str:
-        return write_setup(text, profile, setup)
-
+    edit = partial(write_setup, profile=profile, setup=setup)
     if profile is not None or setup.changes:
         _refuse_unreadable(host, file, edit)
     _show_plan(file.name, parsed, profile, setup)
@@ -155,9 +155,6 @@ def add_bank(
 
 def _import_file(workspace: Path | None, command_key: str, file: Path, *, run: bool, json: bool) -> None:
     """Import the file, where that is wanted, with the configuration as it is now."""
-    from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
-    from cleared.cli.bank_files import import_handed_files
-
     host = open_host(workspace)
     host.command_key = command_key
     handed, left = sort_files([file], host.config, host.decimal_places)
@@ -182,8 +179,6 @@ def _parse_words(text: str) -> tuple[str, ...]:
 
 
 def _read_file(host: Host, file: Path) -> bytes:
-    from cleared.base.safe_files import read_stable
-
     refuse_altered_files(host, [file])
     data, _ = read_stable(file.resolve(), host.config.import_.max_bytes, shown=str(file))
     return data
@@ -193,8 +188,6 @@ def _understand_file(
     host: Host, file: Path, data: bytes, known: dict[str, Any], id_: str | None, *, is_card: bool
 ) -> tuple[Config, CsvProfile | None, ParsedFile]:
     """The file by a known format; else by a new profile. Raises ``UsageError`` for what nobody has answered."""
-    from cleared.books.importing.new_bank_files import choose_profile_name, understand_file
-
     name = choose_profile_name(host.config, id_, file.name)
     while True:
         found = understand_file(host.config, host.decimal_places, file.name, data, known, name, is_card=is_card)
@@ -205,8 +198,6 @@ def _understand_file(
 
 def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
     """Ask a person; without one, refuse."""
-    from cleared.base.errors import UsageError
-
     if not sys.stdin.isatty():
         raise UsageError(
             "the file does not say everything: " + " ".join(questions.values()), remedy="Say it with these options."
@@ -223,8 +214,6 @@ def _answer_questions(questions: dict[str, str], known: dict[str, Any]) -> None:
 
 def _show_plan(name: str, parsed: ParsedFile, profile: CsvProfile | None, setup: BankSetup) -> None:
     """Five rows of each statement, and what will be written; on stderr, as a question is."""
-    from cleared.books.bank_files.preview import describe_file
-
     shown = describe_file(parsed)
     for note in [*(_describe_states(profile) if profile is not None else ()), *shown["notes"]]:
         print_message(f"{name}: {note}")
@@ -258,8 +247,6 @@ def _choose_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _describe_states(profile: CsvProfile) -> Iterator[str]:
     """What a new profile takes the column of states to mean; nothing where it has none."""
-    from cleared.workspace.settings.bank_section import PENDING_WORDS
-
     if (column := profile.columns.get("state")) is not None:
         posted = " or ".join(profile.posted) or "anything else"
         usual = profile.pending == PENDING_WORDS
@@ -270,10 +257,6 @@ def _describe_states(profile: CsvProfile) -> Iterator[str]:
 def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> None:
     """Raises ``UsageError`` where the file could not be imported with what would be written, such as a second
     description of the same columns."""
-    from cleared.base.errors import UsageError
-    from cleared.books.importing.handed_files import sort_files
-    from cleared.workspace.settings.loading import load_config
-
     text = (host.root / host.layout.config_file).read_text(encoding="utf-8-sig")
     config = load_config(edit(text))
     for left in sort_files([file], config, host.decimal_places)[1]:
@@ -287,12 +270,6 @@ def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> No
 
 def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
     """Write config.yaml, and accounts of the books that are missing into the chart."""
-    from cleared.books.decisions import book_subjects
-    from cleared.books.decisions.account_changes import add_account
-    from cleared.books.importing.bank_setup import LIABILITIES
-    from cleared.books.queries import read_accounts
-    from cleared.gate.proposals.setting_changes import add_settings
-
     numbers = {row["account_id"] for row in read_accounts(host)}
     for entry in setup.new:
         number = int(entry["ledger_account"])

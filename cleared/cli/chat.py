@@ -9,9 +9,10 @@ from typing import Annotated, Final
 
 import typer
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import print_line, print_message
 from cleared.changes.host import Host
+from cleared.cli import proposals
 from cleared.cli.meta import CostOption, read_cost_limit
 from cleared.cli.options import WorkspaceOption, open_host
 from cleared.cli.session_output import SessionPrinter, frame_words, print_outcome
@@ -120,10 +121,6 @@ class _Conversation:
 
     def _handle_proposal(self, command: str, words: str) -> None:
         """A command about a proposal, as ``cleared agent`` has it; whatever is in its way is told."""
-        from cleared.base.errors import ClearedError, UsageError
-        from cleared.cli import proposals
-        from cleared.meta.model_session import describe_session
-
         named, _, rest = words.strip().partition(" ")
         if not proposals.PROPOSAL_ID.fullmatch(named):
             newest = describe_session(self._session.store)["proposal"] if self._session is not None else None

@@ -10,6 +10,7 @@ import typer
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.gate.replay import replay_run
 
 
 def replay_past_run(
@@ -27,8 +28,6 @@ def replay_past_run(
     The script is the one of then, also where it was replaced since. Nothing of today's workspace is read. Exits 1 where
     it does not make the same calls and the same effects.
     """
-    from cleared.gate.replay import replay_run
-
     host = open_host(workspace)
     with host.keep_executor():
         found = replay_run(host, run_id)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
-
-if TYPE_CHECKING:
-    from cleared.review.reverting import RevertPlan
+from cleared.review.reverting import RevertPlan, revert_run
 
 _MAX_SHOWN = 20
 
@@ -34,8 +32,6 @@ def revert_past_run(
     The plan names every run, record and decision. What people have decided stays. It is refused where some of it lies
     in a closed period.
     """
-    from cleared.review.reverting import revert_run
-
     found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone)
     if not json:
         _print_plan(found)

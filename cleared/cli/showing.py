@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from cleared.base.errors import PolicyError, WorkspaceError
+from cleared.changes.decisions.shown_cards import expecting
 from cleared.trust import shown_digests
 from cleared.trust.clone_marks import refuse_other_home
 from cleared.trust.keys import refuse_inside
@@ -82,8 +83,6 @@ def taking_shown(
     ``PolicyError`` inside a job, where nobody can be asked, or where it has another digest; ``Exit`` where the person
     says no.
     """
-    from cleared.changes.decisions.shown_cards import expecting
-
     refuse_in_job()
     refuse_inside(root)
     if not subject.lets_in:

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Annotated
 
 import typer
 
+from cleared.base import money
 from cleared.base.errors import Place, UsageError
+from cleared.base.money import currency_exponent
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
+from cleared.books.teaching.matched_lines import describe_matches, list_matches
+from cleared.books.teaching.row_limits import RowLimits, is_part
+from cleared.books.teaching.table_listing import list_rows
+from cleared.books.teaching.vendor_teaching import Lesson, propose_removal, propose_vendor
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.host import Host
 from cleared.cli.completion import complete_accounts, complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from decimal import Decimal
-
-    from cleared.books.teaching.row_limits import RowLimits
-    from cleared.books.teaching.vendor_teaching import Lesson
-    from cleared.changes.host import Host
+from cleared.cli.proposal_output import note_edited
+from cleared.gate.proposals.approval import approve_proposal
 
 
 def teach_vendor(
@@ -65,8 +69,6 @@ def teach_vendor(
     would have done on your own books. Enter approves it. It is left as a card where reviewers decide, where more would
     change than that, and without a terminal. The most special row counts: of more words, then of fewer lines.
     """
-    from cleared.books.teaching.vendor_teaching import propose_removal, propose_vendor
-
     host = open_host(workspace)
     if lists:
         _list_rows(host, agent, json)
@@ -97,9 +99,6 @@ def teach_vendor(
 def _read_limits(
     host: Host, out: bool, into: bool, bank: int | None, least: str | None, most: str | None, split: Sequence[str]
 ) -> RowLimits:
-    from cleared.base.money import currency_exponent
-    from cleared.books.teaching.row_limits import RowLimits, is_part
-
     if out and into:
         raise UsageError("--out and --in together are all lines", remedy="Leave both out.")
     parts = []
@@ -123,8 +122,6 @@ def _read_limits(
 
 
 def _read_amount(text: str | None, option: str, places: int) -> Decimal | None:
-    from cleared.base import money
-
     if text is None:
         return None
     try:
@@ -142,10 +139,6 @@ def _read_amount(text: str | None, option: str, places: int) -> Decimal | None:
 
 def _approve(host: Host, lesson: Lesson) -> str | None:
     """The commit that makes it live."""
-    from cleared.changes.decisions.shown_cards import expecting
-    from cleared.cli.proposal_output import note_edited
-    from cleared.gate.proposals.approval import approve_proposal
-
     with expecting({lesson.proposal.folder: lesson.proposal.digest_shown()}):
         outcome = approve_proposal(host, lesson.proposal.folder, lesson.proposal.id)
     for path in outcome.edited:
@@ -163,8 +156,6 @@ def _asks_and_agrees() -> bool:
 
 
 def _list_rows(host: Host, agent: str, json: bool) -> None:
-    from cleared.books.teaching.table_listing import list_rows
-
     rows = list_rows(host, agent)
     if json:
         print_json(rows)
@@ -190,8 +181,6 @@ def _list_rows(host: Host, agent: str, json: bool) -> None:
 
 
 def _print_lesson(lesson: Lesson) -> None:
-    from cleared.books.teaching.matched_lines import describe_matches, list_matches
-
     words = escape_text(lesson.row.words)
     only = lesson.row.limits.scope.describe()
     about = f"{words} ({only})" if only else words

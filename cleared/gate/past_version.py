@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 
 from cleared.base.errors import Place, PolicyError
+from cleared.base.money import currency_exponent
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -62,8 +63,6 @@ def open_past_host(host: Host, snapshot: Snapshot, folder: Path) -> Host:
 
 
 def _count_places(config: Config) -> int:
-    from cleared.base.money import currency_exponent
-
     return currency_exponent(config.business.currency)
 
 

@@ -26,6 +26,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.changes.session import recent_commits
 from cleared.changes.trace import render_calls
+from cleared.domains.managed_files import ManagedFiles
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import parent_commit, read_event_of_run, read_imported_inputs
 from cleared.gate.past_version import PastScripts, open_past_host
@@ -339,8 +340,6 @@ def _continued_at(host: Host, past: PastRun, card: str) -> str:
 
 def _find_missing(host: Host, past: PastRun, changes: Mapping[str, bytes | None]) -> list[str]:
     """Files of records and cards that the commit changes and the replay does not."""
-    from cleared.domains.managed_files import ManagedFiles
-
     managed, logs = ManagedFiles(host.layout), f"{host.layout.logs_dir}/"
     files = past.commit.files if past.commit is not None else ()
     return sorted(

@@ -19,7 +19,7 @@ from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_even
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
-from cleared.git import Repository, Snapshot, find_clone_id, read_recent_commits
+from cleared.git import Repository, Snapshot, find_clone_id, history, read_recent_commits
 from cleared.primitives.ctx import BUILT_IN_EVENTS
 from cleared.runs.attempt import Event
 from cleared.sandbox.trigger_kinds import EVENT
@@ -103,8 +103,6 @@ def _list_commits(host: Host, repo: Repository, head: str, cursor: str | None) -
     """The commits after ``cursor`` that may have attested something, oldest first, and ``head``."""
     commits = read_recent_commits(repo, head, cursor) if cursor else None
     if commits is None:
-        from cleared.git import history
-
         paths = list(list_shards(Snapshot(repo, head)))
         with suppress(WorkspaceError):
             for info in reversed(history.read_log(host.root, _MAX_COMMITS, paths, since=cursor, rev=head)):

@@ -9,12 +9,13 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.file_source import find_whole
 from cleared.base.short_text import list_first
 from cleared.cards import queue_files
+from cleared.cards.card import Card
 from cleared.changes.agent_log import list_logs
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.attested_state import find_unattested_states
@@ -39,11 +40,8 @@ from cleared.domains.installed_domains import load_domains
 from cleared.domains.managed_files import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
+from cleared.git.history import CommitInfo
 from cleared.trust.checkpoint import read_forgotten
-
-if TYPE_CHECKING:
-    from cleared.cards.card import Card
-    from cleared.git.history import CommitInfo
 
 _MAX_SHOWN: Final = 3
 
