@@ -214,6 +214,18 @@ AGREEMENT: Final = CardKind(
     "The same decision by a second reviewer.",
     answers={"withdraw": "Nothing comes of it."},
 )
+CONTRADICTION: Final = CardKind(
+    "contradiction",
+    "Decisions that differ",
+    "differs",
+    "What looks alike was decided in different ways, so that no rule can be learned from it.",
+    "Nothing else.",
+    answers={
+        "most": "It is always as most were decided; the others were exceptions.",
+        "last": "It is always as the last one was decided.",
+        "ask": "It differs each time: go on asking.",
+    },
+)
 
 BRANCH: Final = CardKind(
     "branch",

@@ -179,6 +179,10 @@ def proposal_made(proposal: str, title: str) -> CommitSubject:
     return CommitSubject(f"agent: {proposal} proposed: {title}")
 
 
+def contradictions_asked(number: int) -> CommitSubject:
+    return CommitSubject(f"agent: {count_noun(number, 'contradiction')} to settle")
+
+
 def proposal_approved(proposal: str, title: str, *, is_config: bool) -> CommitSubject:
     return CommitSubject(f"{'config' if is_config else 'agent'}: {proposal} approved: {title}")
 

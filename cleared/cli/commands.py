@@ -48,6 +48,7 @@ SECTIONS: Final = {
         Entry("review", "review", "review_queue", "Decide about everything that waits, one key each"),
         Entry("queue", "queue", "app", "See the cards, questions that wait for a person, and decide"),
         Entry("teach", "teach", "teach_vendor", "Say where a vendor's lines always go"),
+        Entry("improve", "improve", "improve_agents", "Have agents learn from your decisions, for you to approve"),
         Entry("transfers", "transfers", "app", "List transfers between your own accounts, and pair both sides"),
         Entry("receipt", "receipt", "app", "Keep receipts, link them to entries, list what is missing"),
         Entry("reconcile", "reconcile", "reconcile_with_bank", "Compare the books with a balance of the bank"),

@@ -31,6 +31,10 @@ RunHost: TypeAlias = Any
 """The ``Host`` of the open workspace (``changes.host``, which stands above this room)."""
 RecordReview: TypeAlias = Any
 """A ``RecordReview`` (``review.record_review``, which stands above this room)."""
+LessonSource: TypeAlias = Any
+"""A ``LessonSource`` (``gate.improvements``, which stands above this room)."""
+Lessons: TypeAlias = Any
+"""``Lessons`` (``gate.improvements``, which stands above this room)."""
 CardKind: TypeAlias = Any
 """A ``CardKind`` (``cards.kinds``, which stands above this room)."""
 ShownCard: TypeAlias = Any
@@ -227,6 +231,8 @@ class Domain:
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     review: Callable[[], RecordReview] | None = None
     """How its records are decided about, shown, taken back and explained; None: not at all."""
+    find_lessons: Callable[[LessonSource], Lessons] | None = None
+    """What its agents could do better, as persons decided; None: nothing is learned. Raises ``WorkspaceError``."""
     list_card_kinds: Callable[[], Sequence[CardKind]] = tuple
     """The kinds of its cards, beside those that are in ``cards.kinds``."""
     open_card_facts: Callable[[Layout, Snapshot, bool], Callable[[ShownCard], ShownCard]] = lambda *_: lambda card: card

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -52,11 +52,12 @@ def find_unmet_values(
     dates: dict[date, None] = {}
     words: dict[str, None] = {}
     for each in changes:
+        known = {n.value for piece in each.kept for n in piece.nodes if isinstance(n, ast.Constant)}
         for piece in each.kept:
             if piece.is_row:
                 words |= dict.fromkeys(v for v in _matched_constants(piece, registry)[:1] if isinstance(v, str))
         for piece in (*each.added, *each.removed):
-            for value in _matched_constants(piece, registry):
+            for value in _matched_constants(piece, registry, known):
                 if isinstance(value, str) and (day := _read_date(value)) is not None:
                     dates[day] = None
                 elif isinstance(value, str):
@@ -69,11 +70,18 @@ def find_unmet_values(
     )
 
 
-def _matched_constants(piece: Piece, registry: Mapping[str, object]) -> list[object]:
-    """The constants of a piece that what comes in may be compared with: not what is only said, keys and results."""
+def _matched_constants(piece: Piece, registry: Mapping[str, object], known: Collection[object] = ()) -> list[object]:
+    """The constants of a piece that what comes in may be compared with: not what is only said, keys and results.
+
+    ``known``: constants of what stays. In a dict within a row of a table these are the script's own words, such as
+    ``{"money": "out"}``.
+    """
     if not piece.nodes:
         return []
     apart: set[int] = set()
+    if piece.is_row:
+        inner = (n for node in piece.nodes if isinstance(node, ast.Dict) for n in ast.walk(node))
+        apart |= {id(n) for n in inner if isinstance(n, ast.Constant) and n.value in known}
     for node in piece.nodes:
         is_said = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in registry
         if is_said or isinstance(node, ast.Expr):

@@ -18,6 +18,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
 from cleared.domains.domain import WayBack
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.proposals.improving import AUTHOR
 from cleared.git import Snapshot, history
 from cleared.review.damage_cards import CHECK
 from cleared.runs.question_tickets import TIMEOUT_ACTOR
@@ -26,7 +27,7 @@ UNDOES: Final = "Undoes"
 """The trailer of an undo: the id of the decision that it took back."""
 LATER_TRAILER: Final = "Later"
 """The trailer of a commit that put cards behind the others: their ids."""
-_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK})
+_PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, AUTHOR})
 """Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back."""
 _FIRST_LOOK: Final = 20
 _FURTHEST_LOOK: Final = 2_000

@@ -15,10 +15,12 @@ from typing import Final
 
 from cleared.base.errors import ClearedError, Interrupted
 from cleared.changes.host import Host
+from cleared.domains.domain import Duty
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
+from cleared.service.nightly_improvement import NightlyImprovement
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
 from cleared.triggers.schedule import MAX_SET_BACK
@@ -58,7 +60,10 @@ class WorkspaceService:
         self.sources: tuple[TriggerSource, ...] = (self.schedules, self.drops, self.events, self.webhooks)
         """One for each kind of trigger, in the order in which they are asked. A new kind's source goes here."""
         self._questions = QuestionSettling(actions, log, self.now)
-        self._duties = [duty for domain in load_domains() for duty in domain.make_duties(log)]
+        self._duties: list[Duty] = [
+            NightlyImprovement(log),
+            *(duty for domain in load_domains() for duty in domain.make_duties(log)),
+        ]
         self._timing = StepTiming(self.now)
         self._cleaned_at: datetime | None = None
 

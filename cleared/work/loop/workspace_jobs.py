@@ -76,6 +76,17 @@ def gate_check_all(job: JobContext) -> str:
     return f"{count_noun(len(names), 'agent')} passed the gate"
 
 
+def improve(job: JobContext) -> str:
+    """As ``cleared improve``, under the budgets of ``self_improvement``."""
+    from cleared.changes.workspace_opening import open_for_job
+    from cleared.gate.proposals.improving import improve_agents
+
+    done = improve_agents(open_for_job(job.root), is_asked=False)
+    for line in [*(each.says for each in done.proposed), *(each.title for each in done.asked), *done.held]:
+        print(line)  # noqa: T201
+    return done.describe()
+
+
 JOB_TYPES: Final = (
     JobType(
         "queue_summary",
@@ -96,6 +107,15 @@ JOB_TYPES: Final = (
         "Run an agent, as cleared agent run does (short: agent:NAME).",
         function=AGENT_RUN,
         target="agent",
+        writes=(".",),
+        timeout=3600.0,
+        rotates=False,
+    ),
+    JobType(
+        "improve",
+        "What agents could learn from decisions, as proposals, as cleared improve does.",
+        function="cleared.work.loop.workspace_jobs:improve",
+        default_target="all agents",
         writes=(".",),
         timeout=3600.0,
         rotates=False,

@@ -236,7 +236,8 @@ class AutoRevert(Section):
 
 @config_section
 class SelfImprovement(Section):
-    enabled: bool = reserved(default=False)
+    enabled: bool = protected(default=False)
+    """Let the service propose once a night what follows from decisions, as ``cleared improve`` does."""
     max_changes_per_night: int = protected(default=20)
     """Proposals not made by a human, in one day, over all agents."""
     max_changes_per_agent: int = protected(default=5)

@@ -98,11 +98,11 @@ def test_reserved_settings_are_protected() -> None:
 
 def test_they_are_accepted_and_told_of_once() -> None:
     assert list_reserved_in_use(model.Config()) == []
-    text = "business: {tax_year_end: 06-30}\nagent: {watch_dir: in/}\nself_improvement: {enabled: true}\n"
+    text = "business: {tax_year_end: 06-30}\nagent: {watch_dir: in/}\nthresholds: {review: 0.5}\n"
     assert list_reserved_in_use(load_config(text)) == [
         "agent.watch_dir",
         "business.tax_year_end",
-        "self_improvement.enabled",
+        "thresholds.review",
     ]
 
 

@@ -1,0 +1,194 @@
+"""What persons' decisions teach the agents that have a vendor table: rows to add, rows to take out, and decisions that
+contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from typing import Any, Final
+
+from cleared.base.terminal import count_noun
+from cleared.books.ledger.bank_lines import normalise_description
+from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.staged_books import ledger_accounts, open_books
+from cleared.books.teaching.decided_rows import Contradiction, DecidedHistory, GroupKey, LearnedRow, row_verdict
+from cleared.books.teaching.table_listing import count_uses, iter_lines
+from cleared.books.teaching.table_scripts import TableScript, list_table_scripts
+from cleared.books.teaching.vendor_table import (
+    VendorRow,
+    find_vendor_table,
+    read_confidence,
+    remove_row,
+    teach_row,
+)
+from cleared.cards.card import Card
+from cleared.cards.kinds import CONTRADICTION
+from cleared.changes.record_sources import CommittedSource
+from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion
+from cleared.trust.approval_record import text_path
+
+_UNUSED_DAYS: Final = 400
+"""So long a row has counted for no line before it is proposed to take it out: what comes once a year has come."""
+_TEXT_LENGTH: Final = 60
+
+
+def find_lessons(source: LessonSource) -> Lessons:
+    """What the books teach. Raises ``WorkspaceError`` where they cannot be read."""
+    host = source.host
+    scripts = list_table_scripts(source.scripts)
+    if not scripts:
+        return Lessons()
+    books, bank = open_books(host.layout, CommittedSource(source.snapshot))
+    banks = ledger_accounts(host.config)
+    history = DecidedHistory(
+        list(read_booked_lines(books.iter_entries(), set(banks.values()))), read_answers(source.cards.values())
+    )
+    today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
+    makers = {card.entry_id: card.agent for card in source.cards.values() if card.entry_id and card.agent}
+    lessons = Lessons()
+    for key in history.groups:
+        for learned in history.learn_rows(key):
+            script = _find_maker(scripts, learned, makers)
+            postable = books.chart.why_not_postable(learned.row.account, today) is None
+            if script is not None and postable and not _is_known(script, learned, enough):
+                lessons.improvements.append(_propose_row(script, learned, history))
+        if (found := history.find_contradiction(key)) is not None:
+            lessons.questions.append(_ask_about(found, history.groups[key]))
+    for script in scripts:
+        lessons.improvements += _find_useless_rows(source, script, bank, banks, today)
+    return lessons
+
+
+def _find_maker(scripts: list[TableScript], learned: LearnedRow, makers: Mapping[str, str]) -> TableScript | None:
+    """The script that asked about most of these lines; its table takes what is narrowed."""
+    agents = Counter(agent for line in learned.decisions if (agent := makers.get(line.entry_id)))
+    having = [each for each in scripts if each.table.has_limits]
+    if len(having) > 1 and agents:
+        having = [each for each in having if each.agent == agents.most_common(1)[0][0]]
+    return having[0] if len(having) == 1 else None
+
+
+def _is_known(script: TableScript, learned: LearnedRow, enough: float) -> bool:
+    """Whether the table books all these lines so already, without asking."""
+
+    def is_booked_so(line: BookedLine) -> bool:
+        for row, node in script.table.rows:
+            if row.fits(line.text, line.amount, line.bank):
+                return read_confidence(node) >= enough and row_verdict(row) == row_verdict(learned.row)
+        return False
+
+    return all(map(is_booked_so, learned.decisions))
+
+
+def _propose_row(script: TableScript, learned: LearnedRow, history: DecidedHistory) -> Improvement:
+    row = learned.row
+    says = f"{learned.describe()} {history.describe_past(row)}"
+    return Improvement(script.path, f"{row.describe()} from now on", says, lambda text: put_row(text, row))
+
+
+def put_row(source: str, row: VendorRow) -> str:
+    """The script with this row in its table, in the place of those that said the same of fewer amounts."""
+    table = find_vendor_table(source)
+    narrower = [node for known, node in table.rows if _is_widened(known, row)] if table is not None else []
+    for _ in narrower:
+        again = find_vendor_table(source)
+        assert again is not None
+        source = remove_row(source, next(node for known, node in again.rows if _is_widened(known, row)))
+    table = find_vendor_table(source)
+    return source if table is None else teach_row(source, table, row)
+
+
+def _is_widened(known: VendorRow, row: VendorRow) -> bool:
+    same_words = normalise_description(known.words) == normalise_description(row.words)
+    same_lines = (known.limits.money, known.limits.bank) == (row.limits.money, row.limits.bank)
+    is_plain = not known.limits.split and not row.limits.split
+    is_smaller = known.limits.is_within(row.limits) and known.limits != row.limits
+    return same_words and same_lines and is_plain and is_smaller and known.account == row.account
+
+
+def read_answers(cards: Iterable[Card]) -> dict[GroupKey, dict[int, date]]:
+    """What persons answered about contradictions: group → account that it always is → until when others do not count.
+
+    A card may say anything: an answer only decides what is proposed.
+    """
+    answers: dict[GroupKey, dict[int, date]] = {}
+    for card in cards:
+        if card.kind != CONTRADICTION.name or card.status == "open" or card.resolution not in ("most", "last"):
+            continue
+        account, payee, money = (card.details.get(name) for name in (card.resolution, "payee", "money"))
+        if type(account) is int and isinstance(payee, str) and money in ("in", "out") and card.resolved_at:
+            until = datetime.fromisoformat(card.resolved_at).date()
+            answers.setdefault(GroupKey(payee, money), {})[account] = until
+    return answers
+
+
+def _ask_about(found: Contradiction, lines: list[BookedLine]) -> OpenQuestion:
+    payee = _show_text(found.key.payee)
+    where = " and ".join(f"{count_noun(number, 'time')} to {account}" for account, number in found.counts[:3])
+    newest = lines[-5:][::-1]
+    details: dict[str, Any] = {
+        "payee": found.key.payee,
+        "money": found.key.money,
+        "most": found.counts[0][0],
+        "last": lines[-1].account,
+        "decisions": [
+            {"entry": line.entry_id, "date": line.day.isoformat(), "amount": str(line.amount), "account": line.account}
+            for line in newest
+        ],
+    }
+    accounts = sorted(account for account, _ in found.counts)
+    title = f"{payee} (money {found.key.money}) went {where}: is one of them always right?"
+    return OpenQuestion(CONTRADICTION.name, f"{found.key.payee} {found.key.money} {accounts}", title, details)
+
+
+def _show_text(text: str) -> str:
+    """A bank's text as a card's title has it."""
+    return "".join(c for c in text if c.isprintable())[:_TEXT_LENGTH]
+
+
+def _find_useless_rows(
+    source: LessonSource, script: TableScript, bank: BankBook, banks: Mapping[str, int], today: date
+) -> list[Improvement]:
+    """Rows that never count: an earlier row takes all their lines, or no line has had their words for long."""
+    rows = [row for row, _ in script.table.rows]
+    uses = count_uses(rows, bank, banks)
+    first = min((line.posted_date for _, line in iter_lines(bank, banks)), default=today)
+    long_ago = today - timedelta(days=_UNUSED_DAYS)
+    found = []
+    for at, (row, use) in enumerate(zip(rows, uses, strict=True)):
+        covering = next((each for each in rows[:at] if row.is_same_rule(each) or row.is_more_special(each)), None)
+        key = f"No row any more: {row.describe()}."
+        if covering is not None and not use.lines:
+            says = f"{key} The row {covering.describe()} stands before it and takes all its lines."
+        elif not use.fitting and first <= long_ago and _is_older(source, script.path, row, long_ago):
+            says = f"{key} No line has had its words since {first}."
+        else:
+            continue
+        found.append(Improvement(script.path, key, says, _remover(row, covering is not None)))
+    return found
+
+
+def _remover(row: VendorRow, is_last: bool) -> Any:
+    """Takes the row out; of equal ones the last."""
+
+    def remove(source: str) -> str:
+        table = find_vendor_table(source)
+        nodes = [node for known, node in table.rows if known == row] if table is not None else []
+        return remove_row(source, nodes[-1 if is_last else 0]) if nodes else source
+
+    return remove
+
+
+def _is_older(source: LessonSource, path: str, row: VendorRow, day: date) -> bool:
+    """Whether a version approved before that day had the row; where none was ever approved, it is a starter's."""
+    approvals = source.scripts.approvals
+    versions = approvals.list_versions(path)
+    older = [each for each in versions if datetime.fromisoformat(each.at).date() <= day]
+    if not versions:
+        return True
+    texts = (approvals.source.read(text_path(path, each.digest)) for each in older)
+    tables = (find_vendor_table(text.decode("utf-8", "replace")) for text in texts if text is not None)
+    return any(table is not None and row in [known for known, _ in table.rows] for table in tables)

@@ -1,0 +1,75 @@
+"""What a domain learned about its agents: changes of their scripts that follow from what persons decided, and questions
+where decisions contradict each other. It proposes; a person approves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from cleared.cards.card import Card
+from cleared.changes.host import Host
+from cleared.domains.installed_domains import load_domains
+from cleared.git import Snapshot
+from cleared.runs.approved_scripts import Scripts
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """One small change of an agent's script, with what speaks for it."""
+
+    path: str
+    key: str
+    """What it changes, in a few words that no other improvement has: one that was rejected is not proposed again."""
+    says: str
+    """The same, and then the evidence, in one line."""
+    edit: Callable[[str], str]
+    """The script with the change; every byte that it is not about stays. Gives the same text where it is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """Something that only a person can settle. Asked once: its key makes the card's id."""
+
+    kind: str
+    key: str
+    title: str
+    details: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Lessons:
+    """What a domain learned of one commit."""
+
+    improvements: list[Improvement] = field(default_factory=list)
+    questions: list[OpenQuestion] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class LessonSource:
+    """What a domain learns from."""
+
+    host: Host
+    snapshot: Snapshot
+    scripts: Scripts
+    cards: Mapping[str, Card]
+    """All cards of the commit, settled ones, too."""
+
+
+def find_lessons(source: LessonSource) -> Lessons:
+    """What every domain learned. Raises ``WorkspaceError`` where its records cannot be read."""
+    total = Lessons()
+    for domain in load_domains():
+        if domain.find_lessons is not None:
+            found = cast(Lessons, domain.find_lessons(source))
+            total.improvements += found.improvements
+            total.questions += found.questions
+    return total
+
+
+def combine_edits(source: str, improvements: Sequence[Improvement]) -> str:
+    """The script with all of these changes, one after the other."""
+    for each in improvements:
+        source = each.edit(source)
+    return source

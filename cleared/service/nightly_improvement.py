@@ -1,0 +1,62 @@
+"""Improving agents once a night, where ``self_improvement.enabled`` says so."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cleared.base.errors import ClearedError
+from cleared.base.safe_files import write_atomic
+from cleared.changes.host import Host
+from cleared.gate.proposals.improving import improve_agents
+from cleared.triggers.service_log import ServiceLog
+from cleared.workspace.lock import ensure_state_dir
+
+_HOUR: Final = time(3)
+"""From when on it is night, in ``business.timezone``: the files of the day before are in."""
+_FILE: Final = "improved"
+"""Below ``.cleared/``: the day on which it was last done."""
+
+
+class NightlyImprovement:
+    """A duty of the service: what was learned is proposed once a day, from three in the morning on."""
+
+    def __init__(self, log: ServiceLog) -> None:
+        self.log = log
+        self.due_at: datetime | None = None
+
+    def notice_commit(self) -> None:
+        """A decision waits for the night."""
+
+    def handle_clock_set_back(self, now: datetime) -> None:
+        self.due_at = now
+
+    def perform_if_due(self, host: Host, now: datetime) -> None:
+        """Improve if it was not done this night. What is wrong with it stops no other work: the next night tries
+        again."""
+        if self.due_at is not None and now < self.due_at:
+            return
+        zone = ZoneInfo(host.config.business.timezone)
+        local = now.astimezone(zone)
+        tonight = datetime.combine(local.date(), _HOUR, zone)
+        self.due_at = tonight if local < tonight else tonight + timedelta(days=1)
+        path, day = host.layout.state_dir / _FILE, local.date().isoformat()
+        if not host.config.self_improvement.enabled or local < tonight or _read_day(path) == day:
+            return
+        ensure_state_dir(host.layout.state_dir)
+        write_atomic(path, day.encode("ascii"), fsync=False)
+        try:
+            done = improve_agents(host, is_asked=False)
+        except ClearedError as error:
+            self.log("agents.improved", f"nothing was learned: {error}", level="warning")
+            return
+        self.log("agents.improved", "; ".join([done.describe(), *done.held]))
+
+
+def _read_day(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,146 @@
+"""``cleared improve``: what decisions teach is proposed with its evidence; a person approves. Row D6, documents 003."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness import Workspace, chase, take_ok
+
+from cleared.cli.options import open_host
+from cleared.gate.proposals.improving import improve_agents
+
+PATH = "agents/ingest.py"
+BLUEBIRD = "BLUEBIRD HOLDINGS (money out, up to 200) → 5040"
+
+
+def decide(ws: Workspace, text: str, accounts: list[int], month: int = 1, amount: str = "-50.00") -> None:
+    """One bank line of this text for each account, all of which a person books so."""
+    rows = [(f"{month:02}/{n:02}/2025", f"{text} {month}{n}{n}", amount) for n in range(1, len(accounts) + 1)]
+    known = {e["entry_id"] for e in ws.entries()}
+    ws.drop(f"{len(known)}.csv", chase(*rows))
+    ws.run("ingest")
+    new = [e["entry_id"] for e in sorted(ws.entries(), key=lambda e: str(e["date"])) if e["entry_id"] not in known]
+    for entry_id, account in zip(new, accounts, strict=True):
+        ws.ok("queue", "correct", entry_id, "--account", str(account))
+
+
+def improve(ws: Workspace) -> dict[str, Any]:
+    found = ws.json("improve")
+    assert isinstance(found, dict)
+    return found
+
+
+def test_three_equal_decisions_become_one_card_and_one_key(ws: Workspace) -> None:
+    before = ws.read(PATH)
+    decide(ws, "BLUEBIRD HOLDINGS", [5040, 5040])
+    assert improve(ws)["proposed"] == [], "two are too few"
+    decide(ws, "BLUEBIRD HOLDINGS", [5040], month=2, amount="-70.00")
+    done = improve(ws)
+    assert done["proposals"] == ["P1"] and done["proposed"] == [
+        {
+            "file": PATH,
+            "change": f"{BLUEBIRD} from now on",
+            "says": f"{BLUEBIRD} from now on, as you decided 3 of 3 times. "
+            "It would have booked 3 past lines, all as you did.",
+        }
+    ]
+    assert ws.read(PATH) == before, "nothing is live by it"
+    assert improve(ws)["proposals"] == ["P1"], "the same change is the same proposal"
+    said = ws.process("review", stdin=b"a\nq\n")
+    assert "as you decided 3 of 3 times" in said.out and "P1 is live now" in said.out, said.out
+    row = '    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "max": 200}),\n'
+    assert ws.read(PATH).replace(row, "") == before, "every other byte stays"
+    assert improve(ws)["proposed"] == []
+    ws.drop("next.csv", chase(("02/08/2025", "BLUEBIRD HOLDINGS 9", "-60.00")))
+    ws.run("ingest")
+    assert ws.entries("--month", "2025-02")[-1]["status"] == "auto-confirmed"
+    ws.in_order()
+
+
+def test_a_larger_amount_widens_the_row_and_leaves_no_second(ws: Workspace) -> None:
+    decide(ws, "BLUEBIRD HOLDINGS", [5040] * 3)
+    take_ok(ws, "agent", "approve", improve(ws)["proposals"][0])
+    decide(ws, "BLUEBIRD HOLDINGS", [5040], month=2, amount="-400.00")
+    take_ok(ws, "agent", "approve", improve(ws)["proposals"][0])
+    rows = [line for line in ws.read(PATH).splitlines() if "BLUEBIRD" in line]
+    assert rows == ['    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "max": 1000}),']
+
+
+def test_amounts_apart_become_two_rows(ws: Workspace) -> None:
+    decide(ws, "HARBOR TOOLS", [5060] * 3)
+    decide(ws, "HARBOR TOOLS", [1500] * 3, month=2, amount="-900.00")
+    assert [each["change"] for each in improve(ws)["proposed"]] == [
+        "HARBOR TOOLS (money out, up to 50) → 5060 from now on",
+        "HARBOR TOOLS (money out, from 900, up to 2000) → 1500 from now on",
+    ]
+
+
+def test_a_rejected_change_is_not_proposed_again(ws: Workspace) -> None:
+    decide(ws, "BLUEBIRD HOLDINGS", [5040] * 3)
+    ws.ok("agent", "reject", improve(ws)["proposals"][0], "--reason", "it depends")
+    decide(ws, "BLUEBIRD HOLDINGS", [5040], month=2)
+    assert improve(ws)["proposed"] == []
+
+
+def test_a_contradiction_is_one_question_and_its_answer_a_proposal(ws: Workspace) -> None:
+    decide(ws, "CORNER SHOP", [5070, 5060, 5070, 5070])
+    done = improve(ws)
+    assert done["proposed"] == [] and done["asked"] == [
+        "CORNER SHOP (money out) went 3 times to 5070 and 1 time to 5060: is one of them always right?"
+    ]
+    assert improve(ws)["asked"] == [], "asked once"
+    card = next(c for c in ws.cards() if c["kind"] == "contradiction")
+    shown = ws.ok("queue", "show", card["id"]).out
+    assert "5060" in shown and "the others were exceptions" in shown
+    ws.ok("queue", "answer", card["id"], "most")
+    says = improve(ws)["proposed"][0]["says"]
+    assert "as you decided 3 of 3 times" in says and "1 otherwise than they are booked" in says
+    ws.in_order()
+
+
+def test_another_proposal_about_the_agent_is_left_alone(ws: Workspace) -> None:
+    decide(ws, "BLUEBIRD HOLDINGS", [5040] * 3)
+    ws.ok("teach", "GITHUB", "5060")
+    done = improve(ws)
+    assert done["proposed"] == [] and done["held"] == [f"{PATH} is left alone while P1 waits"]
+
+
+def test_budgets_hold_what_a_program_does_by_itself(ws: Workspace) -> None:
+    """The same as a job: five rows of one agent at most, and none within a day of its last change."""
+    for number in range(6):
+        decide(ws, f"VENDOR {'ABCDEF'[number]}X", [5060] * 3, amount=f"-{number + 1}0.00")
+    ws.config("self_improvement.max_changes_per_agent=4")
+    done = improve(ws)
+    assert len(done["proposed"]) == 4
+    take_ok(ws, "agent", "approve", done["proposals"][0])
+    held = improve_agents(open_host(ws.root), is_asked=False)
+    assert held.proposed == [] and "programs leave it alone until" in held.held[0]
+    assert len(improve(ws)["proposed"]) == 2, "a person may ask for it now"
+
+
+def test_rows_that_another_covers_are_proposed_to_go(ws: Workspace) -> None:
+    twice = '    ("AWS", "Amazon Web Services", 5020, 0.96),\n'
+    text = ws.read(PATH)
+    ws.put(PATH, text.replace(twice, f'{twice}    ("AWS EMEA", "Amazon", 5030, 0.96),\n{twice}'))
+    ws.commit(PATH, *ws.approve(PATH))
+    ws.drop("january.csv")
+    ws.run("ingest")
+    changes = {each["change"]: each["says"] for each in improve(ws)["proposed"]}
+    assert changes["No row any more: AWS EMEA → 5030."].endswith(
+        "The row AWS → 5020 stands before it and takes all its lines."
+    )
+    take_ok(ws, "agent", "approve", "P1")
+    assert ws.read(PATH) == text
+
+
+def test_poisoned_texts_teach_nothing_and_are_harmless_on_cards(ws: Workspace) -> None:
+    """Whoever writes bank texts chooses words: what a person decided otherwise is in the way, and nothing escapes."""
+    decide(ws, "PAYROLL", [5110] * 3)
+    decide(ws, "PAYROLL TAX", [2200], month=2)
+    assert improve(ws)["proposed"] == [], "PAYROLL would take PAYROLL TAX in"
+    decide(ws, 'EVIL"),("X","X",3200,1.0)[31m', [5060] * 3, month=2)
+    done = improve(ws)
+    assert all(each["change"].startswith("EVIL") for each in done["proposed"])
+    card = ws.process("queue", "list").out + ws.process("improve").out
+    assert "\x1b" not in card
+    assert '("X","X",3200,1.0)' not in ws.read(PATH)

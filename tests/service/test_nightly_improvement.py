@@ -1,0 +1,38 @@
+"""Once a night, where ``self_improvement.enabled`` is approved, the service proposes what decisions teach."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from harness import Workspace, chase
+
+from cleared.cli.options import open_host
+from cleared.service.nightly_improvement import NightlyImprovement
+
+NIGHT = datetime.fromisoformat("2025-02-11T03:00:00+00:00")
+
+
+def test_it_improves_once_a_night_where_it_is_enabled(ws: Workspace) -> None:
+    ws.drop("a.csv", chase(*((f"01/0{n}/2025", f"BLUEBIRD {n}{n}", "-50.00") for n in (1, 2, 3))))
+    ws.run("ingest")
+    ws.ok("queue", "correct", *(f"2025-01-00{n}" for n in (1, 2, 3)), "--account", "5040")
+    said: list[str] = []
+
+    def log(event: str, text: str, *, level: str = "info", **_: object) -> None:
+        said.append(text)
+
+    def look(at: datetime) -> list[str]:
+        """What is said by a service that starts at this time and looks once."""
+        said.clear()
+        NightlyImprovement(log).perform_if_due(open_host(ws.root), at)  # type: ignore[arg-type]
+        return list(said)
+
+    assert look(NIGHT) == [], "off until it is wanted"
+    ws.config("self_improvement.enabled=true")
+    assert look(NIGHT - timedelta(minutes=1)) == [], "not before three"
+    assert look(NIGHT) == ["1 change proposed"]
+    assert look(NIGHT + timedelta(hours=2)) == [], "once a night, also where the service starts again"
+    assert [c["title"] for c in ws.cards()] == ["P1: Change ingest"]
+    assert look(NIGHT + timedelta(days=1)) == ["1 change proposed"], "the same proposal, which waits"
+    assert [c["title"] for c in ws.cards()] == ["P1: Change ingest"]
+    ws.in_order()
