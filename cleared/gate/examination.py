@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from cleared.base.errors import ClearedError, Place, UsageError
+from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_changed_tests
 from cleared.gate.candidate import Candidate, file_kind, gather_candidate
@@ -19,7 +19,7 @@ from cleared.gate.candidate_checks import (
     find_used_folders,
 )
 from cleared.gate.check_result import CheckResult, Subject, make_result
-from cleared.gate.dry_run import Setup
+from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
 from cleared.gate.dry_run_checks import DryRunChecks
 from cleared.gate.dry_run_inputs import SAMPLE_DATA, DryRunPin
@@ -172,6 +172,18 @@ class Gate:
                 remedy=f"Bring it back (git checkout -- {path}), or propose its removal: cleared agent propose {name}.",
             )
         return candidate
+
+    def rehearse(self, name: str, *, texts: Mapping[str, bytes | None] | None = None) -> list[DryRun]:
+        """The dry runs of an agent of ``texts``, or of its working copy: over an empty folder, sample data, the latest
+        files. Raises ``UsageError`` where there is no such agent, ``CheckFailed`` where its text may not be run."""
+        candidate = self._gather_agent(name, texts)
+        path = self.host.layout.agent_path(name)
+        subject = next(s for s in self._make_subjects(candidate, self.host) if s.file == path)
+        result = DryRunChecks(self.repo, self.snapshot, 0).check_dry_runs(subject)
+        if not subject.dry_runs:
+            (found,) = result.findings
+            raise CheckFailed(found.message, place=found.place, remedy=found.remedy)
+        return subject.dry_runs
 
     def compare_with_approved(self, name: str, runs: int, *, texts: Mapping[str, bytes | None] | None = None) -> Impact:
         """The agent of ``texts``, or its working copy, against the approved version, over its last ``runs`` runs.

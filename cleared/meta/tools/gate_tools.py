@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from cleared.base.errors import ClearedError
 from cleared.domains.draft_records import load_comparisons
+from cleared.gate.dry_run import DryRun
+from cleared.gate.dry_run_inputs import SAMPLE_DATA
 from cleared.gate.examination import Gate
 from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
@@ -16,6 +18,7 @@ from cleared.gate.proposals.proposal_text import example_line
 from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
 from cleared.meta.tools.open_proposals import adopt_proposals, refuse_surprises
 from cleared.meta.tools.output_bounds import quote_data
+from cleared.meta.tools.remedy_words import say_to_model
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, Tool, ToolFailed, ToolResult, make_schema
 from cleared.service.operations.table import OPERATIONS
@@ -53,8 +56,8 @@ class GateTools:
             Tool(
                 "try",
                 "Run an agent as your draft has it, on today's books and the files that wait; nothing is kept. Gives "
-                "its result, log, messages, records and questions.",
-                make_schema(("name",), name=name),
+                "its result, log, messages, records and questions. With sample: over made-up files.",
+                make_schema(("name",), name=name, sample={"type": "boolean", "default": False}),
                 self._try_draft,
             ),
             Tool(
@@ -120,20 +123,21 @@ class GateTools:
         host = replace(self._files.host, show_message=log.append)
         changes = self._read_changes(may_be_empty=True)
         scripts = {path: data for path, data in changes.items() if path.startswith(("agents/", "scripts/"))}
+        if arguments["sample"]:
+            with Gate(self._files.host) as gate:
+                runs = gate.rehearse(arguments["name"], texts=scripts)
+            return "\n".join(_describe_rehearsal(run) for run in runs if run.label == SAMPLE_DATA)
         ran = OPERATIONS["agent.dry_run"].function(host, arguments["name"], scripts, None)
         lines = [f"{arguments['name']} {ran['status']}; nothing of it is kept."]
         if ran["error"]:
             error = ran["error"]
             where = f"line {error['line']}: " if error["line"] else ""
-            lines.append(_one_line(f"{where}{error['message']}. Remedy: {error['remedy']}"))
+            lines.append(_one_line(f"{where}{error['message']}. Remedy: {say_to_model(error['remedy'] or '')}"))
         shown = [f"result: {json.dumps(ran['result'], ensure_ascii=False, default=str)}"]
         shown += [f"log: {text}" for text in log[:_MAX_EXAMPLES]]
         shown += [f"message: {message['subject']}\n{message['text']}" for message in ran["messages"]]
         shown += [f"question: {card['title']}" for card in ran["cards"][:_MAX_EXAMPLES]]
-        for noun in load_comparisons():
-            rows = ran.get(noun) or ()
-            shown += [f"{noun}: {len(rows)}"] if rows else []
-            shown += [json.dumps(row, ensure_ascii=False, default=str)[:300] for row in rows[:_MAX_EXAMPLES]]
+        shown += _list_records({noun: ran.get(noun) or () for noun in load_comparisons()})
         return "\n".join([*lines, quote_data("\n".join(shown), "the run")])
 
     def _try_on_history(self, arguments: Mapping[str, Any]) -> str:
@@ -247,6 +251,26 @@ def _list_parts(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if key != _IN_PARTS} | parts
 
 
+def _describe_rehearsal(run: DryRun) -> str:
+    """What came of a dry run."""
+    lines = [f"Over {run.label}; nothing of it is kept."]
+    if run.error is not None:
+        lines.append(_one_line(f"It fails: {run.error.message}. Remedy: {say_to_model(run.error.remedy or '')}"))
+    lines += [f"The books would be wrong: {_one_line(each.message)}" for each in run.violations]
+    shown = [f"result: {json.dumps(run.result, ensure_ascii=False, default=str)}"]
+    shown += [f"question: {title}" for _, title in run.cards[:_MAX_EXAMPLES]]
+    return "\n".join([*lines, quote_data("\n".join([*shown, *_list_records(run.records)]), "the run")])
+
+
+def _list_records(records: Mapping[str, Sequence[Any]]) -> list[str]:
+    """New records by what they are called: how many, and the first ones."""
+    lines = []
+    for noun, rows in records.items():
+        lines += [f"{noun}: {len(rows)}"] if rows else []
+        lines += [json.dumps(row, ensure_ascii=False, default=str)[:300] for row in rows[:_MAX_EXAMPLES]]
+    return lines
+
+
 def _describe_report(
     passed: bool, stages: Mapping[str, Sequence[Mapping[str, Any]]], findings: Sequence[Mapping[str, Any]], subject: str
 ) -> str:
@@ -269,7 +293,9 @@ def _finding_lines(findings: Sequence[Mapping[str, Any]]) -> list[str]:
             + (f":{f['column']}" if f["column"] else "")
             + (f" ({f['field']})" if f["field"] else "")
         )
-        lines.append(_one_line(f"{place}: [{f['rule']}] {str(f['message']).rstrip('.')}. Remedy: {f['remedy']}"))
+        lines.append(
+            _one_line(f"{place}: [{f['rule']}] {str(f['message']).rstrip('.')}. Remedy: {say_to_model(f['remedy'])}")
+        )
     if len(findings) > MAX_FINDINGS:
         lines.append(f"… and {len(findings) - MAX_FINDINGS} more findings")
     return lines

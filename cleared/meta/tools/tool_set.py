@@ -24,6 +24,7 @@ from cleared.meta.tools.outside_tools import OutsideTools
 from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.process_tools import PROCESS_TOOLS, ProcessTools
 from cleared.meta.tools.reading_tools import ReadingTools
+from cleared.meta.tools.remedy_words import say_to_model
 from cleared.meta.tools.session_files import SessionFiles
 from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult, make_schema
 
@@ -185,7 +186,7 @@ _IN_GENERAL: Final = "Do not repeat the same call: change what the cause names, 
 
 def describe_failure(name: str, message: str, remedy: str) -> str:
     """For a call that was understood and could not be done."""
-    return f"[failed] {name}: {message.rstrip('.')}.\n\nWhat to do: {remedy or _IN_GENERAL}"
+    return f"[failed] {name}: {message.rstrip('.')}.\n\nWhat to do: {say_to_model(remedy) or _IN_GENERAL}"
 
 
 def describe_invalid_call(name: str, message: str, schema: Mapping[str, Any]) -> str:

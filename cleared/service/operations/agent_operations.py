@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
 from cleared.gate.examination import Gate
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.gate.manual_runs import run_command, run_now
 from cleared.gate.operation import settings_refusal
-from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.gate.proposals.proposal import load_proposals
+from cleared.gate.proposals.submission import Author, check_rate_limit, propose_changes
 from cleared.primitives.registry.projections import describe_primitive
 from cleared.runs import run_queries
 from cleared.runs.attempt import Event
@@ -44,6 +46,7 @@ def check_agent(host: Host, name: str | None, texts: Texts | None) -> dict[str, 
     if name is None and texts is None:
         raise UsageError("there is nothing to check", remedy="Give name, texts or both.")
     with Gate(host) as gate:
+        limit = _find_limit(host, gate, [host.layout.agent_path(name)] if name is not None else list(texts or ()))
         if name is not None:
             results = {host.layout.agent_path(name): gate.check_agent(name, texts=texts)}
             findings = list(dict.fromkeys(f for found in results.values() for r in found for f in r.findings))
@@ -55,7 +58,18 @@ def check_agent(host: Host, name: str | None, texts: Texts | None) -> dict[str, 
             "passed": passed,
             "stages": {file: [result_to_dict(r) for r in found] for file, found in results.items()},
             "findings": [finding_to_dict(f) for f in findings],
+            "limit": limit,
         }
+
+
+def _find_limit(host: Host, gate: Gate, paths: list[str]) -> str | None:
+    """What would keep a program from proposing these files, said before it has done all the work."""
+    try:
+        proposals = load_proposals(CommittedSource(gate.snapshot))
+        check_rate_limit(host, proposals, gate.scripts.approvals, paths, host.clock.now())
+    except PolicyError as error:
+        return str(error)
+    return None
 
 
 def dry_run_agent(host: Host, name: str, texts: Texts | None, data: Any) -> dict[str, Any]:

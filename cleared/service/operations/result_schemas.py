@@ -46,7 +46,12 @@ STAGES: Final = {
         )
     ),
 }
-CHECK_REPORT: Final = object_of(passed=FLAG, stages=STAGES, findings=list_of(FINDING))
+CHECK_REPORT: Final = object_of(
+    passed=FLAG,
+    stages=STAGES,
+    findings=list_of(FINDING),
+    limit=MAYBE_TEXT | {"description": "What keeps a program from proposing it now; null: nothing."},
+)
 
 _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "name": TEXT,

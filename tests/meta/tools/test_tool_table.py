@@ -90,4 +90,4 @@ def test_what_a_model_is_sent_of_a_schema_has_no_bounds(session: Session) -> Non
     sent = json.dumps([shorten_schema(tool.parameters) for tool in session.tools.tools.values()])
     assert '"required": ["file_path", "content"]' in sent and '"default": 50' in sent
     assert not [word for word in ("maxLength", "minimum", "additionalProperties") if word in sent]
-    session.invalid("primitives", "must have 0 to 100 characters", name="x" * 101)
+    session.invalid("primitives", "must have 0 to 500 characters", name="x" * 501)

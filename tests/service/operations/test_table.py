@@ -8,7 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from harness import CLOCK, Workspace
+from harness import CLOCK, Workspace, take_ok
 from proposing import text
 from tables import define, put_prices
 
@@ -100,6 +100,17 @@ def test_the_agent_of_a_text_is_what_a_dry_run_runs(posted: Workspace, host: Hos
     assert call(host, "agent.dry_run", name="probe")["result"] == "working copy"
     with pytest.raises(PolicyError, match="does not pass the checks"):
         call(host, "agent.dry_run", name="probe", texts={"agents/probe.py": text("import os")})
+
+
+def test_a_limit_that_holds_is_in_the_first_answer(posted: Workspace, host: Host) -> None:
+    """CARD 2: not only when all the work is done. It is a program's; a session of a person has none."""
+    assert call(host, "agent.check", texts=PROBE)["limit"] is None
+    proposed = call(host, "agent.propose", texts=PROBE)
+    take_ok(posted, "agent", "approve", proposed["id"])
+    changed = {"agents/probe.py": PROBE["agents/probe.py"] + "\n"}
+    limit = call(host, "agent.check", texts=changed)["limit"]
+    assert "programs leave it alone until" in limit and "cooldown_hours" in limit
+    assert call(host, "agent.check", name="probe", texts=changed)["limit"] == limit
 
 
 def test_findings_come_back_as_data(host: Host) -> None:
