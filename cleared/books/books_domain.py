@@ -38,6 +38,7 @@ BOOKS: Final = Domain(
     actors=(INBOX_ACTOR,),
     make_duties=import_when_called("cleared.books.receipt_inbox:make_duties"),
     comparison=import_when_called("cleared.books.entry_comparison:EntryComparison"),
+    list_card_kinds=import_when_called("cleared.books.card_kinds:list_card_kinds"),
     latest_rows={"periods.csv": (), "outcomes.csv": (0,), "reconciliations.csv": (0, 1), "receipts.csv": (0,)},
     list_checks=import_when_called("cleared.books.audit.book_checks:list_checks"),
     standing_name="accounts",

@@ -13,6 +13,7 @@ from typing import Any
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
+from cleared.books.card_kinds import BALANCE_GAP
 from cleared.books.decision_effects import effects_of_draft
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
@@ -24,7 +25,7 @@ from cleared.books.ledger.entry import entry_to_json
 from cleared.books.met_balances import stage_met_balances
 from cleared.books.staged_books import StagedBooks, books_of, ledger_accounts, open_books
 from cleared.cards.card import Card
-from cleared.cards.kinds import BAD_FILE, BALANCE_GAP
+from cleared.cards.kinds import BAD_FILE
 from cleared.cards.refused_files import hash_lines, list_card_files
 from cleared.domains.domain import DraftDescription, Opening
 from cleared.domains.record_audit import Violation

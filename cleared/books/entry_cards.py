@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger.entry import Entry
-from cleared.cards.kinds import ENTRY
 from cleared.primitives.context import Context
 
 

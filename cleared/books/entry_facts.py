@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cleared.base.money import currency_exponent
+from cleared.books.card_kinds import ENTRY
 from cleared.books.index.entry_lookup import EntryLookup
 from cleared.books.index.journal_index import open_index
 from cleared.books.ledger.entry import Entry
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
 

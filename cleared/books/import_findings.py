@@ -22,6 +22,7 @@ from statistics import median
 from typing import Final
 
 from cleared.base.clock import check_deadline
+from cleared.books.card_kinds import RECURRING, TRANSFER
 from cleared.books.decisions.receipt_proposals import propose_kept_receipts
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
@@ -30,7 +31,6 @@ from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferP
 from cleared.books.staged_books import books_of
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import card_id
-from cleared.cards.kinds import RECURRING, TRANSFER
 from cleared.primitives.context import Context
 
 MAX_CARDS: Final = 20

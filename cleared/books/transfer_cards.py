@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cleared.books.card_kinds import TRANSFER
 from cleared.cards.card import Card
-from cleared.cards.kinds import TRANSFER
 
 
 def refused_transfers(cards: Iterable[Card]) -> set[tuple[str, str]]:

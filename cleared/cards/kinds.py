@@ -1,7 +1,7 @@
-"""The kinds of cards, and all that is said about each: the only list of them, but for those of further domains.
+"""The kinds of cards, and all that is said about each: those that any agent's runs may leave, and what domains declare.
 
 Lists, screens, commands, notifications and the reference take titles, labels, answers and meanings from here. A new
-kind is one more ``CardKind`` here, and the code that makes its cards.
+kind is one more ``CardKind`` here, or in ``Domain.list_card_kinds``, and the code that makes its cards.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import DomainTable, load_domains
 
 INTRODUCTION: Final = "A card is a question that waits for a person."
 """Said once wherever cards are shown."""
-_SEEN: Final = MappingProxyType({"seen": "Seen."})
+SEEN: Final = MappingProxyType({"seen": "Seen."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +40,6 @@ class CardKind:
     """Whether such a card of a run is a person's to settle: one that is settled by nobody's decision is a violation."""
 
 
-ENTRY: Final = CardKind(
-    "entry",
-    "Entry to confirm",
-    "",
-    "An entry to confirm or correct.",
-    "Confirming, correcting, rejecting or voiding the entry.",
-    actions={"confirm": "Confirm as it is", "correct": "Correct the account", "reject": "Reject"},
-    person_only=True,
-)
-LINE: Final = CardKind(
-    "line",
-    "Bank line on hold",
-    "on hold",
-    "A bank line that is held, not posted: its day is closed, its currency is another, or a script was not sure.",
-    "Posting the line.",
-    answers={"ignore": "The line is set aside for good."},
-    actions={"correct": "Post it to an account"},
-    person_only=True,
-)
-ADJUSTMENT: Final = CardKind(
-    "adjustment",
-    "Adjusting entry",
-    "adjusting",
-    "An entry that somebody proposes, such as your accountant.",
-    "Approving or rejecting it.",
-    actions={"confirm": "Post it as it is", "reject": "Reject: nothing is posted"},
-    person_only=True,
-)
 PROPOSAL: Final = CardKind(
     "proposal",
     "Proposal",
@@ -115,7 +87,7 @@ DUPLICATE_FILE: Final = CardKind(
     "came before",
     "A file, or rows of it, came before.",
     "",
-    answers=_SEEN,
+    answers=SEEN,
 )
 GROWN_FILE: Final = CardKind(
     "grown_file",
@@ -123,7 +95,7 @@ GROWN_FILE: Final = CardKind(
     "grew",
     "A file was written to after it was imported; all of it lies in import/ again.",
     "",
-    answers=_SEEN,
+    answers=SEEN,
 )
 SET_ASIDE: Final = CardKind(
     "set_aside",
@@ -139,55 +111,7 @@ EVENT_CYCLE: Final = CardKind(
     "event cycle",
     "Agents start one another by events; the chain was stopped.",
     "",
-    answers=_SEEN,
-)
-NEAR_MATCH: Final = CardKind(
-    "near_match",
-    "Look-alike rows",
-    "look-alikes",
-    "A row looks like one that came before under another text.",
-    "",
-    answers={"different": "Both rows are right.", "seen": "Seen."},
-)
-REVISION: Final = CardKind(
-    "revision",
-    "Amount changed by the bank",
-    "revision",
-    "The bank changed the amount of a line it had reported.",
-    "",
-    answers=_SEEN,
-)
-BALANCE_GAP: Final = CardKind(
-    "balance_gap",
-    "Gap in the balance",
-    "gap",
-    "The running balance jumps: rows are missing.",
-    "An import of the rows that were missing.",
-    answers=_SEEN,
-)
-RECURRING: Final = CardKind(
-    "recurring",
-    "Odd monthly charge",
-    "monthly",
-    "A charge that comes every month did not come, came twice, or costs a fifth more.",
-    "",
-    answers={"seen": "Seen.", "stop": "Seen; say nothing of this payee's charges any more."},
-)
-TRANSFER: Final = CardKind(
-    "transfer",
-    "Perhaps a transfer",
-    "transfer",
-    "Two entries on two of your own accounts that look like both sides of one transfer.",
-    "Decisions about both entries.",
-    answers={"pair": "It is: both go through the clearing account.", "different": "They are two different things."},
-)
-RECEIPT: Final = CardKind(
-    "receipt",
-    "Receipt of an entry",
-    "receipt",
-    "A receipt that seems to belong to an entry, by amount and day.",
-    "Linking the receipt, or removing it.",
-    answers={"link": "It is the receipt of this entry.", "different": "It belongs to something else."},
+    answers=SEEN,
 )
 DAMAGE: Final = CardKind(
     "damage",
@@ -244,18 +168,19 @@ CYCLE_NOTE: Final = CardKind(
     answers={"seen": "Seen."},
 )
 
-KINDS: Final[Mapping[str, CardKind]] = MappingProxyType(
-    {kind.name: kind for kind in list(vars().values()) if isinstance(kind, CardKind)}
-)
-"""All kinds by name, in the order in which they are defined; domains may have more (``Domain.list_card_kinds``)."""
+_OF_THE_RUNTIME: Final = tuple(kind for kind in list(vars().values()) if isinstance(kind, CardKind))
+
+
+def _list_kinds() -> dict[str, CardKind]:
+    kinds = (*_OF_THE_RUNTIME, *(kind for domain in load_domains() for kind in domain.list_card_kinds()))
+    return {kind.name: kind for kind in kinds}
+
+
+KINDS: Final[Mapping[str, CardKind]] = DomainTable(_list_kinds)
+"""All kinds by name: those here, in the order in which they are defined, and those of the domains."""
 
 
 def kind_named(name: str) -> CardKind:
     """The kind of that name; a plain one for a name that is not known, such as one that a later version wrote."""
     words = name.replace("_", " ")
-    return KINDS.get(name) or _find_kind_of_domain(name) or CardKind(name, words.capitalize(), words, words, "")
-
-
-def _find_kind_of_domain(name: str) -> CardKind | None:
-    kinds = (kind for domain in load_domains() for kind in domain.list_card_kinds())
-    return next((kind for kind in kinds if kind.name == name), None)
+    return KINDS.get(name) or CardKind(name, words.capitalize(), words, words, "")

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ENTRY
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.domains.domain import Domain
@@ -198,7 +197,7 @@ class RecordReview:
     """One domain in the review. The methods that stage raise ``UsageError`` for what does not fit the target,
     ``PolicyError`` and ``PrimitiveError`` for what may not be done to it; then nothing comes of the decision."""
 
-    record_kind: ClassVar[str] = ENTRY.name
+    record_kind: ClassVar[str]
     """The kind of a card that asks about a record."""
     card_kinds: ClassVar[Collection[str]] = ()
     """The kinds of cards that are the domain's where they name no record, such as that of a held bank line."""

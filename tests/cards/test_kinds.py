@@ -64,10 +64,13 @@ def test_a_spelled_kind_is_found(tmp_path: Path, code: str) -> None:
 
 
 def test_every_constant_is_listed() -> None:
+    from cleared.books import card_kinds
     from cleared.cards import kinds
+    from cleared.records.row_cards import list_card_kinds
 
-    constants = {name: kind for name, kind in vars(kinds).items() if isinstance(kind, CardKind)}
-    assert {kind.name: kind for kind in constants.values()} == dict(KINDS)
+    places = [*vars(kinds).items(), *vars(card_kinds).items()]
+    constants = {name: kind for name, kind in places if isinstance(kind, CardKind)}
+    assert {kind.name: kind for kind in (*constants.values(), *list_card_kinds())} == dict(KINDS)
     assert all(name == kind.name.upper() for name, kind in constants.items())
 
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError
+from cleared.books.card_kinds import ADJUSTMENT
 from cleared.books.ledger.corrections import make_leg
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ADJUSTMENT
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cleared.books.card_kinds import ENTRY
 from cleared.books.decisions import book_subjects
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of
-from cleared.cards.kinds import ENTRY
 from cleared.changes.decisions.decision_context import (
     UNDO_TRAILER,
     Decision,

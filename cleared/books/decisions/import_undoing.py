@@ -14,6 +14,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import count_noun
+from cleared.books.card_kinds import BALANCE_GAP, ENTRY, LINE, NEAR_MATCH, REVISION
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.reconciling import take_back_balances
 from cleared.books.ledger.agreed_balances import AGREED, LAPSED, AgreedBalance
@@ -31,7 +32,7 @@ from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.staged_books import books_of, open_books
-from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, ENTRY, LINE, NEAR_MATCH, REVISION
+from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.signatures import read_parents

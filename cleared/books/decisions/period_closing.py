@@ -9,13 +9,13 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun
+from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.books.decisions import book_subjects
 from cleared.books.ledger.checks import check_books
 from cleared.books.ledger.closed_periods import trial_balance_digest
 from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
-from cleared.cards.kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit
 from cleared.changes.decisions.grown_files import return_grown_files

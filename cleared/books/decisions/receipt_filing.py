@@ -15,6 +15,7 @@ from typing import Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_new
+from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
 from cleared.books.importing.receipt_text import read_receipt
@@ -34,7 +35,7 @@ from cleared.books.ledger.receipts import (
 )
 from cleared.books.staged_books import books_of
 from cleared.cards.card import Card
-from cleared.cards.kinds import BAD_FILE, RECEIPT
+from cleared.cards.kinds import BAD_FILE
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, require_commit

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cleared.base import money
+from cleared.books.card_kinds import RECEIPT
 from cleared.books.ledger.receipts import (
     Payment,
     Receipt,
@@ -16,7 +17,6 @@ from cleared.books.ledger.receipts import (
 )
 from cleared.books.staged_books import books_of
 from cleared.cards.card import card_id
-from cleared.cards.kinds import RECEIPT
 from cleared.primitives.context import Context
 
 

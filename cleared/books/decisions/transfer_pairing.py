@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
+from cleared.books.card_kinds import ENTRY, TRANSFER
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.entry_correction import Correction, correct_entry, decidable_entry
 from cleared.books.ledger.booked_lines import DECIDED
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT, find_sides
 from cleared.books.staged_books import books_of
-from cleared.cards.kinds import ENTRY, TRANSFER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.review.record_review import DecisionResult

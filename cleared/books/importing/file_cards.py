@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
+from cleared.books.card_kinds import BALANCE_GAP, LINE, NEAR_MATCH, REVISION
 from cleared.books.importing.bank_file import ImportFile, find_balance_gaps, find_statement_gaps
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord
 from cleared.books.ledger.staged_bank_lines import BankBook
-from cleared.cards.kinds import BALANCE_GAP, DUPLICATE_FILE, LINE, NEAR_MATCH, REVISION
+from cleared.cards.kinds import DUPLICATE_FILE
 
 StageCard = Callable[..., Any]
 """Stages a card: kind, key, title, ``**details``."""

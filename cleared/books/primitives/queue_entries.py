@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
+from cleared.books.card_kinds import ENTRY
 from cleared.books.entry_cards import stage_entry_card
 from cleared.books.ledger.bank_lines import LINE_ID_PREFIX
 from cleared.books.ledger.corrections import effective_legs
@@ -14,7 +15,6 @@ from cleared.books.ledger.entry import ZERO, Leg
 from cleared.books.primitives.book_shapes import DecisionInfo, LegInfo
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
-from cleared.cards.kinds import ENTRY
 from cleared.primitives.context import Context
 from cleared.primitives.registry.primitive import Effect, primitive
 from cleared.primitives.registry.vocabulary import Confidence, Date, Line, Text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
+from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.primitives.book_shapes import EntryRef
 from cleared.books.primitives.entry_projection import entry_reference
 from cleared.books.staged_books import books_of, charge_entry
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ENTRY, LINE
 from cleared.primitives.context import Context
 
 

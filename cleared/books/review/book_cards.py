@@ -12,11 +12,11 @@ from decimal import Decimal, InvalidOperation
 from typing import cast
 
 from cleared.base import money
+from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.ledger.entry import Entry
 from cleared.books.review.book_facts import BookFacts, vendor_key
 from cleared.books.review.similar_entries import list_similar_entries
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY, LINE
 from cleared.review.card_details import CardSection, detail_sections
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_snapshot import QueueSnapshot

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from cleared.base import money
+from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -25,7 +26,6 @@ from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import DecidedHistory, GroupKey, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
-from cleared.cards.kinds import ENTRY, LINE
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, cast
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
+from cleared.books.card_kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
@@ -37,7 +38,6 @@ from cleared.books.review.entry_undoing import (
 from cleared.books.review.vendor_lessons import teach_vendor
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card, card_id
-from cleared.cards.kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -64,6 +64,7 @@ from cleared.workspace.location import Layout
 class BookReview(RecordReview):
     """Entries are its records."""
 
+    record_kind = ENTRY.name
     card_kinds: ClassVar = (ENTRY.name, LINE.name, ADJUSTMENT.name, TRANSFER.name, RECEIPT.name)
 
     # -- deciding -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Final, cast
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.books.card_kinds import ADJUSTMENT, LINE
 from cleared.books.decisions.adjusting_entries import post_adjustment
 from cleared.books.decisions.entry_correction import (
     Correction,
@@ -27,7 +28,7 @@ from cleared.books.ledger.entry import Entry, Leg
 from cleared.books.ledger.posting import post_entry
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of
-from cleared.cards.kinds import ADJUSTMENT, LINE, PROPOSAL, kind_named
+from cleared.cards.kinds import PROPOSAL, kind_named
 from cleared.primitives.context import Context
 from cleared.review.record_review import CorrectedRecord, DecisionCase, Target
 

@@ -6,6 +6,7 @@ from datetime import date
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
+from cleared.books.card_kinds import LINE
 from cleared.books.decisions.entry_amending import restore_amended
 from cleared.books.decisions.entry_correction import void_with_corrections
 from cleared.books.ledger.chains import CORRECTS, ORIGINAL_DATE, RESTORES, REVERSES, date_tags, list_links
@@ -15,7 +16,6 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.books.primitives.voiding import stage_line_card
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card
-from cleared.cards.kinds import LINE
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.record_sources import CommittedSource
 from cleared.primitives.context import Context

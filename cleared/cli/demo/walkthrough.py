@@ -20,9 +20,10 @@ from cleared.base.errors import CheckFailed
 from cleared.base.json_values import to_json
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun, print_table
+from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.queries import open_committed_books
-from cleared.cards.kinds import DUPLICATE_FILE, ENTRY, INTRODUCTION, kind_named
+from cleared.cards.kinds import DUPLICATE_FILE, INTRODUCTION, kind_named
 from cleared.changes.audit.record_violations import describe_violations
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host

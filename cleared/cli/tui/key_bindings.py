@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cleared.cards.kinds import LINE, QUESTION, RECEIPT, TRANSFER
+from cleared.books.card_kinds import LINE, RECEIPT, TRANSFER
+from cleared.cards.kinds import QUESTION
 from cleared.review.card_facts import CardChoice
 from cleared.review.card_view import CardView, group_suggestion
 from cleared.review.queue_snapshot import QueueSnapshot
