@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from cleared.base.errors import PolicyError
+from cleared.base.errors import PolicyError, WorkspaceError
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
@@ -136,9 +136,20 @@ def find_unattested_cards(host: Host, repo: Repository, snapshot: Snapshot, card
 
 @contextmanager
 def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sqlite3.Connection]:
-    """The index as of the snapshot's commit: of what counts in these books on this machine."""
-    path = host.layout.state_dir / INDEX
-    db = connect_to_write(path, _SCHEMA, _VERSION) if can_write(path) else connect_in_memory(_SCHEMA)
+    """The index as of the snapshot's commit: of what counts in these books on this machine. Where the disk takes none,
+    it is made in memory."""
+    path, db = host.layout.state_dir / INDEX, None
+    if can_write(path):
+        with suppress(WorkspaceError, sqlite3.OperationalError):  # a full disk
+            db = _bring_up(connect_to_write(path, _SCHEMA, _VERSION), host, repo, snapshot)
+    db = db or _bring_up(connect_in_memory(_SCHEMA), host, repo, snapshot)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def _bring_up(db: sqlite3.Connection, host: Host, repo: Repository, snapshot: Snapshot) -> sqlite3.Connection:
     try:
         signers, books = attestation.trusted_signers(host, snapshot), attestation.accepted_workspaces(host, snapshot)
         now = (snapshot.commit or "", json.dumps([sorted(signers), sorted(books)]))
@@ -148,7 +159,7 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                 before = None
                 if known is not None and known[1] == now[1] and repo.has_in_history(known[0]):
                     before = Snapshot(repo, known[0])
-                if before is None or not _keeps_attestations(host, before, snapshot):
+                if before is None or not _keeps_attestations(before, snapshot):
                     before = None
                     db.execute("DELETE FROM acts")
                     db.execute("DELETE FROM cards")
@@ -157,12 +168,13 @@ def _open_index(host: Host, repo: Repository, snapshot: Snapshot) -> Iterator[sq
                     _add_attestation(db, said)
                 db.execute("DELETE FROM head")
                 db.execute("INSERT INTO head VALUES (?,?)", now)
-        yield db
-    finally:
+    except BaseException:
         db.close()
+        raise
+    return db
 
 
-def _keeps_attestations(host: Host, before: Snapshot, after: Snapshot) -> bool:
+def _keeps_attestations(before: Snapshot, after: Snapshot) -> bool:
     """Whether every attestation of ``before`` is still in ``after``."""
     return next(added_lines(after, before), None) is None and bool(list_shards(before))
 

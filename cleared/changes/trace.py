@@ -10,12 +10,13 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.bounds import MAX_TRACE_BYTES, MAX_TRACES_BYTES
+from cleared.base.errors import WorkspaceError
 from cleared.base.json_values import to_json
 from cleared.base.short_text import shorten_text
 from cleared.changes.traced_calls import CallSum
@@ -61,7 +62,7 @@ class TraceStore:
         if not create and not self.path.exists():
             yield None
             return
-        db = self._connect() if create or can_write(self.path) else connect_to_read(self.path)
+        db = self._connect() if create else self._connect_to_read()
         try:
             with db:
                 yield db
@@ -70,6 +71,12 @@ class TraceStore:
 
     def _connect(self) -> sqlite3.Connection:
         return connect_to_write(self.path, SCHEMA, _VERSION, check_same_thread=not self._stays_open)
+
+    def _connect_to_read(self) -> sqlite3.Connection:
+        if can_write(self.path):
+            with suppress(WorkspaceError):  # a full disk
+                return self._connect()
+        return connect_to_read(self.path)
 
     def find_damage(self) -> str | None:
         """What SQLite finds wrong with the file; ``None`` where it is sound."""

@@ -58,9 +58,20 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     Raises ``WorkspaceError`` where it cannot be opened.
     """
     # SQLite writes beside a file that it reads; only where nobody can it need not.
-    fixed = "" if can_write(path) else "&immutable=1"
+    if not can_write(path):
+        return _connect_unchanging(path, "&immutable=1")
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{fixed}", uri=True, timeout=_PATIENCE)
+        return _connect_unchanging(path, "")
+    except WorkspaceError:
+        log = Path(f"{path}-wal")
+        if log.exists() and log.stat().st_size:  # the newest rows are there, and cannot be read so
+            raise
+        return _connect_unchanging(path, "&immutable=1")  # the disk is full
+
+
+def _connect_unchanging(path: Path, option: str) -> sqlite3.Connection:
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{option}", uri=True, timeout=_PATIENCE)
         db.execute("PRAGMA user_version")
     except sqlite3.OperationalError as error:
         raise _database_error(path, error) from None
