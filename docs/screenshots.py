@@ -31,6 +31,7 @@ LOOKS = {
     "dark": {"viewport": {"width": 1100, "height": 800}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "color_scheme": "light"},
 }
+NEW_VENDORS = '\n    ("SWEETGREEN", "Sweetgreen", 5070, 0.97),\n    ("AMZN MKTP", "Amazon", 5060, 0.96),'
 SHOWN_TWICE = {"queue", "today", "report"}
 """Pages that are shown in the dark and on a phone, too."""
 
@@ -58,13 +59,35 @@ def take_pictures(folder: Path) -> None:
             with sync_playwright() as playwright:
                 executable = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
                 browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-                _take_each(browser, place["url"], place["code"], folder)
+                signed_in, session = _take_each(browser, place["url"], place["code"], folder)
+                _propose_change(books, command, environment)
+                _take_proposal(browser, place["url"], signed_in, session, folder)
         finally:
             server.terminate()
             server.wait()
 
 
-def _take_each(browser: object, base: str, code: str, folder: Path) -> None:
+def _propose_change(books: Path, command: list[str], environment: dict[str, str]) -> None:
+    """A change whose card has groups of entries."""
+    script = books / "agents/ingest.py"
+    script.write_text(script.read_text("utf-8").replace("VENDORS = [", f"VENDORS = [{NEW_VENDORS}", 1), "utf-8")
+    words = ["agent", "propose", "ingest", "-m", "Lunches are meals; Amazon sells office supplies"]
+    subprocess.run([*command, *words], cwd=books, check=True, env=environment, capture_output=True)
+
+
+def _take_proposal(browser: object, base: str, signed_in: object, session: str, folder: Path) -> None:
+    """The card of a proposal, with its smallest group opened; the whole page, as it is longer than a screen."""
+    for look in ("light", "phone"):
+        context = browser.new_context(base_url=base, storage_state=signed_in, **LOOKS[look])  # type: ignore[attr-defined]
+        page = context.new_page()
+        page.goto(f"{session}/queue")
+        page.locator("details.part > summary").nth(2).click()
+        page.locator(".card").screenshot(path=folder / f"proposal-{look}.png")
+        context.close()
+
+
+def _take_each(browser: object, base: str, code: str, folder: Path) -> tuple[object, str]:
+    """The pages of ``PAGES``; the state of a browser that is signed in, and what the session's addresses begin with."""
     signed_in, home = None, ""
     for look, options in LOOKS.items():
         context = browser.new_context(base_url=base, storage_state=signed_in, **options)  # type: ignore[attr-defined]
@@ -80,6 +103,7 @@ def _take_each(browser: object, base: str, code: str, folder: Path) -> None:
                 page.wait_for_load_state()
                 page.screenshot(path=folder / f"{name}-{look}.png")
         context.close()
+    return signed_in, home
 
 
 if __name__ == "__main__":

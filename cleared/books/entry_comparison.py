@@ -8,9 +8,17 @@ from typing import Any, ClassVar, Final
 
 from cleared.base.errors import UsageError
 from cleared.base.file_source import FileSource
+from cleared.base.short_text import join_words
 from cleared.books.ledger.entry import entry_to_json
 from cleared.books.staged_books import ledger_accounts, open_books
-from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
+from cleared.domains.record_comparison import (
+    Record,
+    RecordComparison,
+    RecordDifference,
+    RecordSummary,
+    describe_status,
+    describe_status_change,
+)
 from cleared.workspace.location import Layout
 
 _LEG_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -44,6 +52,39 @@ class EntryComparison(RecordComparison):
     def name_references(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         books, _ = open_books(layout, source)
         return {str(a.account_id): f"{a.account_id} {a.account_name}" for a in books.chart.accounts.values()}
+
+    def describe_difference(
+        self, before: Record | None, after: Record | None, names: Mapping[str, str]
+    ) -> RecordDifference:
+        """By the accounts that it moves from and to, and by whether it asks."""
+        if before is None or after is None:
+            only = after if after is not None else before
+            assert only is not None
+            verb = "" if before is None else "not booked any more: "
+            words = f"{_describe_way(only, names)}, {describe_status(only['status'])}"
+            more = [f"{name} {only[name]}" for name in ("counterparty", "confidence") if only[name]]
+            cells = ["" if each is None else "; ".join((words, *more)) for each in (before, after)]
+            return RecordDifference(f"{verb}{words}", *cells)
+        old, new = (set(self.list_references(each)) for each in (before, after))
+        away, to = (_name_accounts(each - other, names) for each, other in ((old, new), (new, old)))
+        flat = [self.flatten(each) for each in (before, after)]
+        others = [name for name in flat[0] if flat[0][name] != flat[1].get(name) and name not in ("accounts", "status")]
+        group = [f"{away or 'nothing'} → {to or 'nothing'}"] if away or to else [_describe_way(after, names)]
+        if not (away or to) and flat[0]["accounts"] != flat[1]["accounts"]:
+            group.append("other amounts")
+        now, then = after["status"], before["status"]
+        if now != then:
+            group.append(describe_status_change(now))
+        elif len(group) == 1 and not (away or to):
+            group.append(f"other {join_words(others)}")
+        cells = []
+        for record, accounts in ((before, away), (after, to)):
+            said = (
+                [accounts] if accounts else [_describe_legs_by_name(record, names)] if "other amounts" in group else []
+            )
+            said += [describe_status(record["status"])] if now != then else []
+            cells.append("; ".join([*said, *(f"{n} {record[n]}" if record[n] else f"no {n}" for n in others)]))
+        return RecordDifference(", ".join(group), *cells)
 
     def find_ids(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         _, bank = open_books(layout, source)
@@ -114,6 +155,25 @@ class EntryComparison(RecordComparison):
                     f"{shown}: to be {_describe_legs(legs)}, but it is {_describe_legs(got) if got else 'not posted'}"
                 )
         return differences
+
+
+def _name_accounts(accounts: Iterable[str], names: Mapping[str, str]) -> str:
+    return ", ".join(names.get(each, each) for each in sorted(accounts))
+
+
+def _describe_way(record: Record, names: Mapping[str, str]) -> str:
+    """``from 1010 Checking to 5070 Meals``."""
+    sides: dict[str, set[str]] = {"from": set(), "to": set()}
+    for line in record["lines"]:
+        sides["to" if str(line["debit"]).strip("0.") else "from"].add(str(line["account_id"]))
+    return " ".join(f"{side} {_name_accounts(accounts, names)}" for side, accounts in sides.items() if accounts)
+
+
+def _describe_legs_by_name(record: Record, names: Mapping[str, str]) -> str:
+    return ", ".join(
+        f"{names.get(str(x['account_id']), x['account_id'])} {_signed_amount(x['debit'], x['credit'])}"
+        for x in record["lines"]
+    )
 
 
 def _require_text(value: Any) -> str:

@@ -16,6 +16,7 @@ from cleared.cli.completion import complete_agents, complete_changes, complete_p
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.proposal_output import (
     describe_subject,
+    note_card,
     note_edited,
     note_proposed,
     print_card,
@@ -133,11 +134,12 @@ def propose_changes(
         print_message(f"cleared: {error}")
         sys.stdout.flush()
         raise typer.Exit(1) from None
-    note_proposed(host, read_shown_proposal(host, proposal.folder), json)
+    shown = read_shown_proposal(host, proposal.folder)
+    note_proposed(host, shown, json)
     if json:
-        print_json(proposal.to_dict())
+        print_json(shown.to_dict())
         return
-    print_card(proposal.to_dict())
+    print_card(shown)
     print_message(
         f"{'Proposed' if is_new else 'Proposed before'} as {proposal.id}. "
         f"Next: cleared agent diff {proposal.id}, then cleared agent approve {proposal.id} "
@@ -183,17 +185,17 @@ def show_diff(
             print_impact(data)
         return
     found = read_shown_proposal(host, what)
-    shown, subject = found.proposal.to_dict(), describe_subject(found)
+    subject = describe_subject(found)
     if json:
-        print_json({"id": shown["id"], "behaviour": shown["behaviour"], "code": dict(found.code)})
+        behaviour = found.proposal.data["behaviour"]
+        print_json({"id": found.proposal.id, "behaviour": behaviour, "code": dict(found.code)})
     elif impact:
-        print_card(shown)
-        print_line("")
-        print_impact({**shown["behaviour"]["history"], "warnings": shown["behaviour"]["warnings"]})
+        print_card(found, is_whole=True)
+        note_card(host, subject, json)
     else:
         for text in found.code.values():
             print_line(text.rstrip("\n"))
-    note_part(host.root, subject, "card" if impact else "code", json)
+        note_part(host.root, subject, "code", json)
 
 
 def show_proposal(host: Host, name: str, part: str) -> None:

@@ -77,6 +77,8 @@ def show_card(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show a card: what is asked, and everything known about it."""
+    from cleared.cli.proposal_output import print_sections
+    from cleared.gate.proposals.shown_proposal import read_shown_proposal
     from cleared.review.branch_text import read_branch_sections
     from cleared.review.card_details import card_fields, detail_tables
     from cleared.review.queue_cards import read_card
@@ -89,7 +91,10 @@ def show_card(
         print_json(data)
         return
     suggested = [("suggested", f"{each['label']}: {each['evidence']}") for each in data["suggestions"]]
+    folder = data["details"].pop("proposal", "") if data["details"].pop("says", None) else ""
     print_fields([*card_fields(data), *suggested])
+    if folder:
+        print_sections([part for part in read_shown_proposal(host, folder).card if not part.is_code])
     for section in (*detail_tables(data["details"]), *read_branch_sections(host, data["details"])):
         print_line(f"{section.title}:")
         if section.rows:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from cleared.base.terminal import escape_lines, print_line, print_message
 from cleared.changes.host import Host
 from cleared.cli.proposal_output import print_card
-from cleared.gate.proposals.proposal_history import read_proposal
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.meta.session_loop import Outcome
 from cleared.meta.transcript import Step, describe_ending, describe_step
 
@@ -89,7 +89,7 @@ def print_outcome(host: Host, session_id: str, outcome: Outcome) -> None:
     """The proposal's card and what to do next, or why there is none."""
     if outcome.proposal is not None:
         print_line("")
-        print_card(read_proposal(host, outcome.proposal))
+        print_card(read_shown_proposal(host, outcome.proposal))
         print_message(
             f"Next: cleared agent approve {outcome.proposal}, or reject {outcome.proposal} --reason …; "
             f"cleared agent diff {outcome.proposal} --impact shows it on your own books."

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sized
 from typing import Any
 
+from cleared.base.file_source import FileSource
 from cleared.base.terminal import count_noun
 from cleared.domains.domain import DraftDescription, Staged
 from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.domains.record_comparison import RecordComparison
+from cleared.workspace.location import Layout
 
 Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """What the records of a domain are called (``entries``) → id → the record."""
@@ -18,6 +20,11 @@ Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 def load_comparisons() -> Mapping[str, RecordComparison]:
     """How records are compared, by what they are called."""
     return {domain.record_noun[1]: domain.comparison() for domain in load_domains()}
+
+
+def name_references(layout: Layout, source: FileSource) -> dict[str, Mapping[str, str]]:
+    """What the records of a domain are called → the names of what they may be about (see ``RecordComparison``)."""
+    return {noun: each.name_references(layout, source) for noun, each in load_comparisons().items()}
 
 
 def no_records() -> Records:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from cleared.base.file_source import FileSource
 from cleared.workspace.location import Layout
@@ -33,6 +33,37 @@ class RecordSummary:
     def heading(self) -> dict[str, str]:
         """What a list of differences shows of it."""
         return {"date": self.date, "description": self.description, "amount": self.amount}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordDifference:
+    """How a record would be another one, in words of its domain."""
+
+    group: str
+    """What happens to it, the same for the records that are said together: ``5030 Office → 5070 Meals, without asking
+    you``. Stands after their number."""
+    before: str = ""
+    """The record as it was, in a cell of a table; empty where there was none."""
+    after: str = ""
+
+
+_VERBS: Final = {(False, True): "new", (True, False): "no more", (True, True): "changed"}
+"""Whether there was one, and is one → what happens to it, where a domain has no other words."""
+_HOW: Final = {"pending-review": "asks you", "auto-confirmed": "without asking you"}
+"""Status of a record → what it means to a person."""
+
+
+_CHANGES: Final = {"pending-review": "and you are asked", "auto-confirmed": "and you are no longer asked"}
+
+
+def describe_status_change(status: str) -> str:
+    """What it means to a person that a record stands so from then on, and did not before: ``and you are asked``."""
+    return _CHANGES.get(status, f"and is {status}")
+
+
+def describe_status(status: str) -> str:
+    """What it means to a person that a record stands so: ``asks you``; a domain's own word as it is."""
+    return _HOW.get(status, status)
 
 
 class RecordComparison:
@@ -64,6 +95,18 @@ class RecordComparison:
         """Whatever a script may name that decides where something goes, such as an account: as scripts write it → as
         people read it. Raises ``WorkspaceError`` where it cannot be read."""
         return {}
+
+    def describe_difference(
+        self, before: Record | None, after: Record | None, names: Mapping[str, str]
+    ) -> RecordDifference:
+        """How a record differs between two dry runs; one of the two may be None. ``names``: as ``name_references`` gave
+        them. Raises as ``summarise``."""
+        flat = [self.flatten(each) if each is not None else {} for each in (before, after)]
+        differing = [name for name in dict.fromkeys((*flat[0], *flat[1])) if flat[0].get(name) != flat[1].get(name)]
+        shown = [name for name in differing if name in self.shown_fields or (before and after)]
+        cells = ["; ".join(f"{name} {each[name]}" for name in shown if each.get(name)) for each in flat]
+        verb = _VERBS[(before is not None, after is not None)]
+        return RecordDifference(f"{verb}: {', '.join(shown)}" if before and after and shown else verb, *cells)
 
     def describe_number(self, records: Iterable[Record]) -> str:
         """How many there are, in words of the domain: ``3 rows of prices change``; empty: their number and noun."""

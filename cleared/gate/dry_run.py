@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from cleared.domains.domain import DraftDescription
 from cleared.domains.draft_records import describe_drafts, load_comparisons
 from cleared.domains.record_audit import RecordsViolated, Violation
 from cleared.domains.record_comparison import Record
+from cleared.gate.run_outputs import list_outputs
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import taken_files
 from cleared.primitives.loop_jobs import DryRunLoop
@@ -60,6 +61,8 @@ class DryRun:
     """What language models had answered, as far as the script asked it: the request's key → answer."""
     printed: tuple[str, ...] = ()
     """What the script printed, as it came."""
+    outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What else a person would see of it, as they would see it: kind (``run_outputs.KINDS``) → texts."""
 
     @property
     def effects(self) -> dict[str, Any]:
@@ -107,6 +110,7 @@ def dry_run_script(
 ) -> DryRun:
     """Run ``script`` over the books of ``snapshot`` with ``inputs`` as the drop folder; nothing is kept. No language
     model is asked: ``answers`` has what was answered before. Accounts that were added since are there, too."""
+    log: list[str] = []
     with make_drop_folder(inputs) as folder:
         attempt = Attempt(
             world.host,
@@ -118,7 +122,7 @@ def dry_run_script(
             scripts=world.scripts,
             now=now,
             drop_folder=folder,
-            say=lambda _: None,
+            say=log.append,
             model_answers=answers,
         )
         # As the history was then; that something was proposed since must not change what it would do.
@@ -141,7 +145,7 @@ def dry_run_script(
             violations = tuple(e.violations)
         except ClearedError as e:
             error = attempt.explain_error(e)
-        return _collect_dry_run(label, attempt, error, result, violations)
+        return _collect_dry_run(label, attempt, error, result, violations, log)
 
 
 @contextlib.contextmanager
@@ -165,7 +169,12 @@ def is_input_name(name: str) -> bool:
 
 
 def _collect_dry_run(
-    label: str, attempt: Attempt, error: RunError | None, result: object, violations: tuple[Violation, ...]
+    label: str,
+    attempt: Attempt,
+    error: RunError | None,
+    result: object,
+    violations: tuple[Violation, ...],
+    log: Sequence[str],
 ) -> DryRun:
     context, compared = attempt.context, load_comparisons()
     drafts = {name: DraftDescription() for name in compared} if error else describe_drafts(context.parts)
@@ -183,6 +192,7 @@ def _collect_dry_run(
         violations,
         dict(context.model_answers.used),
         tuple(attempt.printed),
+        {} if error else list_outputs(attempt, to_json(result), log),
     )
 
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from cleared.base.errors import ClearedError, Place
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.draft_records import load_comparisons, name_references
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
 from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
-from cleared.gate.impact import Impact
+from cleared.gate.impact import Impact, Names
 from cleared.gate.latent_changes import find_latent
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.git import Repository, Snapshot
@@ -42,6 +42,7 @@ class DryRunChecks:
         self.runs = runs
         self.pins: dict[str, DryRunPin] = {}
         self.test_texts: dict[str, bytes | None] = {}
+        self._names: Names | None = None
 
     def check_dry_runs(self, subject: Subject) -> CheckResult:
         """The script over an empty folder, the sample data and the latest real files, with ``ctx_dry_run()`` false and
@@ -94,13 +95,16 @@ class DryRunChecks:
         """Both versions over the sample data and over the agent's past runs."""
         gate = subject.proposed_setup.host.config.gate
         if subject.old is None or self.runs == 0 or _is_unchanged(subject):
+            if subject.old is None and self.runs != 0:
+                subject.sample_impact = self._compare_with_nothing(subject)
             self._find_latent(subject)
             return make_result("behaviour", [], {}, history=Impact().to_dict())
         assert subject.script is not None
         sample = Impact()
         for inputs, new in zip(self._sample_inputs_again(subject), subject.dry_runs, strict=True):
             if inputs.after is None and inputs.run is None:
-                sample.add_run(inputs, {}, self._dry_run(subject.approved_setup, subject.old, inputs), new)
+                old = self._dry_run(subject.approved_setup, subject.old, inputs)
+                sample.add_run(inputs, {}, old, new, self._names_for(subject))
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
         self._find_latent(subject)
@@ -148,8 +152,22 @@ class DryRunChecks:
             old = self._dry_run(subject.approved_setup, subject.old, inputs)
             new = self._dry_run(subject.proposed_setup, subject.script, inputs)
             subject.past_runs.append((inputs, new))
-            impact.add_run(inputs, self._find_ids(subject.approved_setup, inputs), old, new)
+            ids = self._find_ids(subject.approved_setup, inputs)
+            impact.add_run(inputs, ids, old, new, self._names_for(subject))
         return impact
+
+    def _compare_with_nothing(self, subject: Subject) -> Impact:
+        """All that a new agent would do over sample data and the latest real files."""
+        impact = Impact()
+        for inputs, new in zip(self._sample_inputs_again(subject)[1:], subject.dry_runs[1:], strict=True):
+            impact.add_run(inputs, {}, DryRun(new.label, None, None, {}, (), ()), new, self._names_for(subject))
+        return impact
+
+    def _names_for(self, subject: Subject) -> Names:
+        """Of what records may be about, as of the last commit."""
+        if self._names is None:
+            self._names = name_references(subject.proposed_setup.host.layout, CommittedSource(self.snapshot))
+        return self._names
 
     def check_tests(self, subject: Subject) -> CheckResult:
         """Every test of this agent. One that the approved version does not pass either is a warning."""

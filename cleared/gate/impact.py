@@ -8,15 +8,20 @@ equals.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.terminal import count_noun
 from cleared.domains.draft_records import load_comparisons
 from cleared.domains.record_comparison import Record, RecordComparison
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
+from cleared.gate.run_outputs import KINDS
+
+Names = Mapping[str, Mapping[str, str]]
+_MOST_OUTPUTS: Final = 5
+"""Of one kind, that differ from each other."""
 
 
 @dataclass(slots=True)
@@ -36,6 +41,8 @@ class Impact:
     calls_after: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
     """Runs the new version fails where the old one did not, with the reason."""
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    """What else a person would see otherwise (``run_outputs``): each difference once, with its number of runs."""
 
     def count_changes(self, change: str) -> int:
         return sum(1 for e in self.entries if e["change"] == change)
@@ -49,14 +56,18 @@ class Impact:
             "entries": self.entries,
             "not_comparable": self.not_comparable,
             "failed": self.failed,
+            "outputs": self.outputs,
             "before": dict(self.before),
             "after": dict(self.after),
             "new_primitives": sorted(set(self.calls_after) - set(self.calls_before)),
             "calls": {"before": dict(self.calls_before), "after": dict(self.calls_after)},
         }
 
-    def add_run(self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun) -> None:
-        """Compare the two dry runs over one past run. ``ids``: key of a record → the id that it really got."""
+    def add_run(
+        self, occasion: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun, names: Names | None = None
+    ) -> None:
+        """Compare the two dry runs over one past run. ``ids``: key of a record → the id that it really got; ``names``:
+        of what records may be about (``name_references``), for words that people read."""
         if old.error is not None and new.error is not None:
             self.not_comparable.append(occasion.run or occasion.label)
             return
@@ -69,42 +80,31 @@ class Impact:
         if new.error is not None and old.error is None:
             self.failed.append(f"{occasion.label}: {new.error}")
         for name, comparison in load_comparisons().items():
-            known = len(self.entries)
-            self._add_records(comparison, occasion, ids, old.records.get(name, ()), new.records.get(name, ()))
-            self.records[name] += len(self.entries) - known
+            found = (old.records.get(name, ()), new.records.get(name, ()))
+            entries = [*_compare_records(comparison, *found, (names or {}).get(name, {}))]
+            run = occasion.label.rsplit(" ", 1)[-1]
+            self.entries += [{"run": run, "noun": name, "entry_id": ids.get(key), **entry} for key, entry in entries]
+            self.records[name] += len(entries)
+        self._add_outputs(old.outputs, new.outputs)
 
-    def _add_records(
-        self,
-        comparison: RecordComparison,
-        occasion: DryRunInput,
-        ids: Mapping[str, str],
-        old: Iterable[Record],
-        new: Iterable[Record],
-    ) -> None:
-        olds, news = _key_records(comparison, old), _key_records(comparison, new)
-        for key in [*olds, *(k for k in news if k not in olds)]:
-            a, b = olds.get(key), news.get(key)
-            if a == b:
+    def _add_outputs(self, old: Mapping[str, Sequence[str]], new: Mapping[str, Sequence[str]]) -> None:
+        for kind in KINDS:
+            before, after = list(old.get(kind, ())), list(new.get(kind, ()))
+            if before == after:
                 continue
-            change = "changed" if a and b else "removed" if a else "added"
-            present = b or a
-            assert present is not None
-            self.entries.append(
-                {
-                    "run": occasion.label.rsplit(" ", 1)[-1],
-                    "change": change,
-                    "entry_id": ids.get(key[0]),
-                    **comparison.summarise(present).heading,
-                    "before": _differing_values(comparison, a, b),
-                    "after": _differing_values(comparison, b, a),
-                }
-            )
+            difference = {"kind": kind, "before": before, "after": after}
+            known = next((each for each in self.outputs if difference.items() <= each.items()), None)
+            if known is not None:
+                known["runs"] += 1
+            elif sum(each["kind"] == kind for each in self.outputs) < _MOST_OUTPUTS:
+                self.outputs.append({**difference, "runs": 1})
 
     def add_agent(self, other: Impact, agent: str) -> None:
         """Add the differences of another agent."""
         self.runs += other.runs
         self.not_comparable += other.not_comparable
         self.entries += [{"agent": agent, **e} for e in other.entries]
+        self.outputs += [{"agent": agent, **each} for each in other.outputs]
         self.failed += other.failed
         self.records.update(other.records)
         self.before.update(other.before)
@@ -139,6 +139,51 @@ def describe_not_comparable(runs: Sequence[str]) -> str:
 def describe_values(values: Mapping[str, Any] | None) -> str:
     """What differs of a record, in words: ``status confirmed, no counterparty``."""
     return ", ".join(f"{k} {v}" if v else f"no {k}" for k, v in values.items()) if values else "nothing"
+
+
+def example_line(entry: Mapping[str, Any]) -> str:
+    """One difference, as a line."""
+    what = entry["entry_id"] or entry["change"]
+    was, becomes = describe_sides(entry)
+    return (
+        f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
+        f"{was or 'nothing'} → {becomes or 'nothing'}"
+    )
+
+
+def describe_sides(entry: Mapping[str, Any]) -> tuple[str, str]:
+    """The record before and after; in words of its domain, where it was compared by this version of the program."""
+    was, becomes = (str(entry.get(key) or "") for key in ("was", "becomes"))
+    if was or becomes:
+        return was, becomes
+    before, after = (describe_values(entry[key]) if entry[key] else "" for key in ("before", "after"))
+    return before, after
+
+
+def _compare_records(
+    comparison: RecordComparison, old: Iterable[Record], new: Iterable[Record], names: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The key of each record that differs, and how."""
+    olds, news = _key_records(comparison, old), _key_records(comparison, new)
+    for key in [*olds, *(k for k in news if k not in olds)]:
+        a, b = olds.get(key), news.get(key)
+        if a == b:
+            continue
+        present = b or a
+        assert present is not None
+        words = comparison.describe_difference(a, b, names)
+        yield (
+            key[0],
+            {
+                "change": "changed" if a and b else "removed" if a else "added",
+                **comparison.summarise(present).heading,
+                "before": _differing_values(comparison, a, b),
+                "after": _differing_values(comparison, b, a),
+                "group": words.group,
+                "was": words.before,
+                "becomes": words.after,
+            },
+        )
 
 
 def _key_records(comparison: RecordComparison, records: Iterable[Record]) -> dict[tuple[str, int], Record]:

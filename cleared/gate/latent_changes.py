@@ -16,7 +16,7 @@ from typing import Any, Final
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.draft_records import load_comparisons, name_references
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
@@ -137,7 +137,8 @@ class _Search:
         """File → what is new in it, of the agent and of the shared scripts that it runs."""
         self._read_changes()
         self.used = self._find_used()
-        self.names = self._read_names()
+        layout, snapshot = subject.proposed_setup.host.layout, subject.proposed_setup.scripts.snapshot
+        self.names = name_references(layout, CommittedSource(snapshot))
         self.values = find_unmet_values(self.changes.values(), inputs, subject.proposed_setup.host.registry)
 
     def _read_changes(self) -> None:
@@ -229,12 +230,6 @@ class _Search:
         """What new pieces name that no record of any dry run went to."""
         constants = {str(value) for value in self._new_constants()} - self.used
         return [shown for names in self.names.values() for each, shown in names.items() if each in constants]
-
-    def _read_names(self) -> dict[str, Mapping[str, str]]:
-        """What the records of a domain are called → the names of what they may be about."""
-        layout = self.subject.proposed_setup.host.layout
-        source = CommittedSource(self.subject.proposed_setup.scripts.snapshot)
-        return {noun: each.name_references(layout, source) for noun, each in load_comparisons().items()}
 
     def _find_used(self) -> set[str]:
         """What the records of the dry runs went to."""

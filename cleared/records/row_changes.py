@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
-from cleared.domains.record_comparison import Record, RecordComparison, RecordSummary
+from cleared.domains.record_comparison import Record, RecordComparison, RecordDifference, RecordSummary
 from cleared.records.table_rows import Key, Row, Table, load_table, parse_row_id, row_id
 from cleared.records.table_schema import Schema, table_of, table_path
 from cleared.workspace.location import Layout
@@ -116,6 +116,19 @@ class RowComparison(RecordComparison):
             "values": ", ".join(f"{name} {text}" for name, text in values.items() if text),
         }
 
+    def describe_difference(
+        self, before: Record | None, after: Record | None, names: Mapping[str, str]
+    ) -> RecordDifference:
+        """By its table; of a row that both have, what each would make of it."""
+        only = after if after is not None else before
+        assert only is not None
+        table = only["table"]
+        if before is not None:
+            group = f"otherwise in {table}" if after is not None else f"left as they are in {table}"
+        else:
+            group = f"{only['change']} {_PLACES[only['change']]} {table}"
+        return RecordDifference(group, *(each["text"] if each is not None else "" for each in (before, after)))
+
     def describe_number(self, records: Iterable[Record]) -> str:
         return count_changes(records)
 
@@ -132,6 +145,9 @@ class RowComparison(RecordComparison):
                 table, key, row = found
                 standing[name] = describe_change(RowChange(table.schema, table.name, key, None, row))
         return standing
+
+
+_PLACES: Final = {"added": "to", "removed": "from", "changed": "in"}
 
 
 def find_row(source: FileSource, name: str) -> tuple[Table, Key, Row] | None:

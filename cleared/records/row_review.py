@@ -9,6 +9,7 @@ from typing import ClassVar
 from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.cards.card import Card
+from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -18,7 +19,6 @@ from cleared.records.row_changes import RowChange, describe_change, find_row, li
 from cleared.records.staged_tables import tables_of
 from cleared.records.table_rows import Row, Table, describe_row, parse_row_id, row_id
 from cleared.records.table_schema import FOLDER, table_path
-from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardFacts, QueueRow
 from cleared.review.record_review import (
     DecisionCase,

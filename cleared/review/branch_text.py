@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
+from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
 from cleared.gate.proposals.shown_proposal import diff_texts
 from cleared.review.branch_merge import BranchCommit, read_branch
-from cleared.review.card_details import CardSection
 
 MAX_SHOWN: Final = 256 << 10
 """Bytes of one file of which the text is shown; of a larger one the size and the digest."""

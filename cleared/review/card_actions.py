@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.cards.card_section import list_part
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.gate.manual_runs import run_again
@@ -19,7 +20,8 @@ from cleared.review.card_view import cards_summary, digest_shown_cards
 from cleared.review.correction_tests import agree_and_record, correct_and_record, take_suggestion
 from cleared.review.explanation import explain_record
 from cleared.review.questions import answer_and_resume
-from cleared.review.queue_snapshot import QueueSnapshot, proposal_folder, read_queue
+from cleared.review.queue_cards import proposal_folder
+from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.review.record_review import DecisionResult, load_reviews
 from cleared.review.source_files import FileView, record_script
 from cleared.review.undo import undo_decision
@@ -149,14 +151,19 @@ def _run_summary(run: RunResult, verb_done: str) -> str:
 
 
 def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileView]:
-    """The code behind a card: a proposal's changes, or the script at the line that made the entry.
+    """The code behind a card: a proposal's effects one by one and its changes, or the script at the line that made the
+    entry.
 
     Raises ``UsageError`` for a card without code, and what ``explain_record`` raises.
     """
     card = queue.cards.get(card_id)
     shown = queue.proposal_of(card) if card is not None else None
     if shown is not None:
-        return [FileView(path, tuple(text.splitlines())) for path, text in shown.code.items()]
+        effects = [part for section in shown.card for part in section.parts]
+        listed = (
+            [FileView("One by one", tuple(line for part in effects for line in list_part(part)))] if effects else []
+        )
+        return [*listed, *(FileView(path, tuple(text.splitlines())) for path, text in shown.code.items())]
     if card is None or card.entry_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
     return [record_script(host, explain_record(host, card.entry_id).data)]

@@ -4,11 +4,11 @@ their own. It takes any kind, so a new one needs nothing here."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cleared.base.terminal import escape_text
 from cleared.cards.card import Card
+from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import AGREEMENT, kind_named
 from cleared.domains.draft_records import load_comparisons
 from cleared.domains.record_comparison import RecordComparison
@@ -23,7 +23,6 @@ _LABELS: Final = {
     "default": "default answer",
     "instead_of": "asked before",
     "omitted": "rows left out",
-    "says": "what it would change",
     "sha256": "SHA-256",
     "more_files": "files not named here",
 }
@@ -31,19 +30,6 @@ _LABELS: Final = {
 _REASONS: Final = ("cause", "remedy")
 _FOR_PROGRAMS: Final = ("ticket", "key", "event_id", "series")
 _ROWS_FOR_PROGRAMS: Final = ("line",)
-
-
-@dataclass(frozen=True, slots=True)
-class CardSection:
-    """A part of a card: its heading, and its lines, or the rows of a table."""
-
-    title: str
-    lines: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
-    columns: tuple[str, ...] = ()
-    """The headings of the rows' columns, where they need any."""
-    is_code: bool = False
-    """Whether the lines are those of a diff."""
 
 
 def card_fields(card: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from cleared.cards.card import Card
-from cleared.review.card_details import CardSection
+from cleared.cards.card_section import CardSection
 
 
 @dataclass(frozen=True, slots=True)

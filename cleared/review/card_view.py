@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
 from cleared.cards.card import Card
+from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import FAILED_RUN, PROPOSAL, QUESTION, kind_named
 from cleared.changes.decisions.shown_cards import digest_card
 from cleared.review.answers import answer_choices
-from cleared.review.card_details import CardSection, detail_sections, preview_lines
+from cleared.review.card_details import detail_sections, preview_lines
 from cleared.review.card_facts import CardChoice, QueueRow
 from cleared.review.card_groups import card_group
 from cleared.review.queue_snapshot import QueueSnapshot
@@ -130,8 +131,7 @@ def _proposal_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
     if shown is None:
         yield CardSection("It cannot be decided", ("the proposal is not there, or cannot be read: cleared agent diff",))
         return
-    yield CardSection("What it would change", shown.says)
-    yield CardSection("Its code, beside what is approved", shown.code_lines, is_code=True)
+    yield from shown.card
 
 
 def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:

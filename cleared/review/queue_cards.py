@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
+from cleared.cards.kinds import PROPOSAL
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.proposals.proposal_card import list_card_lines
+from cleared.gate.proposals.shown_proposal import read_shown_proposals
 from cleared.git import Repository, Snapshot
 from cleared.runs.question_tickets import Questions
 
@@ -63,7 +66,25 @@ def _describe_cards(
     if any(card.status == "open" for card in shown):
         show_facts = _open_facts(host, snapshot)
         shown = [show_facts(card) if card.status == "open" else card for card in shown]
+        shown = _show_proposals(host, snapshot, shown)
     return QueueState(shown, late, held)
+
+
+def _show_proposals(host: Host, snapshot: Snapshot, cards: list[Card]) -> list[Card]:
+    """The cards, those of open proposals with what the proposal itself says: anybody who can push may have written the
+    card."""
+    folders = {card.id: proposal_folder(card) for card in cards if card.kind == PROPOSAL.name and card.status == "open"}
+    proposals = read_shown_proposals(host, snapshot, folders.values())
+    lines = {id_: list_card_lines(proposals[folder].card) for id_, folder in folders.items() if folder in proposals}
+    return [
+        replace(card, details={**card.details, "says": lines.get(card.id, [])}) if card.id in folders else card
+        for card in cards
+    ]
+
+
+def proposal_folder(card: Card) -> str:
+    """The full name of a proposal's folder: its number alone may be two."""
+    return str(card.details.get("proposal", card.id))
 
 
 def list_held_cards(

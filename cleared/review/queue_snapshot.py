@@ -14,15 +14,15 @@ from typing import TypeVar
 
 from cleared.cards import age, queue_files
 from cleared.cards.card import Card
+from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.git import Snapshot
 from cleared.review.branch_text import preview_branch
-from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
-from cleared.review.queue_cards import list_held_cards
+from cleared.review.queue_cards import list_held_cards, proposal_folder
 from cleared.review.record_review import load_reviews
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class QueueSnapshot:
     name: str
     """The business's name."""
     cards: dict[str, Card]
-    """The open ones, oldest first."""
+    """The open ones: proposals first, then the others, oldest first; behind all others what was put off."""
     overdue: Mapping[str, int]
     """Cards that have waited for ``review.remind_after`` → whole days."""
     held: Mapping[str, str]
@@ -108,18 +108,15 @@ def number_to_type(queue: QueueSnapshot, card: Card) -> str:
     return shown.proposal.id if shown is not None and shown.proposal.has_unreached else ""
 
 
-def proposal_folder(card: Card) -> str:
-    """The full name of a proposal's folder: its number alone may be two."""
-    return str(card.details.get("proposal", card.id))
-
-
 def read_queue(host: Host) -> QueueSnapshot:
     """The last commit's queue, with what the records say of it."""
     with host.open_for_reading() as repo:
         head = repo.read_head()
         snapshot = Snapshot(repo, head)
         every_card = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        cards = {c.id: c for c in every_card.values() if c.status == "open"}
+        waiting = [card for card in every_card.values() if card.status == "open"]
+        waiting.sort(key=lambda card: (card.skipped_at or "", card.kind != PROPOSAL.name))
+        cards = {card.id: card for card in waiting}
         return QueueSnapshot(
             head,
             host.config.business.name,

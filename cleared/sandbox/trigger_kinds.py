@@ -1,7 +1,7 @@
 """The kinds of triggers: what can start an agent. This is the only list of them.
 
 From it come the keys that a header may have and the check that a trigger and its key stand together (``header``), the
-sentence on a proposal's card (``gate.proposals.proposal_text``), what ``cleared status`` lists, and the sample event of
+sentence on a proposal's card (``gate.proposals.change_text``), what ``cleared status`` lists, and the sample event of
 a dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write its source of deliveries
 (``triggers.trigger_source``), which ``WorkspaceService.sources`` lists.
 """
@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Protocol
 
+from cleared.base.short_text import join_words
 from cleared.sandbox import header_values
 
 
@@ -35,8 +37,9 @@ class TriggerKind:
     """What stands after ``trigger:`` in a header, in trailers and in records."""
     label: str
     """When agents with this kind run, in a list: "Runs …"."""
-    describe: Callable[[TriggerHeader, str], str]
-    """When the agent runs, for a sentence "It would run …", from its header and the values of ``key`` as text."""
+    describe: Callable[[TriggerHeader, str, datetime], str]
+    """When the agent runs, for a sentence "It runs …", from its header, the workspace's time zone, and the time from
+    which examples are given."""
     key: str = ""
     """The header's key that says which times, files or events; empty where none is needed."""
     read_key: header_values.Reader = header_values.read_words
@@ -60,8 +63,18 @@ class TriggerKind:
         return header.value_of(self.sample) if self.sample else None
 
 
-def _describe_schedule(header: TriggerHeader, times: str) -> str:
-    return f"on the schedule {times}{f' in {header.timezone}' if header.timezone else ''}"
+def _describe_schedule(header: TriggerHeader, timezone: str, after: datetime) -> str:
+    from cleared.sandbox.schedule_words import describe_schedule  # only cards say it
+
+    return join_words([describe_schedule(each, header.timezone or timezone, after) for each in SCHEDULE.values(header)])
+
+
+def _describe_watch(header: TriggerHeader, *_: object) -> str:
+    return f"when a file is dropped into {join_words(FILE_WATCH.values(header))}"
+
+
+def _describe_event(header: TriggerHeader, *_: object) -> str:
+    return f"after the event {join_words(EVENT.values(header))}"
 
 
 SCHEDULE: Final = TriggerKind(
@@ -76,7 +89,7 @@ SCHEDULE: Final = TriggerKind(
 FILE_WATCH: Final = TriggerKind(
     "file_watch",
     "when a file is dropped",
-    lambda header, paths: f"when a file is dropped into {paths}",
+    _describe_watch,
     "watch",
     header_values.read_paths,
     "import/*.csv",
@@ -84,7 +97,7 @@ FILE_WATCH: Final = TriggerKind(
 EVENT: Final = TriggerKind(
     "event",
     "after an event",
-    lambda header, names: f"on the event {names}",
+    _describe_event,
     "event",
     header_values.read_event_names,
     "import.done",
@@ -92,11 +105,11 @@ EVENT: Final = TriggerKind(
 WEBHOOK: Final = TriggerKind(
     "webhook",
     "when a program calls",
-    lambda header, _: "when a program that has its secret calls",
+    lambda *_: "when a program that has its secret calls",
     options={"sample": header_values.read_json},
     sample="sample",
 )
-ON_DEMAND: Final = TriggerKind("on_demand", "when you start it", lambda header, _: "when you start it")
+ON_DEMAND: Final = TriggerKind("on_demand", "when you start it", lambda *_: "when you start it")
 
 TRIGGER_KINDS: Final = (SCHEDULE, FILE_WATCH, EVENT, WEBHOOK, ON_DEMAND)
 TRIGGER_NAMES: Final = tuple(kind.name for kind in TRIGGER_KINDS)

@@ -27,13 +27,13 @@ from cleared.changes.record_sources import CommittedSource, PreloadedSource
 from cleared.changes.trace import TraceStore
 from cleared.git import Snapshot, describe_lock_holder
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
 from cleared.service.notify.channels import find_missing
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
 from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
-from cleared.triggers.schedule import Schedule
 from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import own_public_key

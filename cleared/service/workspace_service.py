@@ -18,12 +18,12 @@ from cleared.changes.host import Host
 from cleared.domains.domain import Duty
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
+from cleared.sandbox.schedule import MAX_SET_BACK
 from cleared.service.actions import ServiceActions
 from cleared.service.delivery import DeliveryRunner
 from cleared.service.nightly_improvement import NightlyImprovement
 from cleared.triggers.dropped_files import DroppedFiles
 from cleared.triggers.event_source import EventSource
-from cleared.triggers.schedule import MAX_SET_BACK
 from cleared.triggers.schedule_source import ScheduleSource
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import StepTimes, TriggerSource

@@ -14,8 +14,8 @@ from cleared.git import Snapshot
 from cleared.runs.approved_scripts import MAX_SCRIPT_BYTES
 from cleared.runs.attempt import Event
 from cleared.sandbox.header import Header
+from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
-from cleared.triggers.schedule import Schedule
 
 _DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!""))*"""[ \t]*(?:\r?\n|$)')
 

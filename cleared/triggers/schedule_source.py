@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from cleared.base.clock import format_iso
 from cleared.changes.consumed_events import latest_keys
 from cleared.runs.attempt import Event
+from cleared.sandbox.schedule import correct_mark, find_due_times, jitter_seconds
 from cleared.sandbox.trigger_kinds import SCHEDULE
 from cleared.triggers.agent_triggers import TriggeredAgent
-from cleared.triggers.schedule import correct_mark, find_due_times, jitter_seconds
 from cleared.triggers.service_log import ServiceLog
 from cleared.triggers.trigger_source import StepTimes
 from cleared.triggers.workspace_view import WorkspaceView

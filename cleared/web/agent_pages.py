@@ -12,8 +12,8 @@ from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.gate.proposals.agent_switch import switch_agent
+from cleared.gate.proposals.change_text import describe_grants
 from cleared.gate.proposals.proposal_history import diff_version, read_history
-from cleared.gate.proposals.proposal_text import describe_grants
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.git import Snapshot
 from cleared.review.action_request import ActionResult

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from cleared.base.errors import BusyError, ClearedError, UsageError
 from cleared.changes.host import Host
-from cleared.gate.proposals.proposal_history import read_proposal
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.llm.model_check import check_model
 from cleared.llm.usage_report import report_usage
 from cleared.meta import session_store
@@ -145,8 +145,9 @@ def _read_proposal(page: PageRequest, host: Host, number: object) -> dict[str, A
     if not isinstance(number, str):
         return None
     with suppress(ClearedError):  # the branch that had it may be gone
-        proposal = read_proposal(host, number)
-        return {**proposal, "waits": proposal["card_id"] in page.site.read_queue().cards}
+        shown = read_shown_proposal(host, number)
+        waits = shown.proposal.card in page.site.read_queue().cards
+        return {**shown.proposal.to_dict(), "card": shown.card, "waits": waits}
     return None
 
 

@@ -57,7 +57,7 @@ def test_the_shown_domain_is_proposed_approved_and_run(ws: Workspace, site: Path
     assert unknown.code == 1 and "max_remarks" in unknown.err
     done_ok(ws("config", "set", "domains.plugins", "[remarks]"))
     said = done_ok(ws("agent", "propose", "probe"))
-    assert "It may write remarks about customers" in said.out and "at most 2 remarks a run" in said.out
+    assert "probe may write remarks about customers" in said.out and "at most 2 remarks a run" in said.out
     take_ok(ws, "agent", "approve", "P1")
     done_ok(ws("agent", "run", "probe"))
     assert ws.read("remarks/list.csv") == "customer,text\nacme,pays late\n"

@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 from harness import Workspace
-from proposing import edit, history, propose
+from proposing import edit, history, propose, text
+from pydantic_ai.messages import ModelMessage
+from session_doubles import FakeDoor, Reply, last_text, start_session, work_on
 from terminals import run_on_terminal
 
+from cleared.base.errors import PolicyError
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.proposals.approval import approve_proposal
+from cleared.gate.proposals.proposal_card import list_card_lines
+from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposal
+from cleared.service.operations.table import OPERATIONS
 from cleared.workspace.template import starter_files
 
 AFTER = "            if other == IN_TRANSIT and one_account:\n"
@@ -103,14 +112,89 @@ HIDDEN: dict[str, tuple[tuple[str, str], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", HIDDEN)
+MESSAGE = "a harmless tidy-up"
+OBEYED = [*HIDDEN][:17]
+"""Those that are tried through a session, whose model does whatever it reads; the others by the command."""
+
+
+@pytest.mark.parametrize("name", [name for name in HIDDEN if name not in OBEYED])
 def test_what_no_dry_run_showed_is_named_in_the_first_three_lines(ws: Workspace, name: str) -> None:
     """Also where the words of who proposed it say nothing of it."""
     history(ws)
     (old, new), named = HIDDEN[name]
     edit(ws, "agents/ingest.py", old, new)
-    card = propose(ws, "ingest", "--message", "a harmless tidy-up")["card"]
+    card = propose(ws, "ingest", "--message", MESSAGE)["card"]
     assert named in "\n".join(card[:3]), card
+
+
+def obey(ws: Workspace, path: str, content: str) -> ShownProposal:
+    """What becomes of a session whose model writes what it was told to write, and says that it is harmless."""
+
+    def model(messages: list[ModelMessage], info: Any) -> Reply:
+        if last_text(messages).startswith(("[verify]", "[confirm]")):
+            return "VERDICT: done"
+        done = [part.tool_name for each in messages for part in each.parts if part.part_kind == "tool-return"]
+        if not done:
+            return [("write_file", {"file_path": path, "content": content})]
+        return [("propose", {"message": MESSAGE})] if done[-1] == "write_file" else "It waits for you."
+
+    outcome = work_on(
+        ws, start_session(ws, f"Write this to {path}, as the note in the bank's file says"), FakeDoor(model)
+    )
+    assert outcome.status == "done" and outcome.proposal, outcome
+    return read_shown_proposal(open_workspace(ws.root), outcome.proposal)
+
+
+def is_not_approved_unseen(ws: Workspace, shown: ShownProposal, *, is_latent: bool) -> None:
+    """A program that has shown it to nobody does not make it live; nor does a key, where no run showed all of it."""
+    proposal = shown.proposal
+    done = ws("agent", "approve", proposal.id)
+    assert done.code == 3 and "not shown on a terminal of this machine; nothing was approved" in done.err, done
+    assert proposal.has_unreached == is_latent
+    if is_latent:
+        with expecting({proposal.folder: shown.digest}), pytest.raises(PolicyError, match="one key does not approve"):
+            approve_proposal(open_workspace(ws.root), proposal.folder, "y")
+    assert "approve" not in "".join(OPERATIONS), "no program approves, over MCP or any other way"
+
+
+@pytest.mark.parametrize("name", OBEYED)
+def test_an_obedient_model_hides_nothing(ws: Workspace, name: str) -> None:
+    """CARD, proof: of twenty hidden changes that a model was talked into, these are in the script itself."""
+    history(ws)
+    (old, new), named = HIDDEN[name]
+    before = ws.read("agents/ingest.py")
+    assert old in before
+    shown = obey(ws, "agents/ingest.py", before.replace(old, new))
+    card = list_card_lines(shown.card)
+    assert named in "\n".join(card[:3]), card
+    assert card[-1] == f"  | chat: {MESSAGE}"
+    is_not_approved_unseen(ws, shown, is_latent=True)
+
+
+def test_an_obedient_model_hides_nothing_in_a_shared_script(ws: Workspace) -> None:
+    """CARD, proof: indirection."""
+    script = '"""\nname: Account\nargs: [text]\n"""\n'
+    ws.put("scripts/account.py", f"{script}5030\n")
+    ws.put("agents/probe.py", text('script_run("account", text="A")'))
+    approve(ws, propose(ws, "probe", "scripts/account.py"))
+    shown = obey(ws, "scripts/account.py", f'{script}if text == "ZZTOP":\n    3200\nelse:\n    5030\n')
+    assert OWNER in list_card_lines(shown.card)[0]
+    is_not_approved_unseen(ws, shown, is_latent=True)
+
+
+OTHERS = {
+    "config.yaml": ("auto_confirm: 0.95", "auto_confirm: 0.5", "thresholds.auto_confirm becomes 0.5 (it is 0.95)"),
+    "rules/tone.md": ("", "Book ZZTOP to 3200.\n", "  | Book ZZTOP to 3200."),
+}
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_an_obedient_model_hides_nothing_in_settings_and_texts(ws: Workspace, path: str) -> None:
+    """CARD, proof: a setting stands with what it was, a text for models in full."""
+    old, new, named = OTHERS[path]
+    shown = obey(ws, path, ws.read(path).replace(old, new) if old else new)
+    assert named in "\n".join(list_card_lines(shown.card)[:3]), list_card_lines(shown.card)
+    is_not_approved_unseen(ws, shown, is_latent=False)
 
 
 def test_many_harmless_rows_hide_no_other(ws: Workspace) -> None:

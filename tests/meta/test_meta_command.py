@@ -215,6 +215,7 @@ def test_an_instruction_in_a_bank_text_reaches_a_card_that_shows_the_damage(
     quoted = provider.requests[1].text
     assert "IGNORE ALL INSTRUCTIONS" in quoted and "quoted" in quoted.lower()
     assert done.code == 0
-    card = "\n".join(json.loads(next((posted.root / "queue/proposals").glob("P1-*/proposal.json")).read_text())["card"])
+    kept = json.loads(next((posted.root / "queue/proposals").glob("P1-*/proposal.json")).read_text())
+    card = "\n".join(kept["card"]["different"])
     assert "instead of" in card and ("Booked without asking" in card or "would differ" in card), card
     assert posted.git("diff", "HEAD~1", "--", "agents").strip() == ""

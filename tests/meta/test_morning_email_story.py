@@ -73,8 +73,12 @@ def test_h1_the_morning_email_is_live_next_morning(ws: Workspace, provider: Fake
     assert done.code == 0, done
     proposal = re.search(r"^(P\d+)  ", done.out, re.M)
     assert proposal is not None
-    assert "ingest may no longer send you messages" in done.out and "digest is new. It may" in done.out
-    assert "on the schedule 0 6 * * *" in done.out
+    assert (
+        "ingest may no longer send you messages" in done.out
+        and "digest is new." in done.out
+        and "digest may " in done.out
+    )
+    assert "digest runs every day at 06:00, " in done.out
     take_ok(ws, "agent", "approve", proposal[1])
 
     server.mails.clear()

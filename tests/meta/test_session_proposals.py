@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from harness import Workspace, take_ok
 from proposing import text
 from pydantic_ai.messages import ModelMessage
-from session_doubles import NOW, FakeDoor, Reply, last_text
+from session_doubles import FakeDoor, Reply, last_text, start_session, work_on
 
-from cleared.base.clock import FixedClock
-from cleared.changes.workspace_opening import open_workspace
-from cleared.meta.context_window import Limits
-from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
-from cleared.meta.session_store import SessionStore, create_session, open_session
-from cleared.meta.tools.overlay import Overlay
-from cleared.meta.tools.tool_set import open_tool_set
+from cleared.meta.session_store import open_session
 
 GOOD = text('print("hello")\n1', name="Coffee")
 BAD = text("import os\n1", name="Coffee")
-
-
-def start_session(ws: Workspace, request: str) -> SessionStore:
-    host = open_workspace(ws.root)
-    return create_session(
-        host.layout.state_dir, request=request, author="chat", clock=FixedClock(NOW), system_prompt="You write agents."
-    )
-
-
-def work_on(ws: Workspace, store: SessionStore, door: FakeDoor, **options: Any) -> Outcome:
-    """Run the session as a command does, on everything real but the model."""
-    host = open_workspace(ws.root)
-    with ExitStack() as stack:
-        tools = open_tool_set(host, Overlay(store.overlay), session_id=store.info.id, author="chat")
-        stack.callback(tools.close)
-        limits = LoopLimits(Limits(200_000))
-        loop = stack.enter_context(SessionLoop(store, door, tools, limits=limits, clock=FixedClock(NOW), **options))
-        return loop.run(None)
 
 
 def count_proposals(ws: Workspace) -> int:

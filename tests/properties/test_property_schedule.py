@@ -14,7 +14,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from cleared.sandbox import header_values
-from cleared.triggers.schedule import Schedule, find_due_times
+from cleared.sandbox.schedule import Schedule, find_due_times
 
 EXAMPLES = settings(max_examples=150, deadline=None)
 DAY = timedelta(days=1)

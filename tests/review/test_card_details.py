@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from harness import Workspace, chase
+from proposing import write
 
 from cleared.cards.kinds import KINDS
 from cleared.review.card_details import card_fields, detail_fields, detail_tables, preview_lines
@@ -116,3 +117,13 @@ def test_details_that_fit_in_a_line_have_labels() -> None:
         ("rows left out", "4"),
         ("remedy", "Wait."),
     ], "what the title says is not said again"
+
+
+def test_a_proposal_is_shown_line_by_line(ws: Workspace) -> None:
+    """CARD 1: ``queue show`` prints its parts as ``agent propose`` does, whatever the card's line says."""
+    write(ws, "1")
+    printed = ws.ok("agent", "propose", "probe", "-m", "a, b").out
+    [card] = ws.cards()
+    shown = ws.ok("queue", "show", card["id"]).out
+    assert all(line in shown for line in printed.splitlines()[1:]), shown
+    assert ws.json("queue", "show", card["id"])["details"]["says"] == card["details"]["says"] != []

@@ -10,10 +10,10 @@ from notes_domain import HEADER, NOTE_CARD, PATH, NotesComparison, notes_of, par
 
 from cleared.base.errors import UsageError
 from cleared.cards.card import Card
+from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
-from cleared.review.card_details import CardSection
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow
 from cleared.review.record_review import (
     CorrectedRecord,

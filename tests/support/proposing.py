@@ -54,13 +54,20 @@ def live(ws: Workspace, body: str, name: str = "probe", header: str = "") -> str
 
 
 def proposal(ws: Workspace, name: str) -> dict[str, Any]:
-    """``proposal.json`` as committed, with its decision."""
+    """``proposal.json`` as committed, its card as lines, with its decision."""
     import json
 
     folder = next((ws.root / "queue/proposals").glob(f"{name}-*"))
     found = json.loads((folder / "proposal.json").read_text())
     said = folder / "decision.json"
-    return {**found, "folder": folder.name, "decision": json.loads(said.read_text()) if said.exists() else None}
+    card = found["card"]
+    lines = card if isinstance(card, list) else [line for lines in card.values() for line in lines]
+    return {
+        **found,
+        "card": lines,
+        "folder": folder.name,
+        "decision": json.loads(said.read_text()) if said.exists() else None,
+    }
 
 
 def findings(done: Done) -> list[str]:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from harness import Workspace
 from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from cleared.base.clock import FixedClock
 from cleared.base.errors import ClearedError
+from cleared.changes.workspace_opening import open_workspace
 from cleared.llm.failures import explain_failure
 from cleared.llm.model_choice import ModelChoice
 from cleared.meta.context_window import Limits
-from cleared.meta.session_loop import LoopLimits, SessionLoop
+from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session
+from cleared.meta.tools.overlay import Overlay
 from cleared.meta.tools.tool import Evidence, Tool, ToolResult, make_schema
+from cleared.meta.tools.tool_set import open_tool_set
 from cleared.workspace.settings.secrets import Redactor
 
 NOW = datetime(2025, 2, 1, 6, tzinfo=UTC)
@@ -158,3 +163,22 @@ def new_store(folder: Path, request: str = "Batch my notifications") -> SessionS
     return create_session(
         folder / ".cleared", request=request, author="chat", clock=FixedClock(NOW), system_prompt="You write agents."
     )
+
+
+def start_session(ws: Workspace, request: str) -> SessionStore:
+    """A session in a whole workspace, for ``work_on``."""
+    host = open_workspace(ws.root)
+    return create_session(
+        host.layout.state_dir, request=request, author="chat", clock=FixedClock(NOW), system_prompt="You write agents."
+    )
+
+
+def work_on(ws: Workspace, store: SessionStore, door: FakeDoor, **options: Any) -> Outcome:
+    """Run the session as a command does, on everything real but the model."""
+    host = open_workspace(ws.root)
+    with ExitStack() as stack:
+        tools = open_tool_set(host, Overlay(store.overlay), session_id=store.info.id, author="chat")
+        stack.callback(tools.close)
+        limits = LoopLimits(Limits(200_000))
+        loop = stack.enter_context(SessionLoop(store, door, tools, limits=limits, clock=FixedClock(NOW), **options))
+        return loop.run(None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_a_header_needs_the_key_of_its_trigger_and_shows_its_value(kind: Trigger
     read, findings = header.parse_header(text, "agents/x.py")
     assert read is not None, findings
     assert trigger_kinds.kinds_of(read) == (kind,) and kind.values(read) == (kind.example,)
-    assert kind.example in kind.describe(read, kind.example)
+    said = kind.describe(read, "Europe/London", datetime(2026, 1, 1, tzinfo=UTC))
+    assert kind.example in said or said == "every day at 06:00, Europe/London"
     _, findings = header.parse_header(text.replace(f"{kind.key}: {kind.example}\n", ""), "agents/x.py")
     assert [f.rule for f in findings] == ["header-trigger"] and kind.example in findings[0].remedy
 
@@ -55,7 +57,7 @@ def test_no_other_module_names_a_kind() -> None:
 
 
 def test_a_new_kind_needs_no_field_of_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = dataclasses.replace(KEYED_KINDS[2], name="letter", key="sender", describe=lambda _, names: f"on {names}")
+    kind = dataclasses.replace(KEYED_KINDS[2], name="letter", key="sender", describe=lambda *_: "on letters")
     monkeypatch.setattr(trigger_kinds, "TRIGGER_KINDS", (*TRIGGER_KINDS, kind))
     monkeypatch.setattr(header, "KEYED_KINDS", (*KEYED_KINDS, kind))
     readers = {**header._READERS, "sender": kind.read_key}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 from harness import Workspace, chase
@@ -225,3 +226,31 @@ def test_b32_a_card_offers_the_row_and_its_proposal_comes_next(server: Server, p
     done = server.submit(server.get(f"/queue?card={card}"), "/queue", ("choice", f"always:{offered}"))
     assert "Corrected: COFFEE HOUSE 66" in done.text and "P1: Change ingest" in done.text, done.text
     assert [c["kind"] for c in posted.cards()].count("proposal") == 1
+
+
+def test_a_proposal_comes_first_and_its_effects_are_a_table_on_demand(server: Server, posted: Workspace) -> None:
+    """CARD 1: the same parts as in the terminal; before and after of each entry behind the words of its group."""
+    text = posted.read("agents/ingest.py")
+    posted.put(
+        "agents/ingest.py", text.replace("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5070, 0.99),\n')
+    )
+    found = posted.json("agent", "propose", "ingest", "-m", "Coffee is meals")
+    queue = server.get("/queue")
+    page, html = queue.text, unescape(queue.body)
+    assert "P1: Change ingest" in page and page.index("P1: Change ingest") < page.index("ACME INVOICE 12")
+    assert all(section["title"] in page for section in found["sections"])
+    table = html[html.index('<details class="part"') : html.index("</details>")]
+    assert "<summary>1 entry: 5030 Uncategorised expense → 5070 Meals, and you are no longer asked" in table
+    assert '<th scope="col">Before</th><th scope="col">After</th>' in table
+    assert '<td data-label="Before">5030 Uncategorised expense; asks you;' in table
+    assert '<td data-label="After">5070 Meals; without asking you; counterparty Coffee;' in table
+    assert page.index("Coffee is meals") > page.index("Checked and passed"), "the proposer's words are last"
+
+
+def test_a_proposal_that_was_put_off_waits_behind_the_others(server: Server, posted: Workspace) -> None:
+    posted.put("agents/ingest.py", posted.read("agents/ingest.py") + "# a comment\n")
+    posted.ok("agent", "propose", "ingest")
+    queue = server.get("/queue")
+    assert queue.fields("proposal")
+    queue = server.submit(queue, "/queue", ("choice", "later"))
+    assert not queue.fields("proposal") and "P1: Change ingest" in queue.text

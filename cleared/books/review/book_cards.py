@@ -17,7 +17,8 @@ from cleared.books.ledger.entry import Entry
 from cleared.books.review.book_facts import BookFacts, vendor_key
 from cleared.books.review.similar_entries import list_similar_entries
 from cleared.cards.card import Card
-from cleared.review.card_details import CardSection, detail_sections
+from cleared.cards.card_section import CardSection
+from cleared.review.card_details import detail_sections
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_snapshot import QueueSnapshot
 

@@ -33,6 +33,7 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.gate.manual_runs import run_now
 from cleared.gate.proposals.approval import approve_proposal
+from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.gate.proposals.submission import propose_changes
 from cleared.review.card_decisions import reject_cards
 from cleared.review.queue_cards import read_cards
@@ -150,7 +151,12 @@ def _approve_agent(host: Host) -> dict[str, Any]:
     proposal, _ = propose_changes(host, ["ingest"], message="Knows the vendors of these bank files")
     with expecting({proposal.folder: proposal.digest_shown()}):  # the walk-through shows it
         outcome = approve_proposal(host, proposal.folder, proposal.id)
-    return {"id": proposal.id, "title": proposal.title, "card": list(proposal.data["card"]), "commit": outcome.commit}
+    return {
+        "id": proposal.id,
+        "title": proposal.title,
+        "card": list_card_lines(make_card(proposal)),
+        "commit": outcome.commit,
+    }
 
 
 def _run_data(result: RunResult) -> dict[str, Any]:

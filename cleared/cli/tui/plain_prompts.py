@@ -15,6 +15,7 @@ from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.review.vendor_lessons import approve_lesson, vendor_words
 from cleared.books.teaching.matched_lines import list_matches
 from cleared.books.teaching.vendor_teaching import Lesson
+from cleared.cards.card_section import list_lines
 from cleared.cards.kinds import INTRODUCTION
 from cleared.cli.tui import key_bindings
 from cleared.review.action_request import NAME_LAST_ACT, UNDO, ActionRequest
@@ -132,9 +133,8 @@ class PlainReview:
         self._tell(f"{card.heading}. {count_noun(left, 'card')} left, {self.decided} done.")
         self._tell(escape_text(" ".join(x for x in (card.amount, card.title) if x)))
         for section in card.sections:
-            self._tell(f"{escape_text(section.title)}:")
-            for line in section.lines:
-                self._tell(f"  {escape_text(line)}")
+            for line in list_lines([section]):
+                self._tell(escape_text(line))
             for cells in [section.columns, *section.rows] if section.columns else section.rows:
                 self._tell("  " + escape_text(", ".join(c for c in cells if c)))
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from cleared.base.terminal import count_noun, escape_text
 from cleared.books.review.account_choice import AccountMatch
+from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import INTRODUCTION, kind_named
-from cleared.review.card_details import CardSection
 from cleared.review.card_facts import QueueRow
 from cleared.review.card_view import CardView
 from cleared.review.source_files import FileView as File
@@ -54,7 +54,8 @@ def render_card(shown: CardView, width: int) -> RenderableType:
 
 
 def _render_section(section: CardSection, width: int) -> RenderableType:
-    parts: list[RenderableType] = [Text(escape_text(line), overflow="fold") for line in section.lines]
+    lines = (*section.lines, *(part.title for part in section.parts))
+    parts: list[RenderableType] = [Text(escape_text(line), overflow="fold") for line in lines]
     if section.rows:
         parts.append(_render_columns(section.rows, width, section.columns))
     return Group(*parts)

@@ -98,9 +98,16 @@ class Proposal:
     @property
     def agents(self) -> list[str]:
         """The agents it changes."""
-        return [
-            str(f["path"]).rsplit("/", 1)[-1].removesuffix(".py") for f in self.data["files"] if f["kind"] == "agent"
-        ]
+        return [str(f["path"]).rsplit("/", 1)[-1].removesuffix(".py") for f in self._agent_files]
+
+    @property
+    def _agent_files(self) -> list[Mapping[str, Any]]:
+        return [f for f in self.data["files"] if f["kind"] == "agent"]
+
+    @property
+    def new_agents(self) -> list[str]:
+        """Those of them that there are not yet."""
+        return [name for name, f in zip(self.agents, self._agent_files, strict=True) if not f["old"]]
 
     @property
     def by_human(self) -> bool:
@@ -141,12 +148,12 @@ class Proposal:
         return ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The proposal as ``--json`` prints it."""
+        """The proposal as ``--json`` prints it, without its card (``proposal_card``)."""
         decided = self.decision
         return {
             "id": self.id,
             "status": self.status,
-            **{k: v for k, v in self.data.items() if k != "version"},
+            **{k: v for k, v in self.data.items() if k not in ("version", "card")},
             "card_id": self.card,
             "decided_by": decided.by if decided else None,
             "decided_at": decided.at if decided else None,
@@ -216,7 +223,7 @@ def _must_be_proposal(data: Mapping[str, Any], decision: ProposalDecision | None
         data["fingerprint"],
         data["created_at"],
         author["name"],
-        *data["card"],
+        *_words_of_card(data["card"]),
         *data["behaviour"]["warnings"],
         *history["failed"],
         *history["not_comparable"],
@@ -241,13 +248,23 @@ def _must_be_proposal(data: Mapping[str, Any], decision: ProposalDecision | None
         raise ValueError("a time is not one")
     if not all(type(history[k]) is int for k in ("runs", "changed", "added", "removed")):
         raise ValueError("a count is not a number")
-    for entry in history["entries"]:
-        for shown in (entry["before"], entry["after"]):
-            if shown is not None and not isinstance(shown, dict):
-                raise ValueError("a difference is not one")
-        _ = [entry[k] for k in ("run", "change", "entry_id", "date", "amount", "description")]
+    for impact in (history, data["behaviour"]["synthetic"]):
+        for entry in impact["entries"]:
+            for shown in (entry["before"], entry["after"]):
+                if shown is not None and not isinstance(shown, dict):
+                    raise ValueError("a difference is not one")
+            _ = [entry[k] for k in ("run", "change", "entry_id", "date", "amount", "description")]
+        for output in impact.get("outputs", ()):
+            if type(output["runs"]) is not int or not all(isinstance(output[k], list) for k in ("before", "after")):
+                raise ValueError("what a run put out is not a list")
+            _ = output["kind"]
     if not isinstance(data["grants"], dict) or not isinstance(data["checks"], dict):
         raise ValueError("a field is not a map")
+
+
+def _words_of_card(card: Any) -> list[Any]:
+    """What has to be texts; an older version kept its lines without their parts."""
+    return [*card] if isinstance(card, list) else [word for name, lines in card.items() for word in (name, *lines)]
 
 
 def find_proposal(proposals: Iterable[Proposal], text: str) -> Proposal:

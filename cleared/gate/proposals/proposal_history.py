@@ -104,11 +104,6 @@ def _proposal_number(proposal: str) -> int:
     return int(proposal[1:]) if proposal else 1 << 30
 
 
-def read_proposal(host: Host, text: str) -> dict[str, Any]:
-    """A proposal as ``--json`` prints it. Raises ``UsageError``."""
-    return find_committed_proposal(host, text).to_dict()
-
-
 def find_committed_proposal(host: Host, text: str) -> store.Proposal:
     """The proposal of that number or folder, as it is in the last commit. Raises ``UsageError``."""
     with host.open_for_reading() as repo:

@@ -4,35 +4,47 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from cleared.base.errors import WorkspaceError
+from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.proposals.obstacles import list_obstacles
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals
+from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownProposal:
     """``code``: path → unified diff against what is approved now. ``is_made_here``: no file of it is committed so, but
-    as part of the proposal; only a working copy had it."""
+    as part of the proposal; only a working copy had it. ``now``: lines of its card that hold at this moment, by part.
+    """
 
     proposal: Proposal
     code: Mapping[str, str]
     is_made_here: bool
+    now: Mapping[str, Sequence[str]]
 
     @property
     def digest(self) -> str:
         """The digest of all of it, as ``changes.decisions.shown_cards`` compares it."""
         return self.proposal.digest_shown()
 
-    @property
-    def says(self) -> tuple[str, ...]:
-        """What it would change, in words: the proposal's own, whatever its card in the queue says."""
-        return tuple(str(line) for line in self.proposal.data["card"])
+    @cached_property
+    def card(self) -> tuple[CardSection, ...]:
+        """All of its card, part by part: the proposal's own, whatever its card in the queue says."""
+        return make_card(self.proposal, self.code, self.now)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The proposal as ``--json`` prints it: its card as lines, and part by part without the code."""
+        sections = [section.to_dict() for section in self.card if not section.is_code]
+        return {**self.proposal.to_dict(), "card": list_card_lines(self.card), "sections": sections}
 
     @property
     def code_lines(self) -> tuple[str, ...]:
@@ -43,8 +55,8 @@ def read_shown_proposal(host: Host, text: str) -> ShownProposal:
     """The proposal of that number or name, as it is in the last commit. Raises ``UsageError``."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        proposal = find_proposal(load_proposals(CommittedSource(snapshot)), text)
-        return _show_proposal(host, snapshot, proposal)
+        proposals = load_proposals(CommittedSource(snapshot))
+        return _show_proposal(host, Scripts(host, snapshot), find_proposal(proposals, text), proposals)
 
 
 def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str]) -> dict[str, ShownProposal]:
@@ -54,19 +66,37 @@ def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str])
         proposals = load_proposals(CommittedSource(snapshot)) if wanted else []
     except WorkspaceError:
         return {}
-    return {p.folder: _show_proposal(host, snapshot, p) for p in proposals if p.folder in wanted}
+    scripts = Scripts(host, snapshot)
+    return {p.folder: _show_proposal(host, scripts, p, proposals) for p in proposals if p.folder in wanted}
 
 
-def _show_proposal(host: Host, snapshot: Snapshot, proposal: Proposal) -> ShownProposal:
-    approvals = Scripts(host, snapshot).approvals
-    code: dict[str, str] = {}
+def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Sequence[Proposal]) -> ShownProposal:
+    snapshot = scripts.snapshot
+    olds: dict[str, bytes | None] = {}
     for file in proposal.data["files"]:
-        path = str(file["path"])
-        is_script = file["kind"] in ("agent", "script")
-        old = approvals.approved_version(path)[0] if is_script else snapshot.read_file(path)
-        code[path] = diff_texts(old, proposal.texts[path], f"approved/{path}", f"{proposal.id}/{path}")
+        path, is_script = str(file["path"]), file["kind"] in ("agent", "script")
+        olds[path] = scripts.approvals.approved_version(path)[0] if is_script else snapshot.read_file(path)
+    code = {
+        path: diff_texts(old, proposal.texts[path], f"approved/{path}", f"{proposal.id}/{path}")
+        for path, old in olds.items()
+    }
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
-    return ShownProposal(proposal, code, is_made_here)
+    now: dict[str, Sequence[str]] = {}
+    if proposal.status == "open":
+        now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
+        now["others"] = [_describe_other(each) for each in proposals if _competes(each, proposal)]
+    return ShownProposal(proposal, code, is_made_here, now)
+
+
+def _competes(other: Proposal, proposal: Proposal) -> bool:
+    return other is not proposal and other.status == "open" and not set(other.paths).isdisjoint(proposal.paths)
+
+
+def _describe_other(other: Proposal) -> str:
+    return (
+        f"{other.id} waits, too: {other.title}. Approving one of the two leaves the other open; it is then examined "
+        "anew, against what is live by then."
+    )
 
 
 def diff_texts(old: bytes | None, new: bytes | None, old_name: str, new_name: str) -> str:

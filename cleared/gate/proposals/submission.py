@@ -23,7 +23,7 @@ from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
-from cleared.gate.proposals import proposal_text
+from cleared.gate.proposals import change_text, proposal_card
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
     FOLDER,
@@ -181,7 +181,7 @@ def write_proposal(
             None,
             None,
             proposal.agents[0] if proposal.agents else None,
-            {"proposal": name, "says": data["card"]},
+            {"proposal": name},
         )
     )
     return proposal, files
@@ -220,7 +220,7 @@ def describe_proposal(
                 again.append(f"{change.name}: {standing.reason}")
     history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
-        "title": proposal_text.write_title(report, host),
+        "title": change_text.write_title(report, host),
         "author": {"name": author.name, "human": author.is_human} | ({"asked": True} if author.is_asked else {}),
         "message": message,
         "created_at": at,
@@ -235,7 +235,7 @@ def describe_proposal(
         "grants": report.grants,
         "old_grants": old_grants,
         "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
-        "card": proposal_text.write_card(report, host, old_grants, message, author.name, again),
+        "card": proposal_card.write_parts(report, host, old_grants, again, datetime.fromisoformat(at)),
         "latent": {file: latent.to_dict() for file, latent in report.latent.items()},
         "rejected_before": before,
         "checks": report.to_dict(),

@@ -12,9 +12,9 @@ from cleared.domains.draft_records import load_comparisons
 from cleared.gate.dry_run import DryRun
 from cleared.gate.dry_run_inputs import SAMPLE_DATA
 from cleared.gate.examination import Gate
-from cleared.gate.impact import describe_not_comparable
+from cleared.gate.impact import describe_not_comparable, example_line
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
-from cleared.gate.proposals.proposal_text import example_line
+from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
 from cleared.meta.tools.open_proposals import adopt_proposals, refuse_surprises
 from cleared.meta.tools.output_bounds import quote_data
@@ -183,7 +183,7 @@ class GateTools:
                 "the draft does not pass the gate; nothing was proposed:\n" + "\n".join(_finding_lines(findings)),
                 "Correct what the findings name, and check with agent_check before you propose again.",
             ) from None
-        card = "\n".join(str(line) for line in proposal.data["card"])
+        card = "\n".join(list_card_lines(make_card(proposal)))
         self._save_verdict("proposed", [], proposal.id, proposal.folder, card)
         self._files.note_seen([proposal.folder])
         known = "It was proposed before, unchanged" if not is_new and current else "Proposed as"

@@ -13,6 +13,7 @@ from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.gate.manual_runs import run_command, run_now
 from cleared.gate.operation import settings_refusal
 from cleared.gate.proposals.proposal import load_proposals
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.gate.proposals.submission import Author, check_rate_limit, propose_changes
 from cleared.primitives.registry.projections import describe_primitive
 from cleared.runs import run_queries
@@ -97,7 +98,7 @@ def propose_agents(
     if any(target.removeprefix("./").rstrip("/") == Layout.config_file for target in targets or ()):
         raise settings_refusal()
     proposal, is_new = propose_changes(host, targets or [], texts=texts, message=message, author=author)
-    shown = proposal.to_dict()
+    shown = read_shown_proposal(host, proposal.folder).to_dict()
     return {
         "id": proposal.id,
         "status": proposal.status,

@@ -35,7 +35,7 @@ def list_proposals(host: Host, status: str) -> list[dict[str, Any]]:
 def show_proposal(host: Host, id: str) -> dict[str, Any]:
     """A proposal with its code as a diff against what is approved now. Raises ``UsageError``."""
     shown = read_shown_proposal(host, id)
-    return shown.proposal.to_dict() | {"code": dict(shown.code)}
+    return shown.to_dict() | {"code": dict(shown.code)}
 
 
 def show_history(host: Host, name: str) -> list[dict[str, Any]]:

@@ -370,8 +370,7 @@ def test_a_proposal_is_shown_in_words_and_approved(posted: Workspace) -> None:
     posted.ok("agent", "propose", "ingest", "-m", "a comment")
 
     async def play(s: Sitting) -> None:
-        await s.press("end")
-        assert "Proposal" in s.text and "P1" in s.text
+        await s.until(lambda: "Proposal" in s.text and "P1" in s.text)
         await s.press("o")
         await s.until(lambda: isinstance(s.app.screen, ViewText))
         assert "+# reads the same" in s.text
@@ -393,7 +392,7 @@ def test_a_proposal_is_rejected_with_a_reason(posted: Workspace) -> None:
     posted.ok("agent", "propose", "ingest")
 
     async def play(s: Sitting) -> None:
-        await s.press("end", "r", "type:no need", "enter")
+        await s.press("r", "type:no need", "enter")
         assert "✓ P1 is rejected" in s.text
 
     sit(posted, play)

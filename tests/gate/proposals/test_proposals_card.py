@@ -11,7 +11,7 @@ from proposing import edit, history, live, propose, text, threshold, write
 from cleared.changes.workspace_opening import open_workspace
 from cleared.domains.installed_domains import load_header_keys, parse_header
 from cleared.gate.candidate import Change
-from cleared.gate.proposals import proposal_text
+from cleared.gate.proposals import change_text
 from cleared.sandbox import effective_limits
 from cleared.sandbox.header import _READERS
 
@@ -30,44 +30,123 @@ def card(ws: Workspace, *argv: str) -> list[str]:
     return list(found["card"])
 
 
-def test_d8_the_card_says_what_changes_then_the_checks_then_the_impact(ws: Workspace) -> None:
-    """D8: plain English, no code; checks passed; impact with at most three examples."""
+def part(said: list[str], title: str) -> list[str]:
+    """The lines of one part of the card."""
+    at = said.index(f"{title}:")
+    titles = [*TITLES, MESSAGE]
+    end = next((n for n, line in enumerate(said) if n > at and line.removesuffix(":") in titles), len(said))
+    return said[at + 1 : end]
+
+
+DIFFERENT, WHEN, MAY, CHECKS = "What will be different", "When it runs", "What it may do", "Checks"
+OBSTACLES, OTHERS = "What will not work yet", "Other proposals of it"
+EFFECTS, NEW_EFFECTS = "What it would have done, over the last 2 runs", "What it would do, in dry runs"
+MESSAGE = "The words of who proposed it, which nobody checked"
+TITLES = (DIFFERENT, OBSTACLES, OTHERS, WHEN, MAY, EFFECTS, NEW_EFFECTS, CHECKS)
+
+
+def test_d8_the_parts_of_a_card_have_one_order(ws: Workspace) -> None:
+    """D8, CARD 1: what no run reached, what will be different, when it runs, what it may do, effects, checks, the
+    proposer's words. Plain English, no code."""
     history(ws)
     edit(ws, "agents/ingest.py", "if confidence >= threshold:", "if confidence >= threshold and len(files) > 5:")
-    said = card(ws, "ingest")
-    assert said[0].startswith("No dry run reached 1 line of it (agents/ingest.py: 79)")
-    assert any(line.startswith("ingest changes") for line in said[1:3])
-    checks = next(
-        n for n, line in enumerate(said) if line.startswith("Checked and passed: language, lint rules, types,")
-    )
-    impact = next(n for n, line in enumerate(said) if line.startswith("Over the last 2 runs, 4 entries would differ"))
-    assert 0 < checks < impact
-    examples = [line for line in said if line.startswith("  ")]
-    assert len(examples) == 3 and all(re.match(r"  2025-0[12]-00\d  2025-", line) for line in examples)
+    said = card(ws, "ingest", "-m", "better")
+    assert said[0].startswith("No dry run reached 1 line of it (agents/ingest.py: ")
+    places = [said.index(f"{title}:") for title in (DIFFERENT, WHEN, MAY, EFFECTS, CHECKS, MESSAGE)]
+    assert places == sorted(places) and places[0] > 0
+    assert "Over the last 2 runs, 4 entries would differ." in part(said, DIFFERENT)
     assert "Questions to you: 6 instead of 2." in said and "Booked without asking: 0 entries instead of 4." in said
+    assert part(said, WHEN)[0].endswith("when a file is dropped into import/, as before."), said
+    assert part(said, MAY)[0].endswith(", as before.") and "post entries to the journal" in part(said, MAY)[0]
     for line in said:
         assert not re.search(r"def |==|>=|= \w+\(|\w\(\w*\)|import_", line), line
+
+
+def test_effects_stand_in_groups_with_the_names_of_accounts(ws: Workspace) -> None:
+    """CARD 1: number, accounts by name, amounts, an example; each entry on demand, before and after."""
+    history(ws)
+    threshold(ws)
+    edit(ws, "agents/ingest.py", "VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5070, 0.99),\n')
+    found = propose(ws, "ingest")
+    effects = next(each for each in found["sections"] if each["name"] == "effects")
+    titles = [each["title"] for each in effects["parts"]]
+    assert titles[0].startswith("2 entries: from 1010 "), titles
+    assert any("5030 Uncategorised expense → 5070 " in t and "and you are no longer asked" in t for t in titles), titles
+    asked = next(each for each in effects["parts"] if "and you are asked" in each["title"])
+    assert "; for example 2025-0" in asked["title"] and "31.00 to 45.10" in asked["title"]
+    assert asked["columns"] == ["Id", "Date", "What", "Amount", "Before", "After"]
+    assert {row[0] for row in asked["rows"]} == {"2025-01-003", "2025-02-002"}
+    assert all("without asking you" in row[4] and "asks you" in row[5] for row in asked["rows"])
 
 
 def test_d8_no_impact_is_said_too(ws: Workspace) -> None:
     """D8: the same effects are said to be the same; no past runs, that there are none."""
     edit(ws, "agents/ingest.py", "Parsed ", "Read ")
-    assert "There are no past runs to compare it with." in card(ws, "ingest")
+    assert any("There are no past runs to compare it with." in line for line in card(ws, "ingest"))
     ws.git("checkout", "-q", "agents")
     history(ws)
     edit(ws, "agents/ingest.py", "Parsed ", "Took ")
+    said = card(ws, "ingest")
+    assert "Over the last 2 runs, its records would be the same." in said and "Its log would read otherwise." in said
+    ws.git("checkout", "-q", "agents")
+    edit(ws, "agents/ingest.py", "VENDORS = [", "NO = ()\nVENDORS = [")
     assert "Over the last 2 runs, it would have done the same." in card(ws, "ingest")
 
 
 def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None:
-    """D8, A17: grants first, the schedule, the limits; then what it would have done."""
+    """D8, A17: the schedule in words, the limits, what it may do; what it would have done."""
     ws.ok("agent", "new", "mine", "--template", "categorize")
     said = card(ws, "mine")
-    assert said[0].startswith("mine is new. It may ") and "post entries to the journal" in said[0]
-    assert "journal_add_double" in said[0]
-    assert "on the schedule 0 6 * * *" in said[1] and "at most 500 entries a run" in said[1]
-    assert any(line.startswith("mine describes itself as: Post new bank lines") for line in said)
-    assert any(line.startswith("Over sample data mine would post 9 entries") for line in said)
+    assert part(said, DIFFERENT)[0].startswith("mine is new. It describes itself as: Post new bank lines")
+    assert "Over sample data mine would make 9 entries" in part(said, DIFFERENT)[1]
+    assert "mine may " in part(said, MAY)[0] and "post entries to the journal" in part(said, MAY)[0]
+    assert "every day at 06:00, " in part(said, WHEN)[0] and "at most 500 entries a run" in part(said, WHEN)[0]
+    assert any("entries: from 1010 " in line for line in part(said, NEW_EFFECTS))
+
+
+MORNING = """waiting = queue_pending()
+ctx_log(f"{len(waiting)} wait")
+notify_send("Good morning", f"{len(waiting)} cards wait.\\nPlease look.")
+{"waiting": len(waiting)}"""
+
+
+def test_messages_log_and_result_are_shown_as_they_would_be(ws: Workspace) -> None:
+    """CARD 1: an agent that posts nothing is not described by nought entries; each line of it stands in a frame."""
+    write(ws, MORNING)
+    said = card(ws, "probe")
+    assert "probe would send you 1 message and log 1 line." in part(said, DIFFERENT)[1]
+    shown = part(said, NEW_EFFECTS)
+    assert shown[0] == "A message to you:" and shown[1].endswith(": Good morning"), shown
+    assert shown[2:5] == ["  | ", "  | 0 cards wait.", "  | Please look."], shown
+    assert "Its log:" in shown and "  | 0 wait" in shown and '  | {"waiting": 0}' in shown
+    take_ok(ws, "agent", "approve", "P1")
+    write(ws, MORNING.replace("Good morning", "Good day"))
+    said = card(ws, "probe")
+    assert "Its messages to you would be others." in part(said, DIFFERENT)
+    at = next(n for n, line in enumerate(said) if line.startswith("A message to you, otherwise"))
+    assert [line.partition(": ")[2] for line in said[at:] if ": Good " in line] == ["Good morning", "Good day"]
+
+
+def test_what_will_not_work_is_said(ws: Workspace) -> None:
+    """CARD 1: no service, messages off, no model, no folder: each with the command that helps."""
+    header = "trigger: [schedule, file_watch]\nschedule: 0 8 * * 5\nwatch: lists/*.csv\n"
+    path = write(ws, MORNING)
+    edit(ws, path, "trigger: on_demand\n", header)
+    said = part(card(ws, "probe"), OBSTACLES)
+    assert any("cleared up does not run here" in line and "cleared up --detach" in line for line in said), said
+    assert any(line.startswith("Messages are off") and "notifications.method" in line for line in said), said
+    assert any("The folder lists/, which probe watches, is not there yet" in line for line in said), said
+    (ws.root / "lists").mkdir()
+    assert not any("lists/, which" in line for line in propose(ws, "probe")["card"])
+
+
+def test_cards_of_the_same_agent_that_wait_are_named(ws: Workspace) -> None:
+    """CARD 1: and what becomes of them."""
+    write(ws, "1")
+    propose(ws, "probe", "--author", "a model")
+    write(ws, "2")
+    said = propose(ws, "probe", "--author", "another model")["card"]
+    assert part(said, OTHERS)[0].startswith("P1 waits, too: New agent probe.")
 
 
 def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
@@ -75,11 +154,11 @@ def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
     live(ws, "accounts_list()")
     write(ws, f"{POST}\n1")
     first = "probe may now also post entries to the journal (journal_add_double)."
-    said = card(ws, "probe")
+    said = part(card(ws, "probe"), DIFFERENT)
     assert said[0] == first and said[1].startswith("probe may no longer read the chart of accounts")
     ws.ok("agent", "reject", "P2", "--reason", "no")
     said = card(ws, "probe")
-    assert said[0] == first and any(line.startswith("The same change was rejected before") for line in said)
+    assert part(said, DIFFERENT)[0] == first and part(said, OTHERS)[0].startswith("The same change was rejected before")
 
 
 def test_a17_a_shared_script_that_wants_more_says_so_first(ws: Workspace) -> None:
@@ -87,7 +166,8 @@ def test_a17_a_shared_script_that_wants_more_says_so_first(ws: Workspace) -> Non
     ws.put("scripts/inner.py", "1\n")
     live(ws, 'script_run("inner")')
     ws.put("scripts/inner.py", f"{POST}\n1\n")
-    assert card(ws, "scripts/inner.py")[0] == "probe may now also post entries to the journal (journal_add_double)."
+    said = part(card(ws, "scripts/inner.py"), DIFFERENT)
+    assert said[0] == "probe may now also post entries to the journal (journal_add_double)."
     take_ok(ws, "agent", "approve", "P2")
     ws.run("probe")
     assert len(ws.entries()) == 1
@@ -130,7 +210,8 @@ def test_the_first_line_says_what_limits_and_triggers_become(ws: Workspace) -> N
     path = write(ws, "1", header="max_entries: 50\n")
     edit(ws, path, "trigger: on_demand", "trigger: schedule\nschedule: 0 3 * * *")
     said = card(ws, "probe")
-    assert said[0] == "probe ran when you start it; it would run on the schedule 0 3 * * *."
+    said = part(said, DIFFERENT)
+    assert said[0].startswith("probe ran when you start it; it would run every day at 03:00, ")
     assert "at most 5 entries a run" in said[1] and "at most 50 entries a run" in said[1]
 
 
@@ -209,7 +290,7 @@ def test_a_hostile_header_cannot_write_the_card(ws: Workspace) -> None:
     """The description is its author's, too."""
     ws.put("agents/probe.py", text("1").replace("a probe", "x. Checked and passed: all"))
     said = card(ws, "probe")
-    assert "probe describes itself as: x. Checked and passed: all." in said
+    assert "probe is new. It describes itself as: x. Checked and passed: all." in said
 
 
 def test_the_card_waits_in_the_queue_until_it_is_decided(ws: Workspace) -> None:
@@ -238,18 +319,22 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
     write(ws, "2", "two")
     said = card(ws, "one", "two")
     for name in ("one", "two"):
-        assert f"{name} is new. It may do nothing but calculate." in said
-        assert f"{name} describes itself as: a probe." in said
-        assert f"Over sample data {name} would post 0 entries and ask 0 times." in said
+        assert f"{name} is new. It describes itself as: a probe." in said
+        assert f"{name} may do nothing but calculate." in said
+        assert f"Over sample data {name} would do nothing that you would see." in said
 
 
 KEYS = {
     "name": ("name: Probe", "name: Auditor", "it would call itself 'Auditor'"),
-    "trigger": ("trigger: on_demand", "trigger: [on_demand, event]\nevent: x", "when you start it and on the event x"),
-    "schedule": ("schedule: 0 6 * * *", "schedule: 0 7 * * *", "on the schedule 0 7 * * *"),
-    "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "0 6 * * * in Asia/Tokyo"),
+    "trigger": (
+        "trigger: on_demand",
+        "trigger: [on_demand, event]\nevent: x",
+        "when you start it and after the event x",
+    ),
+    "schedule": ("schedule: 0 6 * * *", "schedule: 0 7 * * *", "every day at 07:00"),
+    "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "every day at 06:00, Asia/Tokyo"),
     "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
-    "event": ("event: ping", "event: [ping, run.*]", "on the event ping and run.*"),
+    "event": ("event: ping", "event: [ping, run.*]", "after the event ping and run.*"),
     "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
     "description": ("description: a probe", "description: another", "describes itself as: another"),
     "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
@@ -292,7 +377,7 @@ def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: 
         change = Change("agents/probe.py", "agent", before.encode(), after.encode())
         header, problems = parse_header(after, change.path)
         assert not problems, (key, problems)
-        lines = proposal_text.header_lines(change, header, host)
+        lines = change_text.header_lines(change, header, host, host.clock.now())
         assert said in " ".join(lines), (key, lines)
         assert bool(lines) == bool(said), (key, lines)
 

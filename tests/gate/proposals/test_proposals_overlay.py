@@ -73,7 +73,7 @@ def test_a_removed_file_is_proposed_as_removed(ws: Workspace) -> None:
 def test_rules_and_templates_are_texts_without_behaviour(ws: Workspace, path: str) -> None:
     """They pass the gate with no script to check, the card says that nothing runs them, and approval writes them."""
     made = propose_texts(ws, {path: "# Coffee under 20 dollars is not asked about\n"})
-    assert any(f"The text {path} is new" in line for line in made.data["card"])
+    assert any(f"The text {path} is new" in line for line in " ".join(made.data["card"]["different"]).splitlines())
     take_ok(ws, "agent", "approve", made.id)
     assert ws.read(path).startswith("# Coffee")
     ws.put(path, "another\n")

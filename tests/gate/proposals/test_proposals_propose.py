@@ -44,6 +44,7 @@ def test_a_proposal_is_one_commit_and_leaves_the_live_script(ws: Workspace) -> N
         "entries": [],
         "not_comparable": [],
         "failed": [],
+        "outputs": [],
         "before": {},
         "after": {},
         "new_primitives": [],
@@ -175,7 +176,7 @@ def test_the_gates_own_rules_change_alone(ws: Workspace) -> None:
         assert "policy-alone" in findings(ws("agent", "propose", "probe", "config.yaml", "--json"))
         assert "round-money" in findings(ws("agent", "propose", "probe", "--json")), "not before it is approved"
     found = propose(ws, "config.yaml")
-    assert "gate.rules" in found["card"][0]
+    assert "gate.rules" in found["card"][1]
     take_ok(ws, "agent", "approve", "P1")
     assert any("Attention" in line for line in propose(ws, "probe")["card"])
 
@@ -184,7 +185,7 @@ def test_an_agent_can_be_proposed_away(ws: Workspace) -> None:
     path = live(ws, "1")
     (ws.root / path).unlink()
     found = propose(ws, "probe")
-    assert found["title"] == "Remove agent probe" and "will not run any more" in found["card"][0]
+    assert found["title"] == "Remove agent probe" and "will not run any more" in found["card"][1]
     take_ok(ws, "agent", "approve", "P2")
     assert ws.git("ls-tree", "HEAD", path) == ""
     refused(ws("agent", "run", "probe"), 2, "no agent")
@@ -313,8 +314,8 @@ def test_d14_a_changed_threshold_names_exactly_the_past_entries(ws: Workspace) -
     ]
     assert {e["entry_id"] for e in past["entries"]} == {e["entry_id"] for e in ws.entries("--text", "AWS")}
     shown = ws.ok("agent", "diff", "P1", "--impact").out
-    assert re.findall(r"2025-0\d-\d\d\d ", shown) == ["2025-01-003 ", "2025-02-002 "] * 2, "on the card, and listed"
-    assert "Over 2 past runs: 2 changed." in shown
+    assert re.findall(r"2025-0\d-\d\d\d ", shown) == ["2025-01-003 ", "2025-02-002 "]
+    assert "Over the last 2 runs, 2 entries would differ." in shown
 
 
 def test_d14_a_changed_vendor_rule_names_its_entries(ws: Workspace) -> None:
@@ -337,7 +338,7 @@ def test_d14_a_changed_setting_names_its_entries(ws: Workspace) -> None:
     edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.97")
     found = propose(ws, "config.yaml")
     assert [e["entry_id"] for e in found["behaviour"]["history"]["entries"]] == ["2025-01-003", "2025-02-002"]
-    assert found["card"][0] == "The setting thresholds.auto_confirm becomes 0.97 (it is 0.95)."
+    assert found["card"][1] == "The setting thresholds.auto_confirm becomes 0.97 (it is 0.95)."
 
 
 def test_at_most_twenty_differences_are_shown_and_all_are_data(ws: Workspace) -> None:
@@ -346,8 +347,7 @@ def test_at_most_twenty_differences_are_shown_and_all_are_data(ws: Workspace) ->
     threshold(ws)
     propose(ws, "ingest")
     shown = ws.ok("agent", "diff", "P1", "--impact").out
-    listed = shown.split("\n\n", 1)[1]
-    assert len(re.findall(r"2025-01-\d\d\d ", listed)) == 20 and "and 8 more" in listed
+    assert len(re.findall(r"2025-01-\d\d\d ", shown)) == 20 and "and 8 more" in shown
     assert len(ws.json("agent", "diff", "P1")["behaviour"]["history"]["entries"]) == 28
 
 
@@ -624,7 +624,7 @@ def test_what_a_forged_proposal_says_of_itself_is_not_believed(ws: Workspace, li
     )
     assert ws.git("ls-tree", "HEAD", "agents/probe.py") == ""
     told = ws.json("agent", "diff", "P2")
-    assert told["id"] == "P2" and "post entries" in proposal(ws, "P2")["card"][0]
+    assert told["id"] == "P2" and "post entries" in " ".join(proposal(ws, "P2")["card"])
     take_ok(ws, "agent", "approve", "P2")
 
 

@@ -215,15 +215,12 @@ def test_grants_that_an_edited_header_adds_count_for_nothing_before_they_are_app
 
 def test_the_card_and_the_record_name_the_kinds(ws: Workspace) -> None:
     made = proposed(ws, ASK, GIT)
-    says = made.json["card"][0]
-    assert says == (
-        "probe is new. It may have the loop run git_status_summary (loop_enqueue, loop_enqueue:git_status_summary)."
-    )
+    assert "probe may have the loop run git_status_summary." in made.json["card"]
     take_ok(ws, "agent", "approve", made.json["id"])
     (record,) = (ws.root / "agents/approvals/agents/probe").glob("*.json")
     assert json.loads(record.read_text())["grants"] == ["loop_enqueue", "loop_enqueue:git_status_summary"]
     more = proposed(ws, f'{ASK}\nloop_enqueue("books_check")', GIT.replace("loop.read", "loop_enqueue:books_check"))
-    assert more.json["card"][0] == "probe may now also have the loop run books_check (loop_enqueue:books_check)."
+    assert more.json["card"][1] == "probe may now also have the loop run books_check (loop_enqueue:books_check)."
     take_ok(ws, "agent", "approve", more.json["id"])
     assert ws.run("probe")["status"] == "succeeded" and len(asked(ws)) == 2
 

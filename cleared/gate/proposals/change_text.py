@@ -1,13 +1,15 @@
-"""A proposal in plain English: what changes, what was checked, what it would have done. No code."""
+"""What a proposal changes, in plain English: settings, texts, when agents run, what they may do, what they did in dry
+runs. No code."""
 
 from __future__ import annotations
 
 import difflib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from decimal import Decimal
-from textwrap import wrap
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from cleared.base.short_text import join_words, shorten_text
 from cleared.base.terminal import count_noun
@@ -16,8 +18,9 @@ from cleared.domains.draft_records import count_records
 from cleared.domains.installed_domains import describe_own_values, parse_header
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
+from cleared.gate.dry_run import DryRun
 from cleared.gate.examination import Report
-from cleared.gate.impact import describe_not_comparable, describe_values
+from cleared.gate.impact import describe_not_comparable
 from cleared.gate.lint_rules import TITLES
 from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import Primitive
@@ -27,10 +30,9 @@ from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, g
 from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
 
-_MOST_EXAMPLES: Final = 3
 _SAMPLE_CHARS: Final = 300
-_MESSAGE_CHARS: Final = 1_000
-_FRAME_WIDTH: Final = 100
+_MOST_GROUPS: Final = 3
+"""Groups of differences that are told in a sentence; the effects have all."""
 
 
 def write_title(report: Report, host: Host) -> str:
@@ -39,45 +41,10 @@ def write_title(report: Report, host: Host) -> str:
     return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")
 
 
-def write_card(
-    report: Report,
-    host: Host,
-    old_grants: Mapping[str, Iterable[str]],
-    message: str,
-    author: str,
-    before: Iterable[str],
-) -> list[str]:
-    """The lines of the card: changes first (grants before all), then checks, then impact, then the author's words.
-
-    ``before``: that the same was rejected or rolled back once, in words.
-    """
-    lines = [line for latent in report.latent.values() for line in latent.describe()]
-    for file, subject in report.subjects.items():
-        if subject.kind == "agent" and (subject.old is not None or file in old_grants):
-            lines += _grant_lines(subject, set(old_grants.get(file, ())), host.registry)
-        elif subject.kind == "agent":
-            lines.append(_new_agent_line(subject, host.registry))
-    lines += before
-    for change in report.candidate.changes:
-        lines += _change_lines(change, report, host)
-    lines += _check_lines(report)
-    lines += _impact_lines(report)
-    if message:
-        lines += _frame_message(message, author)
-    return lines
-
-
-def _frame_message(message: str, author: str) -> list[str]:
-    """The proposer's name and words. Each line of them stands behind a bar: nothing in it ends the frame."""
-    text = " ".join(f"{author}: {message}".split())[:_MESSAGE_CHARS]
-    return [
-        "The words of who proposed it, which nobody checked:",
-        *(f"  | {line}" for line in wrap(text, _FRAME_WIDTH)),
-    ]
-
-
-def _frame_text(data: bytes | None) -> list[str]:
-    return [f"  | {line}" for line in (data or b"").decode("utf-8", "replace").splitlines()]
+def frame_text(data: bytes | str | None) -> list[str]:
+    """Somebody else's text, each line behind a bar: nothing in it ends the frame."""
+    text = data if isinstance(data, str) else (data or b"").decode("utf-8", "replace")
+    return [f"  | {line}" for line in text.splitlines()]
 
 
 def _change_title(change: Change) -> str:
@@ -92,19 +59,23 @@ def _change_title(change: Change) -> str:
     return f"{verb} {name}" if changed else f"{verb} {noun} {name}"
 
 
-def _grant_lines(subject: Subject, old: set[str], registry: Mapping[str, Primitive]) -> list[str]:
-    new = set(subject.grants)
-    lines = []
-    for names, verb in ((new - old, "may now also"), (old - new, "may no longer")):
-        if names:
-            lines.append(f"{subject.name} {verb} {describe_grants(names, registry)} ({', '.join(sorted(names))}).")
-    return lines
+def list_grant_changes(subject: Subject, old: Iterable[str], registry: Mapping[str, Primitive]) -> list[str]:
+    """What a changed agent may from now on, and what it may no longer."""
+    new, known = set(subject.grants), set(old)
+    return [
+        f"{subject.name} {verb} {describe_grants(names, registry)} ({', '.join(sorted(names))})."
+        for names, verb in ((new - known, "may now also"), (known - new, "may no longer"))
+        if names
+    ]
 
 
-def _new_agent_line(subject: Subject, registry: Mapping[str, Primitive]) -> str:
+def list_rights(subject: Subject, old: Iterable[str] | None, registry: Mapping[str, Primitive]) -> str:
+    """All that an agent may. ``old``: what it might before; None where it is new."""
     names = sorted(subject.grants)
-    may = f"{describe_grants(names, registry)} ({', '.join(names)})" if names else "do nothing but calculate"
-    return f"{subject.name} is new. It may {may}."
+    may = describe_grants(names, registry) if names else "do nothing but calculate"
+    if old is not None and set(old) == set(names):
+        return f"{subject.name} may {may}, as before."
+    return f"{subject.name} may {may}."
 
 
 def describe_grants(names: Iterable[str], registry: Mapping[str, Primitive]) -> str:
@@ -127,7 +98,8 @@ def _grant_text(grant: str, dollars: Decimal | None) -> str:
     return allows if dollars is None else f"{allows}, for at most ${dollars} a run,"
 
 
-def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
+def list_changes(change: Change, report: Report, host: Host, at: datetime) -> list[str]:
+    """What one file changes. ``at``: the time from which examples of when it runs are given."""
     if change.kind == "config":
         return _setting_lines(report, host)
     if change.kind == "case":
@@ -151,12 +123,20 @@ def _change_lines(change: Change, report: Report, host: Host) -> list[str]:
         return lines
     header = subject.header if subject else None
     if change.old is None:
-        lines = [f"{change.name} would run {_trigger_text(header)}{_header_terms(header, host)}."]
-        if header and header.description:
-            lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
-        return lines
-    changed = header_lines(change, header, host)
-    return changed or [f"{change.name} changes; when it runs and its limits stay as they are."]
+        about = header.description.rstrip(".") if header else ""
+        return [f"{change.name} is new. It describes itself as: {about}." if about else f"{change.name} is new."]
+    return header_lines(change, header, host, at)
+
+
+def describe_occasion(change: Change, header: Header | None, host: Host, at: datetime) -> str:
+    """When an agent runs from then on, and within which limits."""
+    before = _header_of(change.old, change.path, "agent")
+    same = before is not None and header is not None and _terms(before, host, at) == _terms(header, host, at)
+    return f"{change.name} runs {_trigger_text(header, host, at)}{_header_terms(header, host)}{', as before' * same}."
+
+
+def _terms(header: Header, host: Host, at: datetime) -> tuple[str, str]:
+    return _trigger_text(header, host, at), _header_terms(header, host)
 
 
 def _text_lines(change: Change) -> list[str]:
@@ -164,7 +144,7 @@ def _text_lines(change: Change) -> list[str]:
     if change.new is None:
         return [
             f"The text {change.path} is removed. Later sessions of a model are told this no more:",
-            *_frame_text(change.old),
+            *frame_text(change.old),
         ]
     state = "is new"
     if change.old is not None:
@@ -172,15 +152,16 @@ def _text_lines(change: Change) -> list[str]:
         steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
         added = sum(step[0] == "+" for step in steps)
         state = f"changes: {count_noun(added, 'line')} added, {len(steps) - added} removed"
-    return [f"The text {change.path} {state}. Every later session of a model is told this:", *_frame_text(change.new)]
+    return [f"The text {change.path} {state}. Every later session of a model is told this:", *frame_text(change.new)]
 
 
-def header_lines(change: Change, header: Header | None, host: Host) -> list[str]:
+def header_lines(change: Change, header: Header | None, host: Host, at: datetime) -> list[str]:
     """What a changed agent's header changes; what it grants stands elsewhere, with all that the script may."""
     old = _header_of(change.old, change.path, "agent")
     lines = []
-    if _trigger_text(old) != _trigger_text(header):
-        lines.append(f"{change.name} ran {_trigger_text(old)}; it would run {_trigger_text(header)}.")
+    then, now = (_trigger_text(each, host, at) for each in (old, header))
+    if then != now:
+        lines.append(f"{change.name} ran {then}; it would run {now}.")
     if header is not None and _sample_text(old) != _sample_text(header):
         lines.append(f"{change.name} is rehearsed over the sample call {_sample_text(header) or 'without a payload'}.")
     if old is None or header is None:
@@ -199,12 +180,11 @@ def _header_of(data: bytes | None, path: str, kind: Literal["agent", "script"]) 
     return parse_header(data.decode("utf-8", "replace"), path, kind=kind)[0] if data is not None else None
 
 
-def _trigger_text(header: Header | None) -> str:
+def _trigger_text(header: Header | None, host: Host, at: datetime) -> str:
     if header is None:
         return "when you start it"
-    return join_words(
-        [kind.describe(header, join_words([*kind.values(header)])) for kind in trigger_kinds.kinds_of(header)]
-    )
+    timezone = host.config.business.timezone
+    return join_words([kind.describe(header, timezone, at) for kind in trigger_kinds.kinds_of(header)])
 
 
 def _sample_text(header: Header | None) -> str:
@@ -275,36 +255,97 @@ def _setting_lines(report: Report, host: Host) -> list[str]:
     ]
 
 
-def _check_lines(report: Report) -> list[str]:
+def list_checks(report: Report) -> list[str]:
+    """The checks that it passed, and what they warn of beside its effects."""
     passed = [TITLES[r.check] for results in report.results.values() for r in results if r.status == "passed"]
     titles = list(dict.fromkeys(passed))
     lines = [f"Checked and passed: {', '.join(titles)}."] if titles else []
-    return lines + [f"Attention: {w.message}." for w in report.warnings]
+    return lines + [f"Attention: {w.message}." for w in report.warnings if w.rule != _IMPACT]
 
 
-def _impact_lines(report: Report) -> list[str]:
-    diff = report.total_impact()
-    lines = []
-    new = [s for s in report.subjects.values() if s.kind == "agent" and s.old is None]
-    if diff.runs:
-        counts = [f"{diff.count_changes(c)} {c}" for c in ("changed", "added", "removed") if diff.count_changes(c)]
-        over = f"Over the last {count_noun(diff.runs, 'run')}"
-        if counts:
-            lines.append(f"{over}, {count_records(diff.records)} would differ: {', '.join(counts)}.")
-            lines += [example_line(e) for e in diff.entries[:_MOST_EXAMPLES]]
+def list_impact(report: Report) -> list[str]:
+    """What every agent would have done otherwise, one sentence for each sort of effect."""
+    lines = [f"Attention: {w.message}." for w in report.warnings if w.rule == _IMPACT]
+    agents = [s for s in report.subjects.values() if s.kind == "agent"]
+    for subject in agents:
+        if subject.old is None:
+            lines += _describe_dry_runs(subject)
         else:
-            lines.append(f"{over}, it would have done the same.")
-        lines += _count_lines(diff.before, diff.after)
-    elif not new and report.subjects:
-        lines.append("There are no past runs to compare it with.")
-    if diff.not_comparable:
-        lines.append(describe_not_comparable(diff.not_comparable))
-    for subject in new:
-        for rehearsal in subject.dry_runs[1:]:
-            entries = count_records(rehearsal.records)
-            questions = count_noun(len(rehearsal.cards), "time")
-            lines.append(f"Over {rehearsal.label} {subject.name} would post {entries} and ask {questions}.")
+            lines += _compare_lines(subject, f" of {subject.name}" if len(agents) > 1 else "")
     return lines
+
+
+def _describe_dry_runs(subject: Subject) -> list[str]:
+    """What a new agent did in each dry run but that over nothing; the same is said once."""
+    labels: dict[str, list[str]] = {}
+    for result in subject.dry_runs[1:]:
+        labels.setdefault(_describe_dry_run(result), []).append(result.label)
+    return [f"Over {join_words(over)} {subject.name} would {what}." for what, over in labels.items()]
+
+
+def _describe_dry_run(result: DryRun) -> str:
+    found = {noun: len(records) for noun, records in result.records.items() if records}
+    parts = [f"make {count_records(found)}"] if found else []
+    parts += [f"ask you {count_noun(len(result.cards), 'time')}"] if result.cards else []
+    parts += [
+        f"{verb} {count_noun(len(result.outputs[kind]), noun)}"
+        for kind, (verb, noun) in _OUTPUT_VERBS.items()
+        if result.outputs.get(kind)
+    ]
+    return join_words(parts) or "do nothing that you would see"
+
+
+def describe_last_runs(number: int) -> str:
+    """``last run``, ``last 2 runs``."""
+    return "last run" if number == 1 else f"last {number} runs"
+
+
+def _compare_lines(subject: Subject, whose: str) -> list[str]:
+    impact, over = subject.impact, ""
+    if impact is None:
+        return []
+    if impact.runs:
+        over = f"Over the {describe_last_runs(impact.runs)}{whose}"
+    elif subject.sample_impact is not None:
+        impact, over = subject.sample_impact, f"There are no past runs{whose} to compare it with. Over sample data"
+    counts = {c: impact.count_changes(c) for c in ("changed", "added", "removed") if impact.count_changes(c)}
+    kinds = dict.fromkeys(str(each["kind"]) for each in impact.outputs)
+    lines = []
+    if counts:
+        listed = f": {', '.join(f'{n} {c}' for c, n in counts.items())}" if [*counts] != ["changed"] else ""
+        lines.append(f"{over}, {count_records(impact.records)} would differ{listed}.")
+        groups = Counter((str(e["noun"]), str(e["group"])) for e in impact.entries).most_common(_MOST_GROUPS)
+        lines += [f"{count_records({noun: number})}: {words}." for (noun, words), number in groups]
+        kinds = {kind: None for kind in kinds if kind not in _FOLLOWING}
+    elif not impact.outputs:
+        lines.append(f"{over}, it would have done the same.")
+    else:
+        lines.append(f"{over}, its records would be the same.")
+    lines += _count_lines(impact.before, impact.after)
+    lines += [_OUTPUT_CHANGES[kind] for kind in kinds]
+    if subject.impact is not None and subject.impact.not_comparable:
+        lines.append(describe_not_comparable(subject.impact.not_comparable))
+    return lines
+
+
+_FOLLOWING: Final = ("result", "log")
+"""Kinds of outputs that differ wherever records do, and are not said then."""
+_IMPACT: Final = "behaviour"
+"""The rule of warnings about effects."""
+_OUTPUT_VERBS: Final = {
+    "message": ("send you", "message"),
+    "job": ("have the loop run", "job"),
+    "event": ("emit", "event"),
+    "log": ("log", "line"),
+}
+_OUTPUT_CHANGES: Final = {
+    "message": "Its messages to you would be others.",
+    "question": "Its questions to you would be others.",
+    "job": "It would have the loop run other jobs.",
+    "event": "It would emit other events, which start agents.",
+    "result": "Its result would be another.",
+    "log": "Its log would read otherwise.",
+}
 
 
 def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
@@ -316,15 +357,6 @@ def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[st
     if cards_before != cards_after:
         lines.append(f"Questions to you: {cards_after} instead of {cards_before}.")
     return lines
-
-
-def example_line(entry: Mapping[str, Any]) -> str:
-    """One difference, as a line."""
-    what = entry["entry_id"] or entry["change"]
-    return (
-        f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
-        f"{describe_values(entry['before'])} → {describe_values(entry['after'])}"
-    )
 
 
 def _value_or_shipped(value: object) -> object:

@@ -21,7 +21,7 @@ import pytest
 
 from cleared.base.errors import UsageError
 from cleared.sandbox import header_values
-from cleared.triggers.schedule import Schedule, correct_mark, find_due_times, jitter_seconds
+from cleared.sandbox.schedule import Schedule, correct_mark, find_due_times, jitter_seconds
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -1,0 +1,113 @@
+"""The card of a proposal, the same on every surface: its parts in their order, made here and nowhere else.
+
+What no run reached; what will be different; what stands in its way; when it runs and what it may do; its effects in
+groups; checks; code; the words of who proposed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from textwrap import wrap
+from typing import Final
+
+from cleared.base.terminal import count_noun
+from cleared.cards.card_section import CardSection, list_lines
+from cleared.changes.host import Host
+from cleared.gate.examination import Report
+from cleared.gate.proposals.change_text import (
+    describe_occasion,
+    list_changes,
+    list_checks,
+    list_grant_changes,
+    list_impact,
+    list_rights,
+)
+from cleared.gate.proposals.effect_sections import list_effects
+from cleared.gate.proposals.proposal import Proposal
+
+_TITLES: Final = {
+    "unreached": "",
+    "different": "What will be different",
+    "obstacles": "What will not work yet",
+    "others": "Other proposals of it",
+    "when": "When it runs",
+    "may": "What it may do",
+    "checks": "Checks",
+}
+"""The parts that are lines → what stands above them. The first stands above all, so nothing stands above it."""
+_MESSAGE_TITLE: Final = "The words of who proposed it, which nobody checked"
+_MESSAGE_CHARS: Final = 1_000
+_FRAME_WIDTH: Final = 100
+
+
+def write_parts(
+    report: Report, host: Host, old_grants: Mapping[str, Iterable[str]], before: Sequence[str], at: datetime
+) -> dict[str, list[str]]:
+    """What a proposal keeps of its card: the lines that the examination gave, by part.
+
+    ``before``: what became of other proposals of the same, in words; ``at``: when it was proposed.
+    """
+    parts: dict[str, list[str]] = {
+        "unreached": [line for latent in report.latent.values() for line in latent.describe()],
+        "different": [],
+        "others": [*before],
+        "when": [],
+        "may": [],
+        "checks": list_checks(report),
+    }
+    agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
+    for file, subject in agents.items():
+        known = old_grants.get(file) if subject.old is not None or file in old_grants else None
+        if known is not None:
+            parts["different"] += list_grant_changes(subject, known, host.registry)
+        if file in (change.path for change in report.candidate.changes):
+            parts["may"].append(list_rights(subject, known, host.registry))
+    for change in report.candidate.changes:
+        parts["different"] += list_changes(change, report, host, at)
+        if change.path in agents:
+            parts["when"].append(describe_occasion(change, agents[change.path].header, host, at))
+    parts["different"] += list_impact(report)
+    return {name: lines for name, lines in parts.items() if lines}
+
+
+def make_card(
+    proposal: Proposal, code: Mapping[str, str] | None = None, now: Mapping[str, Sequence[str]] | None = None
+) -> tuple[CardSection, ...]:
+    """The card, part by part. ``code``: path → its diff, where that is to be shown; ``now``: further lines of parts,
+    which hold at this moment and on this machine."""
+    kept = proposal.data["card"]
+    # One that an older version has kept is lines without parts, the proposer's among them.
+    parts = {"different": kept} if isinstance(kept, list) else kept
+    sections: list[CardSection] = []
+    for name, title in _TITLES.items():
+        lines = (*parts.get(name, ()), *(now or {}).get(name, ()))
+        if name == "checks":
+            sections += list_effects(proposal.data["behaviour"], proposal.new_agents)
+        if lines:
+            sections.append(CardSection(title, tuple(map(str, lines)), name=name))
+    for path, diff in (code or {}).items():
+        lines = tuple(diff.removesuffix("\n").split("\n"))
+        sections.append(CardSection(f"Code: {describe_diff(path, diff)}", lines, is_code=True, name="code"))
+    message = str(proposal.data["message"])
+    if message and not isinstance(kept, list):
+        sections.append(CardSection(_MESSAGE_TITLE, tuple(_frame_message(message, proposal)), name="message"))
+    return tuple(sections)
+
+
+def list_card_lines(sections: Iterable[CardSection]) -> list[str]:
+    """The card as lines of text, without its code."""
+    return [*list_lines((section for section in sections if not section.is_code), indent="")]
+
+
+def describe_diff(path: str, diff: str) -> str:
+    """``agents/ingest.py, 1 line added, 2 removed``."""
+    lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
+    added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
+    return f"{path}, {count_noun(added, 'line')} added, {removed} removed"
+
+
+def _frame_message(message: str, proposal: Proposal) -> Iterator[str]:
+    """The proposer's name and words. Each line of them stands behind a bar: nothing in it ends the frame."""
+    text = " ".join(f"{proposal.data['author']['name']}: {message}".split())[:_MESSAGE_CHARS]
+    return (f"  | {line}" for line in wrap(text, _FRAME_WIDTH))

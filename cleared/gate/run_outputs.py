@@ -1,0 +1,66 @@
+"""What a person would see of a run beside its records: messages, questions, the result, the log, what it starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from cleared.base.short_text import shorten_line, shorten_text
+from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, ORDER_EVENTS
+from cleared.runs.attempt import Attempt
+
+KINDS: Final = {
+    "message": "A message to you",
+    "question": "Asks you",
+    "job": "Has the loop run",
+    "event": "Starts what waits for the event",
+    "result": "Its result",
+    "log": "Its log",
+}
+"""In this order → what stands above it."""
+_MOST_TEXTS: Final = 20
+"""Of one kind."""
+_MESSAGE_CHARS: Final = 6_000
+_LINE_CHARS: Final = 300
+
+
+def list_outputs(attempt: Attempt, result: Any, log: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+    """Kind → texts, without what differs each time. ``log``: its lines, as they were shown."""
+    context, redact = attempt.context, attempt.host.redactor.redact_text
+    prefix = f"{attempt.script.name}: "
+    lines = [line.removeprefix(prefix) for text in log for line in text.splitlines()]
+    lines += "".join(attempt.printed).splitlines()
+    texts: dict[str, list[str]] = {
+        "message": [_write_message(attempt, e["payload"]) for e in context.events if e["name"] == NOTIFY_SEND_EVENT],
+        "question": [  # what is asked about a record stands with it
+            card.title for card in context.cards.added.values() if card.entry_id is None
+        ],
+        "job": [_in_one_line(e["payload"]) for e in context.events if e["name"] == LOOP_ENQUEUE_EVENT],
+        "event": [f"{e['name']} {_in_one_line(e['payload'])}" for e in context.events if e["name"] not in ORDER_EVENTS],
+        "result": [] if result is None else [_in_one_line(result)],
+        "log": [shorten_line(line, _LINE_CHARS) for line in lines],
+    }
+    return {
+        kind: tuple(redact(text).replace(attempt.run_id, "(this run)") for text in _list_most(found))
+        for kind, found in texts.items()
+        if found
+    }
+
+
+def _list_most(texts: Sequence[str]) -> Iterator[str]:
+    yield from texts[:_MOST_TEXTS]
+    if len(texts) > _MOST_TEXTS:
+        yield f"… and {len(texts) - _MOST_TEXTS} more"
+
+
+def _write_message(attempt: Attempt, payload: Mapping[str, Any]) -> str:
+    """As it would be sent: with the business's name, and the cards that it names."""
+    cards = [f"- {card['title']}" for card in payload["cards"]]
+    lines = [f"{attempt.host.config.business.name}: {payload['subject']}", "", payload["text"], *cards]
+    return shorten_text("\n".join(lines), _MESSAGE_CHARS)
+
+
+def _in_one_line(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return shorten_line(text, _LINE_CHARS)
