@@ -6,13 +6,12 @@ the group ``cleared.domains``, under its name, and switched on by that name in `
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Final, Literal, ParamSpec, TypeVar, cast
 
-from cleared.base.errors import Place, WorkspaceError
+from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import join_words
 from cleared.base.terminal import count_noun
@@ -22,6 +21,7 @@ from cleared.sandbox import header
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header, HeaderKey
 from cleared.workspace.location import Layout
+from cleared.workspace.plugin_group import PluginGroup
 
 BUILT_IN: Final = (
     "cleared.books.books_domain:BOOKS",
@@ -31,8 +31,7 @@ BUILT_IN: Final = (
 """``module:name`` of each, in the order in which references list them."""
 
 
-ENTRY_POINT_GROUP: Final = "cleared.domains"
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
+PLUGINS: Final = PluginGroup("domain", "cleared.domains", "domains.plugins")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -98,37 +97,12 @@ def load_domains() -> tuple[Domain, ...]:
         module, _, name = reference.partition(":")
         found.append(getattr(import_module(module), name))
     for name in _plugins:
-        plugin = _load_plugin(name)
+        plugin = PLUGINS.load(name, Domain)
         for other in found:
             if plugin.name == other.name or set(plugin.record_noun) & set(other.record_noun):
-                raise _plugin_error(name, f"its name, or what its records are called, is that of {other.name}")
+                raise PLUGINS.error(name, f"its name, or what its records are called, is that of {other.name}")
         found.append(plugin)
     return tuple(found)
-
-
-def _load_plugin(name: str) -> Domain:
-    """The domain of an entry point. Raises ``WorkspaceError`` where it is missing or wrong."""
-    from importlib.metadata import entry_points  # late: only where a plug-in is asked for
-
-    points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
-    if len(points) != 1:
-        raise _plugin_error(name, "two packages have it" if points else "it is not installed")
-    try:
-        domain = points[0].load()
-    except Exception as error:  # somebody else's code
-        raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(domain, Domain) or domain.name != name or not _NAME.fullmatch(name):
-        raise _plugin_error(name, f"{points[0].value} is no domain of that name")
-    return domain
-
-
-def _plugin_error(name: str, problem: str) -> WorkspaceError:
-    return WorkspaceError(
-        f"the domain {name!r} cannot be loaded: {problem}",
-        place=Place(file="config.yaml", field="domains.plugins"),
-        remedy=f"Have one package with the entry point {name!r} in the group {ENTRY_POINT_GROUP}, or remove it: "
-        "cleared config unset domains.plugins.",
-    )
 
 
 def read_imported_files(source: FileSource, layout: Layout) -> list[ImportedFile]:

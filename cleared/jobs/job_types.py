@@ -6,7 +6,6 @@ plug-in's is an entry point.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,9 +18,10 @@ from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_names import require_safe_name
 from cleared.domains.installed_domains import cache_by_domains, load_domains
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.workspace.plugin_group import PluginGroup
 from cleared.workspace.settings.model import Config
 
-ENTRY_POINT_GROUP: Final = "cleared.jobs"
+PLUGINS: Final = PluginGroup("job type", "cleared.jobs", "loop.plugins")
 BUILT_IN_MODULES: Final = (
     "cleared.work.loop.report_jobs",
     "cleared.work.loop.ai_bridge",
@@ -35,7 +35,6 @@ AGENT_PREFIX: Final = "agent:"
 PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
 """Folders that no plug-in's job may write."""
 _BUILT_IN_ONLY: Final = ("reads_setting", "confinement", "opt_in", "configured_by", "paced_by", "counts_failures")
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def _add_plugins(plugins: tuple[str, ...]) -> Mapping[str, JobType]:
     job_types = dict(load_built_in())
     for name in dict.fromkeys(plugins):
         if name in job_types:
-            raise _plugin_error(name, "there is such a job type already")
+            raise PLUGINS.error(name, "there is such a job type already")
         job_types[name] = _load_plugin(name)
     return MappingProxyType(job_types)
 
@@ -185,19 +184,9 @@ def _check_target(job_type: JobType, target: str | None, forbidden: ForbiddenFil
 
 def _load_plugin(name: str) -> JobType:
     """The job type of an entry point. Raises ``WorkspaceError`` where it is missing or wrong."""
-    from importlib.metadata import entry_points
-
-    points = list(entry_points(group=ENTRY_POINT_GROUP, name=name))
-    if len(points) != 1:
-        raise _plugin_error(name, "two packages have it" if points else "it is not installed")
-    try:
-        job_type = points[0].load()
-    except Exception as error:  # somebody else's code
-        raise _plugin_error(name, f"it cannot be loaded: {type(error).__name__}: {error}") from error
-    if not isinstance(job_type, JobType) or job_type.name != name or not _NAME.fullmatch(name):
-        raise _plugin_error(name, f"{points[0].value} is no job type of that name")
+    job_type = PLUGINS.load(name, JobType)
     for problem in _find_problems(job_type):
-        raise _plugin_error(name, problem)
+        raise PLUGINS.error(name, problem)
     return job_type
 
 
@@ -213,11 +202,3 @@ def _find_problems(job_type: JobType) -> Iterator[str]:
     tops = [path.strip("/").split("/")[0] for path in job_type.writes]
     if any(top in ("", ".", "..", *PROTECTED) for top in tops) or any(".." in p.split("/") for p in job_type.writes):
         yield f"it may not write the whole workspace, nor {', '.join(PROTECTED)}"
-
-
-def _plugin_error(name: str, problem: str) -> WorkspaceError:
-    return WorkspaceError(
-        f"the job type {name!r} cannot be loaded: {problem}",
-        place=Place(file="config.yaml", field="loop.plugins"),
-        remedy=f"Have one package with the entry point {name!r} in the group {ENTRY_POINT_GROUP}, or remove it.",
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.books.bank_files.base import Importer
@@ -13,9 +13,10 @@ from cleared.books.bank_files.csv_profile import ProfileImporter
 from cleared.books.bank_files.mt940 import Mt940
 from cleared.books.bank_files.ofx import Ofx
 from cleared.books.bank_files.qif import Qif, QifDayFirst, QifMonthFirst
+from cleared.workspace.plugin_group import ANY_NAME, PluginGroup
 from cleared.workspace.settings.model import Config
 
-GROUP = "cleared.importers"
+PLUGINS = PluginGroup("importer", "cleared.importers", "import.plugins", ANY_NAME)
 _KINDS: tuple[Any, ...] = (ChaseChecking, ChaseCard, Ofx, Camt, Mt940, Qif, QifMonthFirst, QifDayFirst)
 BUILT_IN: dict[str, Any] = {kind.name: kind for kind in _KINDS}
 STATEMENT_FORMATS = ("ofx", "camt", "mt940", "qif", "qif_mdy", "qif_dmy")
@@ -43,7 +44,7 @@ def load_importers(config: Config) -> dict[str, Importer]:
             continue
         if name in importers:
             raise _duplicate_name_error(name, owners[name], "a plug-in")
-        importers[name] = _load_plugin(name)
+        importers[name] = PLUGINS.load(name, cast("type[Any]", Importer), lambda found: found())
         owners[name] = "a plug-in"
     return importers
 
@@ -54,29 +55,6 @@ def load_bank_presets(config: Config) -> Mapping[str, Importer]:
 
     own = {*BUILT_IN, *config.import_.profiles, *config.import_.plugins}
     return {name: preset for name, preset in load_presets(config.import_.max_rows).items() if name not in own}
-
-
-def _load_plugin(name: str) -> Importer:
-    from importlib.metadata import entry_points  # late: only where a plug-in is asked for
-
-    place = Place(file="config.yaml", field="import.plugins")
-    points = list(entry_points(group=GROUP, name=name))
-    if len(points) != 1:
-        message = f"no importer plug-in {name!r} is installed"
-        if points:
-            message = f"two packages have an importer plug-in {name!r}: {', '.join(p.value for p in points)}"
-        remedy = f"Have one package with the entry point {name!r} in the group {GROUP}, or remove it"
-        raise WorkspaceError(message, place=place, remedy=remedy)
-    remedy = "Update the plug-in, or remove it from import.plugins"
-    try:
-        importer = points[0].load()()
-    except Exception as error:  # somebody else's code
-        message = f"the importer plug-in {name!r} cannot be loaded: {type(error).__name__}: {error}"
-        raise WorkspaceError(message, place=place, remedy=remedy) from error
-    if not isinstance(importer, Importer) or importer.name != name:
-        message = f"the importer plug-in {name!r} ({points[0].value}) is no importer of that name"
-        raise WorkspaceError(message, place=place, remedy=remedy)
-    return importer
 
 
 def _duplicate_name_error(name: str, one: str, other: str) -> WorkspaceError:

@@ -272,8 +272,8 @@ def test_the_built_in_importers_are_published_as_plug_ins_are() -> None:
 @pytest.mark.parametrize(
     ("name", "points", "message"),
     [
-        ("fixed", [], "no importer plug-in 'fixed' is installed"),
-        ("fixed", [Point(Fixed), Point(Fixed)], "two packages have an importer plug-in 'fixed'"),
+        ("fixed", [], "the importer 'fixed' cannot be loaded: it is not installed"),
+        ("fixed", [Point(Fixed), Point(Fixed)], "two packages have it"),
         ("fixed", [Point(RuntimeError("no"))], "cannot be loaded: RuntimeError: no"),
         ("fixed", [Point(object)], "is no importer of that name"),
         ("other", [Point(Fixed)], "is no importer of that name"),
