@@ -14,7 +14,7 @@ from cleared.base.json_values import to_json
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.cards.kinds import BAD_FILE
 from cleared.changes.host import Host
-from cleared.cli import proposals
+from cleared.cli import proposals, shadow
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_agents, complete_cards
 from cleared.cli.journal import print_entries
@@ -234,3 +234,4 @@ def _split_checkable(host: Host, names: list[str]) -> tuple[list[str], dict[str,
 
 
 proposals.register_agent_commands(app)
+app.add_typer(shadow.app, name="shadow", help="Run a proposed version beside the live one")

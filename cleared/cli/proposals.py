@@ -174,6 +174,7 @@ def show_diff(
     """
     from cleared.gate.examination import compare_agent
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
+    from cleared.gate.shadow import describe_shadow, read_shadows
 
     host = open_host(workspace)
     if not PROPOSAL_ID.fullmatch(what):
@@ -192,6 +193,8 @@ def show_diff(
     elif impact:
         print_card(found, is_whole=True)
         note_card(host, subject, json)
+        if (shadow := read_shadows(host).get(found.proposal.folder)) is not None:
+            print_line("\n".join(("", *describe_shadow(shadow))))
     else:
         for text in found.code.values():
             print_line(text.rstrip("\n"))

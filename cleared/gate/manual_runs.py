@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.errors import UsageError
 from cleared.cards import queue_files
@@ -21,6 +21,9 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
 from cleared.trust.approval_record import record_folder
 from cleared.trust.person_only import refuse_in_job
+
+SHADOWS: Final = "shadow.json"
+"""The file in ``.cleared/`` of what runs beside the live versions (``gate.shadow``); none where nothing does."""
 
 
 def run_now(
@@ -69,6 +72,10 @@ def run_command(
         result = run_again(host, name, again, believed=believed)
     else:
         result = run_now(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
+    if not dry_run and (host.layout.state_dir / SHADOWS).exists():
+        from cleared.gate.shadow import run_shadows
+
+        run_shadows(host, name)
     if result.commits and _was_changed(host, name):
         from cleared.gate.proposals.taking_back import take_back_bad_changes
 

@@ -11,6 +11,7 @@ from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import FAILED_RUN, PROPOSAL, QUESTION, kind_named
 from cleared.changes.decisions.shown_cards import digest_card
+from cleared.gate.shadow import describe_shadow
 from cleared.review.answers import answer_choices
 from cleared.review.card_details import detail_sections, preview_lines
 from cleared.review.card_facts import CardChoice, QueueRow
@@ -132,6 +133,8 @@ def _proposal_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
         yield CardSection("It cannot be decided", ("the proposal is not there, or cannot be read: cleared agent diff",))
         return
     yield from shown.card
+    if (shadow := queue.shadows.get(shown.proposal.folder)) is not None:
+        yield CardSection("Beside the live version", tuple(describe_shadow(shadow)))
 
 
 def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:

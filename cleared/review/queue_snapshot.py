@@ -19,6 +19,7 @@ from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
+from cleared.gate.shadow import Shadow, read_shadows
 from cleared.git import Snapshot
 from cleared.review.branch_text import preview_branch
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
@@ -44,6 +45,8 @@ class QueueSnapshot:
     """Cards that cannot be decided as things are → why, and what to do."""
     proposals: Mapping[str, ShownProposal]
     """The proposals that open cards are about, by folder."""
+    shadows: Mapping[str, Shadow]
+    """What ran beside the live version on this machine, by the folder of its proposal."""
     branches: Mapping[str, Sequence[CardSection]]
     """What branches of programs that open cards name would change, by card."""
     facts: Mapping[str, CardFacts]
@@ -126,6 +129,7 @@ def read_queue(host: Host) -> QueueSnapshot:
             read_shown_proposals(
                 host, snapshot, [proposal_folder(c) for c in cards.values() if c.kind == PROPOSAL.name]
             ),
+            read_shadows(host),
             {c.id: preview_branch(host, c.details) for c in cards.values() if c.kind in (BRANCH.name, CYCLE_NOTE.name)},
             {name: review.open_facts(host, snapshot, every_card) for name, review in load_reviews().items()},
         )

@@ -31,5 +31,5 @@ class ServiceActions(Protocol):
     def settle_questions(self, host: Host, log: ServiceLog) -> datetime | None:
         """Answer overdue questions; continue runs whose questions are answered. When to call again."""
 
-    def take_back_changes(self, host: Host, log: ServiceLog, agents: list[str] | None) -> None:
-        """Take back the changes of these agents (None: of all) that turned out badly."""
+    def look_at_changes(self, host: Host, log: ServiceLog, agents: list[str] | None) -> None:
+        """Have shadows follow the runs of these agents; take back the changes (None: of all) that turned out badly."""

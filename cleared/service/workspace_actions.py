@@ -14,7 +14,9 @@ from typing import Final, Self
 
 from cleared.base.errors import BusyError
 from cleared.changes.host import Host
+from cleared.gate.manual_runs import SHADOWS
 from cleared.gate.proposals.taking_back import take_back_bad_changes
+from cleared.gate.shadow import run_shadows
 from cleared.review.questions import settle_due_questions
 from cleared.runs.attempt import Attempt, Event
 from cleared.runs.execution import run_agent
@@ -69,7 +71,7 @@ class WorkspaceActions:
             outcome = "went on" if result.error is None else f"went on and failed: {result.error}"
             log(f"run.{result.status}", f"{result.agent} {outcome}", agent=result.agent, run=result.run_id)
         if settled.runs:
-            self.take_back_changes(host, log, sorted({result.agent for result in settled.runs}))
+            self.look_at_changes(host, log, sorted({result.agent for result in settled.runs}))
         for text in settled.messages:
             if text not in self._reported:  # what is held stays so until somebody does something
                 log("question.trouble", text, level="warning")
@@ -78,8 +80,11 @@ class WorkspaceActions:
             return min(filter(None, (settled.next_due, host.clock.now() + _LOOK_AGAIN)))
         return settled.next_due
 
-    def take_back_changes(self, host: Host, log: Callable[..., None], agents: list[str] | None) -> None:
-        """Take back the changes of these agents (None: of all) that turned out badly."""
+    def look_at_changes(self, host: Host, log: Callable[..., None], agents: list[str] | None) -> None:
+        """Have shadows follow the runs of these agents; take back the changes (None: of all) that turned out badly."""
+        if (host.layout.state_dir / SHADOWS).exists():
+            for agent in agents or ():
+                run_shadows(host, agent)
         for text in take_back_bad_changes(host, agents):
             log("change.taken_back", text, level="warning")
 

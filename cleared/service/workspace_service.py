@@ -117,7 +117,7 @@ class WorkspaceService:
             self._timing.ran_delivery = self.handler.run_next(self.host, view.inbox, view.triggers)
             if self._timing.ran_delivery:
                 ran = [self.handler.last_agent] if self.handler.last_agent else []
-                self.actions.take_back_changes(self.host, self.log, ran)
+                self.actions.look_at_changes(self.host, self.log, ran)
                 self.events.add_committed_events(view, self.now)
         except Interrupted:
             raise
@@ -187,7 +187,7 @@ class WorkspaceService:
         for duty in self._duties:
             duty.notice_commit()
         if is_first:  # what ran while no service was up counts as well
-            self.actions.take_back_changes(self.host, self.log, None)
+            self.actions.look_at_changes(self.host, self.log, None)
         if self._cleaned_at is None or now - self._cleaned_at > _CLEANUP_EVERY:
             self._cleaned_at = now
             view.inbox.remove_obsolete(now, view.triggers.listeners)
