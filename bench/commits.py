@@ -8,7 +8,7 @@ from bench.calls import whole_run
 from bench.measure import Result, compare
 from bench.workspaces import NOW, copy, git, host, place, workspace, write_and_commit
 from cleared.changes import draft
-from cleared.git import Author, Repository, Snapshot, commit_changes
+from cleared.git import Author, CommitHeader, Repository, Snapshot, commit_changes
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event
 
@@ -78,7 +78,7 @@ def seal_small(quick: bool) -> Result:
 
         def act() -> None:
             with Repository.open(ours, for_writing=True) as repo:
-                commit_changes(repo, repo.read_head(), new, "bench", [("Run", "x")], author, NOW)
+                commit_changes(repo, repo.read_head(), new, CommitHeader("bench", [("Run", "x")], author, NOW))
 
         return act
 

@@ -63,20 +63,3 @@ def clip_text(text: str, most: int = MAX_ERROR_BYTES) -> str:
         return text
     data = text[: most + 1].encode("utf-8", "replace")
     return text if len(data) <= most else data[:most].decode("utf-8", "ignore") + " …"
-
-
-def data_size(value: object) -> int:
-    """Bytes of plain data, roughly: its texts, and sixteen for each value."""
-    kind = type(value)
-    if kind is str:
-        return len(value)  # type: ignore[arg-type]
-    if kind is not dict and kind is not list and kind is not tuple:
-        return 0
-    total = 16 * len(value)  # type: ignore[arg-type]
-    for inner in value.values() if kind is dict else value:  # type: ignore[attr-defined, union-attr]
-        of = type(inner)
-        if of is str:
-            total += len(inner)
-        elif of is dict or of is list:
-            total += data_size(inner)
-    return total

@@ -8,7 +8,7 @@ person's), nothing is asked.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -118,7 +118,12 @@ def run_deadline(at: float, monotonic: Callable[[], float], seconds: float) -> I
 def check_deadline(items: Iterable[_T]) -> Iterable[_T]:
     """The items. Raises ``DeadlineExceeded`` among them, once the time is up."""
     current = _current.get()
-    return items if current is None else current.check_each(items)
+    if current is None:
+        return items
+    if isinstance(items, Sized) and len(items) < _STEPS_BETWEEN_CHECKS:  # one look is enough for so few
+        current.check_time()
+        return items
+    return current.check_each(items)
 
 
 def count_steps(steps: int = 1) -> None:

@@ -27,8 +27,10 @@ from cleared.books.decisions.receipt_proposals import propose_kept_receipts
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
 from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import StagedBooks, books_of
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import card_id
 from cleared.primitives.context import Context
@@ -45,17 +47,17 @@ _WHAT: Final = {
 
 def stage_findings(context: Context) -> None:
     """Stage a card for each finding about the accounts that the run has imported."""
-    room = MAX_CARDS
+    room, draft = MAX_CARDS, books_of(context)
     stopped = {
         card.details.get("series")
         for card in context.cards.committed_cards.values()
         if card.kind == RECURRING.name and card.resolution == STOP
     }
-    for account in sorted({record.account for record in books_of(context).bank.new_imports}):
-        for finding in _find_recurring(context, account):
-            if room and finding.series not in stopped and _is_decided(context, finding):
+    for account in sorted({record.account for record in draft.bank.new_imports}):
+        for finding in _find_recurring(draft.bank, account):
+            if room and finding.series not in stopped and _is_decided(draft, finding):
                 room -= _stage_recurring(context, account, finding)
-    for pair in _find_pairs(context):
+    for pair in _find_pairs(context, draft):
         if room:
             room -= _stage_transfer(context, pair)
     propose_kept_receipts(context)
@@ -63,8 +65,7 @@ def stage_findings(context: Context) -> None:
         context.log_action("import_findings", f"more than {MAX_CARDS} things were odd; the others are left out")
 
 
-def _find_recurring(context: Context, account: str) -> Iterator[RecurringFinding]:
-    bank = books_of(context).bank
+def _find_recurring(bank: BankBook, account: str) -> Iterator[RecurringFinding]:
     new = {line_id: line for line_id, (owner, line) in bank.new_lines.items() if owner == account}
     days = [line.posted_date for line in new.values() if line.state == "posted"]
     ends = [date.fromisoformat(r.last_date) for r in bank.imports if r.account == account and r.last_date]
@@ -73,21 +74,18 @@ def _find_recurring(context: Context, account: str) -> Iterator[RecurringFinding
     through = max([*days, *ends])
     known = bank.scan_account_lines(account, since=through - min(HISTORY, through - date.min))
     committed = (line for line in known if line.line_id not in new)
-    lines = [line for line in (*committed, *new.values()) if _is_posted(context, line)]
+    both = (line for line in (*committed, *new.values()) if line.state == "posted")
+    lines = [line for line in both if bank.posted_amount(line.line_id) == line.amount]
     return find_recurring(account, lines, set(new), through)
 
 
-def _is_posted(context: Context, line: BankLine) -> bool:
-    return line.state == "posted" and books_of(context).bank.posted_amount(line.line_id) == line.amount
-
-
-def _is_decided(context: Context, finding: RecurringFinding) -> bool:
+def _is_decided(draft: StagedBooks, finding: RecurringFinding) -> bool:
     """Whether the charges before are more than guesses that wait for a person."""
     decided = 0
     before = finding.lines if finding.what == "missing" else finding.lines[:-1]
     for line in before:
-        legs = [leg_id for leg_id, amount in books_of(context).bank.matches.get(line.line_id, ()) if amount]
-        entry = books_of(context).books.find_entry(legs[-1]) if legs else None
+        legs = [leg_id for leg_id, amount in draft.bank.matches.get(line.line_id, ()) if amount]
+        entry = draft.books.find_entry(legs[-1]) if legs else None
         decided += entry is not None and entry.status not in ("pending-review", "voided")
     return decided >= len(before) - 1
 
@@ -115,12 +113,12 @@ def _row_data(line: BankLine) -> dict[str, str]:
     return {"date": str(line.posted_date), "amount": str(line.amount), "text": line.description[:200]}
 
 
-def _find_pairs(context: Context) -> list[TransferPair]:
-    banks = set(books_of(context).ledger_accounts.values())
-    if len(banks) < 2 or books_of(context).books.chart.find_account(CLEARING_ACCOUNT) is None:
+def _find_pairs(context: Context, draft: StagedBooks) -> list[TransferPair]:
+    books, banks = draft.books, set(draft.ledger_accounts.values())
+    if len(banks) < 2 or books.chart.find_account(CLEARING_ACCOUNT) is None:
         return []
-    staged = {e.entry_id for each in books_of(context).books.staged.values() for e in each}
-    pairs = find_transfers(find_sides(_recent_entries(context), banks)).proposed
+    staged = {e.entry_id for each in books.staged.values() for e in each}
+    pairs = find_transfers(find_sides(_recent_entries(books), banks)).proposed
     refused = {
         (clean_payee(out), clean_payee(into)) for out, into in refused_transfers(context.cards.committed_cards.values())
     }
@@ -132,18 +130,16 @@ def _find_pairs(context: Context) -> list[TransferPair]:
     ]
 
 
-def _recent_entries(context: Context) -> Iterable[Entry]:
+def _recent_entries(books: Books) -> Iterable[Entry]:
     """The entries of the months that the run posts into, and of those around them."""
-    days = [entry.date for each in books_of(context).books.staged.values() for entry in each]
+    days = [entry.date for each in books.staged.values() for entry in each]
     if not days:
         return []
     span = timedelta(days=3 * MAX_DAYS)
     first, last = min(days) - min(span, min(days) - date.min), max(days) + min(span, date.max - max(days))
-    months = [
-        m for m in books_of(context).books.list_months() if (first.year, first.month) <= m <= (last.year, last.month)
-    ]
-    months = sorted({*months, *books_of(context).books.staged})
-    return (entry for month in months for entry in books_of(context).books.iter_entries(*month))
+    months = [m for m in books.list_months() if (first.year, first.month) <= m <= (last.year, last.month)]
+    months = sorted({*months, *books.staged})
+    return (entry for month in months for entry in books.iter_entries(*month))
 
 
 def _stage_transfer(context: Context, pair: TransferPair) -> int:

@@ -16,13 +16,12 @@ from typing import Final
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.books.index.journal_index import JournalIndex, open_index
-from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck
+from cleared.books.ledger.agreed_balances import LAPSED, MET, AgreedBalance, AgreementCheck, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine
-from cleared.books.ledger.bank_timing import BankTiming, BookedLine
 from cleared.books.ledger.entry import ZERO, leg_suffix
 from cleared.books.ledger.staged_bank_lines import NEAR_DAYS, RELEASED, BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.staged_books import books_of
+from cleared.books.staged_books import StagedBooks, books_of
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 
@@ -33,25 +32,25 @@ _MAX_CANDIDATES: Final = 12
 def stage_met_balances(context: Context, snapshot: Snapshot, *, stays_open: bool) -> None:
     """Stage a row for each closing balance that the books meet with this draft, and that is not on record yet.
     ``snapshot``: the commit that the draft builds on; ``stays_open``: whether its index is needed again."""
-    touched = {leg.account_id for entry in books_of(context).books.list_staged() for leg in entry.legs}
-    numbers = books_of(context).ledger_accounts
+    draft = books_of(context)
+    touched = {leg.account_id for entry in draft.books.list_staged() for leg in entry.legs}
+    numbers = draft.ledger_accounts
     users = Counter(numbers.values())
     alone = {name: number for name, number in numbers.items() if users[number] == 1}
-    touched |= {alone[record.account] for record in books_of(context).bank.new_imports if record.account in alone}
+    touched |= {alone[record.account] for record in draft.bank.new_imports if record.account in alone}
     accounts = {name: number for name, number in alone.items() if number in touched}
     if not accounts:
         return
-    books_of(context).bank.new_agreed += _move_by_late_lines(context, accounts)
-    candidates = list(_list_candidates(context, accounts))
+    now = format_iso(context.now)
+    draft.bank.new_agreed += _move_by_late_lines(draft.bank, accounts, now)
+    candidates = list(_list_candidates(draft.bank, accounts, now))
     if candidates:
-        places = context.env.places
-        index = open_index(books_of(context).layout, snapshot, places, stays_open=stays_open)
-        books_of(context).bank.new_agreed += _select_met(context, index, accounts, candidates)
+        index = open_index(draft.layout, snapshot, context.env.places, stays_open=stays_open)
+        draft.bank.new_agreed += _select_met(draft, index, accounts, candidates)
 
 
-def _list_candidates(context: Context, accounts: Mapping[str, int]) -> Iterator[AgreedBalance]:
+def _list_candidates(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
     """The closing balances of standing imports, oldest first; of one account and day the newest file's."""
-    bank = books_of(context).bank
     known = {(each.account, each.day): each for each in [*bank.compared_balances, *bank.new_agreed]}
     stated: dict[tuple[int, date], AgreedBalance] = {}
     for record in bank.imports:
@@ -62,7 +61,7 @@ def _list_candidates(context: Context, accounts: Mapping[str, int]) -> Iterator[
                 continue
             account = accounts[record.account]
             if amount.is_finite():
-                stated[account, day] = AgreedBalance(account, day, amount, record.name, format_iso(context.now), MET)
+                stated[account, day] = AgreedBalance(account, day, amount, record.name, now, MET)
     for key, each in sorted(stated.items(), key=lambda item: item[0][1]):
         before = known.get(key)
         if before is None or before.state == LAPSED or (before.state == MET and _is_news(before, each)):
@@ -75,28 +74,28 @@ def _is_news(before: AgreedBalance, stated: AgreedBalance) -> bool:
 
 
 def _select_met(
-    context: Context, index: JournalIndex, accounts: Mapping[str, int], candidates: list[AgreedBalance]
+    draft: StagedBooks, index: JournalIndex, accounts: Mapping[str, int], candidates: list[AgreedBalance]
 ) -> list[AgreedBalance]:
     """Those that hold, as ``check`` will judge them from now on."""
     candidates = candidates[-_MAX_CANDIDATES:]
     first, last = min(each.day for each in candidates), max(each.day for each in candidates)
     names = {account: name for name, account in accounts.items()}
     balances, timing = index.day_balances(names, since=first, through=last), BankTiming()
-    for entry in books_of(context).books.list_staged():
+    for entry in draft.books.list_staged():
         balances.add_entry(entry)
     compared = {each.account for each in candidates}
-    booked = {account for account in compared if _add_timing(context, timing, names[account], account, first, last)}
+    booked = {account for account in compared if _add_timing(draft, timing, names[account], account, first, last)}
     check = AgreementCheck(candidates, balances, timing)
     return [each for each in candidates if each.account in booked and check.is_met(each)]
 
 
-def _add_timing(context: Context, timing: BankTiming, name: str, account: int, first: date, last: date) -> bool:
+def _add_timing(draft: StagedBooks, timing: BankTiming, name: str, account: int, first: date, last: date) -> bool:
     """Count the lines of a bank account that wait, or are booked on another day, on some day of these. Of a line that
     the books have whole before these days or after them nothing is looked up, which is nearly all.
 
     False where nothing of it was ever booked: ``check`` cannot tell then whose account it is.
     """
-    books, bank = books_of(context).books, books_of(context).bank
+    books, bank = draft.books, draft.bank
     first_month, last_month = first.isoformat()[:7], last.isoformat()[:7]
     matches, is_booked = bank.matches, False
     for line in _iter_recorded_lines(bank, name):
@@ -131,10 +130,9 @@ def _iter_recorded_lines(bank: BankBook, name: str) -> Iterator[BankLine]:
     return (line for line in itertools.chain(bank.scan_account_lines(name), new) if line.line_id not in released)
 
 
-def _move_by_late_lines(context: Context, accounts: Mapping[str, int]) -> Iterator[AgreedBalance]:
+def _move_by_late_lines(bank: BankBook, accounts: Mapping[str, int], now: str) -> Iterator[AgreedBalance]:
     """The balances on record that lines of this draft move: a file was taken before the bank's day was over, and a
     later one has the rest of it."""
-    bank = books_of(context).bank
     recorded = bank.processed_line_ids | bank.staged_line_ids()
     late = [
         (accounts[name], line)
@@ -152,4 +150,4 @@ def _move_by_late_lines(context: Context, accounts: Mapping[str, int]) -> Iterat
                 ]
             )
             if moved != ZERO:
-                yield replace(each, amount=each.amount + moved, at=format_iso(context.now))
+                yield replace(each, amount=each.amount + moved, at=now)

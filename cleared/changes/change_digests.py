@@ -24,11 +24,10 @@ from typing import Final
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved, hash_element, mark_more
 from cleared.cards.queue_files import SUFFIX
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import NamedRow, RowKind
 from cleared.git import Snapshot
-from cleared.git.object_writer import blob_id
+from cleared.git.object_reader import blob_id
 from cleared.workspace.location import Layout
 
 BlobChange = tuple[str, str, str]

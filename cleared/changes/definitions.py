@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
 from cleared.changes.host import Host
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import Violation
 from cleared.trust.approval_record import definition_record_path, digest_of, try_parse_record
 from cleared.trust.verification import TRUST_DOUBTS, Approvals

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleared.base.errors import ClearedError
-from cleared.changes import agent_log, emitted_events, imported_files
+from cleared.changes import agent_log, consumed_events, imported_files
 from cleared.changes.attestation import attest_commit
 from cleared.changes.attested_sums import AttestedSums
 from cleared.changes.auto_resolve import find_restored_files
@@ -18,7 +18,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import check_draft
-from cleared.git import LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
+from cleared.git import CommitHeader, LocalMove, Repository, Snapshot, Unfinished, commit_changes, start_packing_if_due
 from cleared.primitives.context import Context, taken_files
 
 SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
@@ -50,7 +50,7 @@ def render_draft(host: Host, snapshot: Snapshot, context: Context) -> Draft:
             changes.update(_processed_gitignore(host, snapshot))
     changes.update(dict.fromkeys(find_restored_files(host, snapshot, context)))
     events = tuple(
-        emitted_events.format_event(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
+        consumed_events.format_event(context.run_id, i, context.agent, context.now, e["name"], e["payload"])
         for i, e in enumerate(context.events)
     )
     if events:
@@ -90,7 +90,7 @@ def commit_draft(
 
     ``sign`` makes the trailers that show whose commit it is, from all that it changes, its message and its trailers.
     ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges`` and ``command_key``: as
-    for ``commit_changes``.
+    for ``CommitHeader``.
     Raises ``RecordsViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check_draft(context)
@@ -108,7 +108,7 @@ def commit_draft(
     subject = clean(message)
     # The key of an event stays as it is: by it the event is not run again.
     marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
-    marks += emitted_events.commit_trailers(repo, context)
+    marks += consumed_events.commit_trailers(repo, context)
     total = _sum_changes(host, snapshot, draft.changes)
     attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, total)
     for path, data in attested.items():
@@ -120,18 +120,13 @@ def commit_draft(
             repo,
             snapshot.commit,
             draft.changes,
-            subject,
-            marks,
-            host.author,
-            context.now,
+            CommitHeader(subject, marks, host.author, context.now, merges, command_key),
             verify=lambda: _verify_files(context),
             on_step=host.on_step,
             state_dir=host.layout.state_dir,
             moves=moves,
             edited=edited,
             wait_seconds=host.config.lock.wait_seconds,
-            merges=merges,
-            command_key=command_key,
         )
     except Unfinished:
         raise  # the commit is made
@@ -156,8 +151,8 @@ def _add_log_rows(host: Host, snapshot: Snapshot, context: Context, draft: Draft
 
 def _record_handled_files(host: Host, snapshot: Snapshot, context: Context, draft: Draft) -> None:
     path = host.layout.imported_files
-    if handled := emitted_events.handled_files(host, context):
-        draft.changes[path] = emitted_events.append_handled_files(snapshot.read_file(path), handled)
+    if handled := consumed_events.handled_files(host, context):
+        draft.changes[path] = consumed_events.append_handled_files(snapshot.read_file(path), handled)
 
 
 def _sum_changes(host: Host, before: Snapshot, changes: Mapping[str, bytes | None]) -> int:

@@ -28,8 +28,7 @@ from cleared.primitives.registry.vocabulary import DecodingContext
 from cleared.sandbox.executor import Executor
 from cleared.trust.checkpoint import read_checkpoint
 from cleared.trust.policy_in_force import SettingsInForce, settings_stamp
-from cleared.workspace.git_directory import find_git_folders
-from cleared.workspace.location import Layout
+from cleared.workspace.location import Layout, find_git_folders
 from cleared.workspace.lock import LockHolder, is_held_here, writer_lock
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor, list_config_secrets, redactor_of_secrets

@@ -22,8 +22,7 @@ from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.domain import Opening
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.primitives.context import Context, HostCalls

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import TWO_CLONES_PAGE
 from cleared.git import Repository, history
 from cleared.workspace.location import Layout

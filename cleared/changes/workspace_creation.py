@@ -17,20 +17,54 @@ from cleared.changes import commit_messages
 from cleared.changes.attestation import attest_first_commit
 from cleared.changes.change_digests import CountedRows, is_attestation
 from cleared.changes.host import current_user, refuse_tracked_state
-from cleared.git import Author, Repository, Snapshot, commit_changes, recover_interrupted_commit
+from cleared.git import Author, CommitHeader, Repository, Snapshot, commit_changes, recover_interrupted_commit
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, sign_record
 from cleared.trust.keys import own_key, unlock_own_key
 from cleared.trust.trust_store import remember_settings
 from cleared.trust.workspace_pin import new_workspace_id, pin_clone, unpin_clone
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import writer_lock
+from cleared.workspace.settings.editing import set_value
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import protected_settings_of
-from cleared.workspace.template import initial_files
+from cleared.workspace.template import read_starter_chart, shell_scripts, starter_config, starter_files
 
 _INTENT: Final = ".cleared/seal.json"
 """This file is there while a commit is under way, and after a kill."""
+GITIGNORE = b"""\
+# What can be rebuilt, or is only operational.
+.cleared/
+# Bank files enter the books' history when they have been processed, not before.
+import/*
+!import/.gitkeep
+!import/processed/
+# Never in git: secrets, and what is kept or sent elsewhere.
+.env
+receipts/
+exports/
+"""
+
+GITATTRIBUTES = b"""\
+# Books, scripts and bank files are kept byte for byte.
+* -text
+# Only ever appended to: when two clones are merged, the lines of both are kept.
+logs/*.csv merge=union
+logs/*.jsonl merge=union
+queue/*.jsonl merge=union
+books/bank/** merge=union
+"""
+
+_KEPT = (
+    "import/processed",
+    "books",
+    "queue",
+    "logs",
+    "rules",
+    "templates",
+    "tests/cases",
+    "import",
+)
 
 
 def create_workspace(
@@ -104,10 +138,7 @@ def _commit_files(
         repo,
         before.commit,
         {**files, **attested},
-        subject,
-        trailers,
-        Author(config.git.author_name, config.git.author_email),
-        now,
+        CommitHeader(subject, trailers, Author(config.git.author_name, config.git.author_email), now),
         on_step=on_step,
         state_dir=repo.root / ".cleared",
     )
@@ -181,3 +212,24 @@ def _remove_created(root: Path, existed: bool, had_git: bool) -> None:
     with contextlib.suppress(OSError):
         for path in root.iterdir():
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def initial_files(name: str, entity_type: str, currency: str) -> dict[str, bytes]:
+    """Relative path → content of everything a new workspace is committed with.
+
+    Raises ``UsageError`` for an unknown kind of business, ``ConfigError`` for a name or currency that the
+    configuration does not accept.
+    """
+    accounts = read_starter_chart(entity_type)
+    config = starter_config()
+    for key, value in (("name", name), ("entity_type", entity_type), ("currency", currency)):
+        config = set_value(config, f"business.{key}", value)
+    files = starter_files() | shell_scripts()
+    files |= {f"{folder}/.gitkeep": b"" for folder in _KEPT}
+    files |= {
+        "accounts/chart-of-accounts.csv": accounts,
+        "config.yaml": config.encode(),
+        ".gitignore": GITIGNORE,
+        ".gitattributes": GITATTRIBUTES,
+    }
+    return dict(sorted(files.items()))

@@ -20,7 +20,7 @@ from cleared.cli.completion import complete_agents, complete_cards
 from cleared.cli.journal import print_entries
 from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once, parse_payload
 from cleared.cli.proposal_output import print_checks
-from cleared.domains.draft_records import count_records
+from cleared.domains.installed_domains import count_records
 from cleared.runs.outcome import RunResult
 from cleared.runs.run_queries import read_agent, read_agents
 

@@ -25,7 +25,7 @@ from cleared.changes.trace import TraceStore
 from cleared.changes.unfinished_merge import explain_unfinished
 from cleared.cli import options
 from cleared.cli.doctor_row import Row, check_space, run_check, size_text
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.proposals.clone_trust import list_signatories, read_identity
 from cleared.git import Repository, Snapshot
 from cleared.git.commit_intent import intent_file
@@ -35,7 +35,7 @@ from cleared.service.notify.channels import find_missing
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.trust.keys import cleared_home, own_key
 from cleared.workspace import location
-from cleared.workspace.git_directory import find_git_folders
+from cleared.workspace.location import find_git_folders
 from cleared.workspace.lock import read_holder
 from cleared.workspace.process_lock import find_running_service
 from cleared.workspace.settings.setting_keys import list_reserved_in_use

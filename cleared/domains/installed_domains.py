@@ -1,4 +1,5 @@
-"""The domains of this program, and those of other packages that the settings in force name; what they add to headers.
+"""The domains of this program, and those of other packages that the settings in force name; what they add to headers,
+the records of all of them, and their files, which only runs and decisions may change.
 
 Each that comes with it is named here and nowhere else, and imported when it is used. A further one is an entry point of
 the group ``cleared.domains``, under its name, and switched on by that name in ``domains.plugins``.
@@ -6,17 +7,20 @@ the group ``cleared.domains``, under its name, and switched on by that name in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import cache
 from importlib import import_module
-from typing import Final, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Final, Literal, ParamSpec, TypeVar, cast
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import FileSource
+from cleared.base.safe_files import is_temporary
 from cleared.base.short_text import join_words
 from cleared.base.terminal import count_noun
-from cleared.domains.domain import Domain, ImportedFile, RunHost
+from cleared.domains.domain import Domain, DraftDescription, ImportedFile, RunHost, Staged
 from cleared.domains.record_audit import CHECKS
+from cleared.domains.record_comparison import RecordComparison
+from cleared.git import Snapshot
 from cleared.sandbox import header
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.header import Header, HeaderKey
@@ -137,3 +141,84 @@ def parse_header(
 def describe_own_values(found: Header) -> list[str]:
     """What a header says under keys of domains, in words."""
     return [key.describe(found.own_values[key.name]) for key in load_header_keys() if key.name in found.own_values]
+
+
+class ManagedFiles:
+    """Tells the managed files of one workspace from others, as its folders are at this moment."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.audits = [domain.audit(layout) for domain in load_domains()]
+        records = [folder for audit in self.audits for folder in audit.folders]
+        self.audited_folders = [*records, layout.queue_dir, layout.logs_dir]
+        """Where those lie of which each commit is explained; approvals are judged by their signatures."""
+        self.folders = [*self.audited_folders, layout.approvals_dir]
+        """Where they lie, relative to the workspace."""
+        self._shared = {shared.path for audit in self.audits for shared in audit.shared_files}
+        self._prefixes = tuple(f"{folder}/" for folder in self.folders)
+
+    def has_path(self, path: str) -> bool:
+        """Whether only runs and decisions may change what is at a relative path."""
+        if is_temporary(path) or self.is_definition(path):  # nothing reads a temporary file that somebody has committed
+            return False
+        return self.lies_inside(path)
+
+    def lies_inside(self, path: str) -> bool:
+        """Whether a path is in one of their folders, or a record, whatever it is there."""
+        return path.startswith(self._prefixes) or any(audit.is_record_file(path) for audit in self.audits)
+
+    def is_definition(self, path: str) -> bool:
+        """Whether a file counts as far as a person has approved its text: anybody may edit it."""
+        return any(audit.is_definition(path) for audit in self.audits)
+
+    def has_row_file(self, path: str) -> bool:
+        """Whether the host itself might write this very path: a stray file there must not be overwritten."""
+        return path.endswith((".csv", ".jsonl")) and self.has_path(path)
+
+    def is_counted(self, path: str) -> bool:
+        """Whether only runs and decisions add to a file, so that its rows are part of the state which they attest."""
+        if is_temporary(path) or path in self._shared:
+            return False
+        return path.startswith(f"{self._layout.queue_dir}/") or any(a.is_record_file(path) for a in self.audits)
+
+    def list_counted_roots(self, commit: Snapshot) -> set[str]:
+        """The folders of a commit below which such files lie."""
+        records = {folder for audit in self.audits for folder in (*audit.folders, *audit.list_roots(commit))}
+        return {*records, self._layout.queue_dir}
+
+
+Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""What the records of a domain are called (``entries``) → id → the record."""
+
+
+@cache_by_domains
+def load_comparisons() -> Mapping[str, RecordComparison]:
+    """How records are compared, by what they are called."""
+    return {domain.record_noun[1]: domain.comparison() for domain in load_domains()}
+
+
+def name_references(layout: Layout, source: FileSource) -> dict[str, Mapping[str, str]]:
+    """What the records of a domain are called → the names of what they may be about (see ``RecordComparison``)."""
+    return {noun: each.name_references(layout, source) for noun, each in load_comparisons().items()}
+
+
+def no_records() -> Records:
+    """Of every domain none."""
+    return {domain.record_noun[1]: {} for domain in load_domains()}
+
+
+def describe_drafts(parts: Mapping[str, Staged]) -> dict[str, DraftDescription]:
+    """What the draft would do, by what the records of each domain are called. ``parts``: by the domain's name."""
+    return {domain.record_noun[1]: parts[domain.name].describe_draft() for domain in load_domains()}
+
+
+def count_records(records: Mapping[str, Sized | int]) -> str:
+    """How many there are, in words: ``2 entries``; of domains without any, only the first, where none has any.
+    ``records``: what they are called → they, or their number."""
+    counts = []
+    for one, many in (domain.record_noun for domain in load_domains()):
+        found = records.get(many, 0)
+        number = found if isinstance(found, int) else len(found)
+        words = load_comparisons()[many].describe_number(found.values()) if isinstance(found, Mapping) else ""
+        counts.append((number, words or count_noun(number, one, many)))
+    return ", ".join([words for number, words in counts if number] or [counts[0][1]])

@@ -19,7 +19,7 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.session import recent_commits
 from cleared.domains.domain import DraftDescription
-from cleared.domains.draft_records import describe_drafts, load_comparisons
+from cleared.domains.installed_domains import describe_drafts, load_comparisons
 from cleared.domains.record_audit import RecordsViolated, Violation
 from cleared.domains.record_comparison import Record
 from cleared.gate.run_outputs import list_outputs

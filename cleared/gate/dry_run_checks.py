@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cleared.base.errors import ClearedError, Place
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons, name_references
+from cleared.domains.installed_domains import load_comparisons, name_references
 from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script

@@ -20,7 +20,7 @@ from cleared.base.clock import format_iso
 from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import SUFFIX
 from cleared.changes.attestation import digest_data
-from cleared.changes.emitted_events import parse_events
+from cleared.changes.consumed_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains, read_imported_files

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cleared.base.terminal import count_noun
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import Record, RecordComparison
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput

@@ -16,8 +16,7 @@ from typing import Any, Final
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons, name_references
-from cleared.domains.installed_domains import load_domains
+from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.past_runs import DryRunInput

@@ -14,7 +14,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.emitted_events import DATA, parse_events
+from cleared.changes.consumed_events import DATA, parse_events
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.changes.record_sources import CommittedSource

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from cleared.base.errors import ClearedError
 from cleared.base.safe_names import fold_path
 from cleared.changes.host import Host
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.candidate import file_kind
 from cleared.jobs.tasks.task_definition import ARCHIVE, TASKS_FOLDER
 from cleared.jobs.tasks.task_ledger import LEDGER

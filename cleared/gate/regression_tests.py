@@ -19,7 +19,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, restore_command
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import kind_named
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import RecordComparison
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
 from cleared.gate.impact import Impact, describe_values

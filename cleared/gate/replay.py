@@ -18,7 +18,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError
 from cleared.base.short_text import shorten_text
 from cleared.cards.kinds import QUESTION
-from cleared.changes import emitted_events
+from cleared.changes import consumed_events
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.consumed_events import ASKS
@@ -26,7 +26,7 @@ from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.changes.session import recent_commits
 from cleared.changes.trace import render_calls
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import parent_commit, read_event_of_run, read_imported_inputs
 from cleared.gate.past_version import PastScripts, open_past_host
@@ -184,7 +184,7 @@ def _replay(past_host: Host, repo: Repository, past: PastRun) -> Replay:
             remedy="The commits were moved since (a rebase, a merge), so it cannot be told what it read.",
         )
     answers = _find_answers(past_host, repo, past)
-    events = list(emitted_events.parse_events((past.after or past.base).read_file(past_host.layout.events)))
+    events = list(consumed_events.parse_events((past.after or past.base).read_file(past_host.layout.events)))
     with make_drop_folder(past.inputs) as folder:
         attempt = Attempt(
             past_host,
@@ -316,7 +316,7 @@ def _render_effects(host: Host, repo: Repository, past: PastRun, attempt: Attemp
         changes.update(part.render_files(past.run))
     changes.update(context.cards.changed_files())
     lines = [
-        emitted_events.format_event(past.run, i, context.agent, context.now, e["name"], e["payload"])
+        consumed_events.format_event(past.run, i, context.agent, context.now, e["name"], e["payload"])
         for i, e in enumerate(context.events)
     ]
     if lines:

@@ -8,24 +8,23 @@ repairs after a kill, ``find_differences`` compares the working tree with a comm
 
 from __future__ import annotations
 
-from cleared.git.commit import STEPS, Unfinished, commit_changes
-from cleared.git.commit_plan import LocalMove
+from cleared.git.commit import STEPS, CommitHeader, Unfinished, commit_changes
+from cleared.git.commit_intent import LocalMove
 from cleared.git.commit_text import Author, parse_parents
 from cleared.git.history import RecentCommit, find_ancestor, read_recent_commits
 from cleared.git.housekeeping import start_packing_if_due
 from cleared.git.index import describe_lock_holder, wait_for_index
 from cleared.git.made_commits import find_unreported_commit, has_command_note, list_made_commits, note_commit
-from cleared.git.object_reader import TreeEntry
-from cleared.git.object_writer import blob_id
+from cleared.git.object_reader import Snapshot, TreeEntry, blob_id
 from cleared.git.recovery import recover_interrupted_commit
 from cleared.git.refs import GitBusy, HeadMoved
 from cleared.git.repository import Repository, find_clone_id
-from cleared.git.snapshot import Snapshot
-from cleared.git.worktree_changes import Difference, find_differences
+from cleared.git.working_files import Difference, find_differences
 
 __all__ = [
     "STEPS",
     "Author",
+    "CommitHeader",
     "Difference",
     "GitBusy",
     "HeadMoved",

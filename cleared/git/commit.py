@@ -18,26 +18,34 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import sync_files
 from cleared.git import working_files
-from cleared.git.commit_intent import CommitIntent, PathMove, encode_intent, save_intent
-from cleared.git.commit_plan import (
+from cleared.git.commit_intent import (
+    CommitIntent,
     LocalMove,
+    PathMove,
+    encode_intent,
     list_missing_folders,
     plan_changes,
     refuse_obstacles,
     refuse_unfinished_merge,
+    save_intent,
 )
 from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git, GitFailed
 from cleared.git.index import Damaged, IndexLock
 from cleared.git.made_commits import hold_interrupts, note_commit, write_command_note
-from cleared.git.object_reader import TreeEntry
-from cleared.git.object_writer import LooseObjects, blob_id, build_tree, sync_files
-from cleared.git.recovery import recover_interrupted_commit
+from cleared.git.object_reader import Snapshot, TreeEntry, blob_id
+from cleared.git.object_writer import LooseObjects, build_tree
+from cleared.git.recovery import (
+    OnStep,
+    end_intent,
+    recover_interrupted_commit,
+    remove_made_folders,
+    update_working_tree,
+)
 from cleared.git.refs import RefMove, head_moved_error, sync_branch
 from cleared.git.repository import Repository
-from cleared.git.snapshot import Snapshot
-from cleared.git.working_tree_update import OnStep, end_intent, remove_made_folders, update_working_tree
 
 #: The instants between which a commit can be killed, in order; ``file`` once for each file of the working tree.
 STEPS = (
@@ -64,14 +72,24 @@ class Unfinished(WorkspaceError):
         self.commit = commit
 
 
+@dataclass(frozen=True, slots=True)
+class CommitHeader:
+    """What a commit says beside its files. ``merges``: another commit to be a parent of it. ``command_key``: by which
+    ``find_unreported_commit`` finds the commit, where the command is killed after it."""
+
+    message: str
+    trailers: Sequence[tuple[str, str]]
+    author: Author
+    when: datetime
+    merges: str | None = None
+    command_key: str = ""
+
+
 def commit_changes(
     repo: Repository,
     base: str | None,
     changes: Mapping[str, bytes | None],
-    message: str,
-    trailers: Sequence[tuple[str, str]],
-    author: Author,
-    when: datetime,
+    header: CommitHeader,
     *,
     verify: Callable[[], None] | None = None,
     on_step: OnStep | None = None,
@@ -79,8 +97,6 @@ def commit_changes(
     moves: Sequence[LocalMove] = (),
     edited: Collection[str] = (),
     wait_seconds: float = 0.0,
-    merges: str | None = None,
-    command_key: str = "",
 ) -> str:
     """Commits ``changes`` (path to content, ``None`` deletes) on top of ``base`` and returns the commit's id.
 
@@ -88,8 +104,7 @@ def commit_changes(
     ``verify`` is called at the last moment, with the branch locked; what it raises calls the commit off.
     ``state_dir`` (default ``.cleared``) is where the intent is kept. ``wait_seconds``: for a git of the user that
     holds the index. ``edited``: paths that a person edits too; a working copy that is neither as in ``base`` nor as
-    committed now stays as it is, as with git's own commits. ``merges``: another commit to be a parent of this one.
-    ``command_key``: by which ``find_unreported_commit`` finds the commit, where the command is killed after it.
+    committed now stays as it is, as with git's own commits.
 
     Raises ``HeadMoved`` where the branch is no longer at ``base``, ``GitBusy`` where another git holds what is
     needed; ``WorkspaceError`` where a path cannot be written or its file is not what ``base`` has, or the disk
@@ -110,7 +125,6 @@ def commit_changes(
     refuse_obstacles(repo, intent, edited)
     intent = replace(intent, made=tuple(list_missing_folders(repo, intent)))
     contents = {change.path: changes[change.path] for change in plan}
-    header = _Header(message, trailers, author, when, merges, command_key)
     with ExitStack() as stack:
         commit = _Commit(repo, state_dir, before, contents, intent, header, stack)
         with commit.undo_on_error():
@@ -136,18 +150,6 @@ def commit_changes(
     return commit.id
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What a commit says beside its files."""
-
-    message: str
-    trailers: Sequence[tuple[str, str]]
-    author: Author
-    when: datetime
-    merges: str | None
-    command_key: str
-
-
 class _Commit:
     """A commit that is being made. Its methods are called once each, in the order in which they stand here."""
 
@@ -158,7 +160,7 @@ class _Commit:
         before: Snapshot,
         contents: Mapping[str, bytes | None],
         intent: CommitIntent,
-        header: _Header,
+        header: CommitHeader,
         stack: ExitStack,
     ) -> None:
         """``contents`` are those of the intent's paths; ``stack`` closes what is opened here."""

@@ -1,15 +1,24 @@
-"""What a commit is about to do, written down beforehand, so that the next command can finish it after a kill."""
+"""What a commit is about to do, and what stands in its way, which is looked at before anything is written.
+
+The intent is written down beforehand, so that the next command can finish the commit after a kill.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from shlex import quote
 
-from cleared.base.errors import WorkspaceError
+from cleared.base.errors import WorkspaceError, restore_command
 from cleared.base.safe_files import write_durably
-from cleared.git.object_reader import is_oid
-from cleared.git.working_files import check_path
+from cleared.git import working_files
+from cleared.git.object_reader import Snapshot, blob_id, is_oid
+from cleared.git.refs import head_moved_error
+from cleared.git.repository import Repository
+from cleared.git.working_files import check_path, name_way_aside
 
 _NAME = "seal.json"
 _VERSION = 1
@@ -98,3 +107,127 @@ def _check_intent(intent: CommitIntent) -> None:
     names += [name for move in intent.moves for name in (move.source, move.target) if name is not None]
     for name in (*names, *intent.made, *intent.pending):
         check_path(name)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMove:
+    """A file that git does not hold, to be moved (or, ``target=None``, removed) when the commit is made.
+
+    ``content`` is what was read from it; where the file has another content now, the commit is refused.
+    """
+
+    source: str
+    target: str | None
+    content: bytes = field(repr=False)
+
+
+def plan_changes(repo: Repository, before: Snapshot, changes: Mapping[str, bytes | None]) -> list[PathChange]:
+    """The changes that change something; deletions first, as a file may make place for a folder.
+
+    Raises ``WorkspaceError`` for a path that cannot be committed, or where the last commit has no plain file.
+    """
+    plan: list[PathChange] = []
+    for path, content in sorted(changes.items(), key=lambda change: (change[1] is not None, change[0])):
+        working_files.check_path(path)
+        entry = before.find_entry(path)
+        if entry is not None and not entry.is_file and not (entry.is_tree and content is None):
+            kind = {"120000": "a symbolic link", "160000": "a submodule"}.get(entry.mode, "a folder")
+            raise WorkspaceError(
+                f"{path} cannot be written: the last commit has {kind} there",
+                remedy=f"Look who put it there (git log -- {quote(path)}), bring back what was there before "
+                f"({restore_command(path)}), and commit that.",
+            )
+        old = entry.oid if entry is not None and entry.is_file else None
+        new = None if content is None else blob_id(content, repo.hash_name)
+        if old != new:
+            plan.append(PathChange(path, old, new))
+    return plan
+
+
+def list_missing_folders(repo: Repository, intent: CommitIntent) -> Iterator[str]:
+    """The folders that have to be made for the files of the commit, each before those in it."""
+    listed: set[str] = set()
+    for change in intent.paths:
+        if change.new is not None:
+            for folder in working_files.missing_parents(repo.root, change.path):
+                if folder not in listed:
+                    listed.add(folder)
+                    yield folder
+
+
+def refuse_obstacles(repo: Repository, intent: CommitIntent, edited: Collection[str]) -> None:
+    """Raises ``WorkspaceError`` for anything that would keep the working tree from following the commit."""
+    root = repo.root
+    deleted = frozenset(change.path for change in intent.paths if change.new is None)
+    for change in intent.paths:
+        path = change.path
+        content = working_files.read_content_id(root / path, repo.hash_name)
+        is_expected = content in (change.old, change.new)
+        if path in edited and not is_expected:
+            continue
+        working_files.check_parents(root, path, deleted=deleted)
+        if not is_expected:
+            raise _obstacle_error(path, content, change.old)
+        _refuse_unwritable(root, path)
+    for move in intent.moves:
+        _refuse_move_obstacles(repo, move)
+
+
+def refuse_unfinished_merge(repo: Repository) -> None:
+    """Raises ``HeadMoved`` where a merge or rebase began meanwhile: it would end with the files that it found."""
+    try:
+        repo.refuse_unfinished()
+    except WorkspaceError as error:
+        raise head_moved_error(error.message) from None
+
+
+def _refuse_move_obstacles(repo: Repository, move: PathMove) -> None:
+    root = repo.root
+    for path in (move.source, move.target):
+        if path is not None:
+            working_files.check_path(path)
+            working_files.check_parents(root, path)
+            _refuse_unwritable(root, path)
+    if working_files.read_content_id(root / move.source, repo.hash_name) != move.oid:
+        raise WorkspaceError(
+            f"{move.source} changed since it was read, nothing was changed", remedy="Run the agent again."
+        )
+    if move.target is not None:
+        content = working_files.read_content_id(root / move.target, repo.hash_name)
+        if content not in (None, move.oid):
+            raise WorkspaceError(
+                f"{move.target} is there already, nothing was changed",
+                remedy=f"Move it elsewhere: {name_way_aside(move.target)}.",
+            )
+
+
+def _obstacle_error(path: str, content: str | None, old: str | None) -> WorkspaceError:
+    back = f"git restore -- {quote(path)}"
+    if content == "unreadable":
+        return WorkspaceError(f"{path} cannot be written: it is unreadable", remedy=f"Run: chmod u+rw {quote(path)}.")
+    if content in working_files.NOT_A_FILE:
+        kinds = {"symlink": "a symbolic link", "folder": "a folder"}
+        aside = name_way_aside(path) + ("" if old is None else f" && {back}")
+        return WorkspaceError(
+            f"{path} cannot be written: it is {kinds.get(str(content), 'no plain file')}",
+            remedy=f"Move it out of the way: {aside}. Then run the command again.",
+        )
+    if content is None:
+        return WorkspaceError(f"{path} is missing from the working tree", remedy=f"To get it back: {back}")
+    if old is None:
+        return WorkspaceError(
+            f"{path} is in the way: it is not in the last commit",
+            remedy=f"Move it elsewhere: {name_way_aside(path)}.",
+        )
+    return WorkspaceError(f"{path} differs from the last commit", remedy=f"Commit it, or undo it: {back}")
+
+
+def _refuse_unwritable(root: Path, path: str) -> None:
+    folder = (root / path).parent
+    while not os.path.lexists(folder) and folder != root:
+        folder = folder.parent
+    if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+        raise WorkspaceError(
+            f"{path} cannot be written: {folder} is read-only; nothing was changed",
+            remedy=f"Give yourself the right to write there: chmod u+rwx {quote(str(folder))}.",
+        )

@@ -71,7 +71,7 @@ def parse_state(record: Any, index: bytes) -> RepositoryState:
         if not _REF.fullmatch(name):
             raise ValueError(f"{name!r} is no reference")
         check_path(name)
-    return RepositoryState(cast(HashName, record["hash"]), head, refs, symbolic, index)
+    return RepositoryState(cast("HashName", record["hash"]), head, refs, symbolic, index)
 
 
 def read_state(repo: Repository) -> RepositoryState:

@@ -18,9 +18,9 @@ from typing import Final
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import sync_files
 from cleared.base.terminal import count_noun
 from cleared.git.git_process import Git, GitFailed
-from cleared.git.object_writer import encode_name, sync_files
 from cleared.git.refs import GitBusy
 from cleared.git.repository import Repository
 
@@ -230,10 +230,10 @@ class _PrivateIndex:
     def set_entries(self, entries: Entries, hash_name: str) -> None:
         none = "0" * (40 if hash_name == "sha1" else 64)
         # Removals first: a file may make place for a folder of its name.
-        lines = [f"0 {none}\t".encode() + encode_name(path) for path, entry in entries.items() if entry is None]
+        lines = [f"0 {none}\t".encode() + _encode_name(path) for path, entry in entries.items() if entry is None]
         for path, entry in entries.items():
             if entry is not None:
-                lines.append(f"{entry[0]} {entry[1]}\t".encode() + encode_name(path))
+                lines.append(f"{entry[0]} {entry[1]}\t".encode() + _encode_name(path))
         self.run(*_UPDATE_INDEX, input=b"".join(x + b"\0" for x in lines))
 
 
@@ -258,3 +258,8 @@ def _is_marked(lock: Path) -> bool:
             return file.read(len(_MARK)) == _MARK
     except OSError:
         return False
+
+
+def _encode_name(name: str) -> bytes:
+    """A file name as git stores it: UTF-8, or the bytes that were not."""
+    return name.encode("utf-8", "surrogateescape")

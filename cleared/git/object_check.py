@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.git.object_writer import blob_id
+from cleared.git.object_reader import Snapshot, blob_id
 from cleared.git.repository import Repository
-from cleared.git.snapshot import Snapshot
 from cleared.git.sound_objects import is_known_sound, read_store, remember_sound
 from cleared.workspace.location import Layout
 

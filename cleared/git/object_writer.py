@@ -5,47 +5,22 @@ Of trees only those on the way to a changed path are written. Nobody can see an 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
-import threading
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import sync_folder
-from cleared.git.object_reader import HashName, ObjectReader, TreeEntry
+from cleared.base.safe_files import sync_files
+from cleared.git.object_reader import FOLDER_MODES, ObjectReader, TreeEntry, hash_object
 from cleared.git.repository import Repository
-
-#: How many files are made durable at the same time.
-_AT_ONCE = 8
-
-#: What makes one durable in less than this is not worth a thread for the next one.
-_SLOW_SECONDS = 0.0005
 
 #: How often an object that a ``git gc`` took away is written again.
 _RETRIES = 9
-
-
-def encode_name(name: str) -> bytes:
-    """A file name as git stores it: UTF-8, or the bytes that were not."""
-    return name.encode("utf-8", "surrogateescape")
-
-
-def blob_id(content: bytes, hash_name: HashName) -> str:
-    """The id git gives a file of this content."""
-    return _hash_object(b"blob", content, hash_name)
-
-
-def _hash_object(kind: bytes, content: bytes, hash_name: HashName) -> str:
-    digest = hashlib.new(hash_name, b"%s %d\0" % (kind, len(content)), usedforsecurity=False)
-    digest.update(content)
-    return digest.hexdigest()
 
 
 class LooseObjects:
@@ -65,7 +40,7 @@ class LooseObjects:
 
     def add_object(self, kind: str, content: bytes) -> str:
         """Add one object and return its id. One that is there already gets a new time, so that it is not pruned."""
-        oid = _hash_object(kind.encode(), content, self._hash_name)
+        oid = hash_object(kind.encode(), content, self._hash_name)
         path = self._objects / oid[:2] / oid[2:]
         if path not in self._contents:
             self._contents[path] = kind.encode(), content
@@ -136,48 +111,6 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def sync_files(paths: Sequence[Path]) -> None:
-    """Make the contents of files and the names in folders durable. Raises the first ``OSError``.
-
-    Where the disk takes its time, several at once, as file systems do it together. On a fast one a thread costs more
-    than it saves.
-    """
-    waiting = iter(paths)  # shared: each takes the next one
-    failed: list[OSError] = []
-
-    def sync_next() -> None:
-        try:
-            for path in waiting:
-                _sync_file(path)
-        except OSError as error:
-            failed.append(error)
-
-    clock = SystemClock()
-    for count, path in enumerate(waiting, 1):
-        began = clock.monotonic()
-        _sync_file(path)
-        if clock.monotonic() - began > _SLOW_SECONDS:
-            helpers = [threading.Thread(target=sync_next) for _ in range(min(len(paths) - count, _AT_ONCE) - 1)]
-            for helper in helpers:
-                helper.start()
-            try:
-                sync_next()
-            finally:
-                for helper in helpers:
-                    helper.join()
-    if failed:
-        raise failed[0]
-
-
-def _sync_file(path: Path) -> None:
-    if path.is_dir():
-        sync_folder(path)
-        return
-    # To read is enough where a file is read-only, as git's objects are; Windows wants to write.
-    with path.open("rb+" if os.name == "nt" else "rb") as file:
-        os.fsync(file.fileno())
-
-
 Changes = Mapping[tuple[str, ...], TreeEntry | None]
 """Path, split at its slashes → what is to be there, or ``None``: nothing."""
 
@@ -236,7 +169,10 @@ def _set_entry(entries: dict[str, TreeEntry], name: str, entry: TreeEntry | None
 
 def _encode_tree(entries: Mapping[str, TreeEntry]) -> bytes:
     # git sorts a folder as if its name ended in a slash.
-    keys = sorted((encode_name(name) + b"/" * entry.is_tree, name) for name, entry in entries.items())
+    keys = sorted(
+        (name.encode("utf-8", "surrogateescape") + b"/" * (entry.mode in FOLDER_MODES), name)
+        for name, entry in entries.items()
+    )
     return b"".join(
         entries[name].mode.encode() + b" " + key.removesuffix(b"/") + b"\0" + bytes.fromhex(entries[name].oid)
         for key, name in keys

@@ -13,10 +13,10 @@ from typing import Final, Self, cast
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
-from cleared.git.branch import Branch, current_branch_name
 from cleared.git.commit_text import parse_parents
 from cleared.git.git_process import Git, GitFailed, find_git, first_line
 from cleared.git.object_reader import HashName, ObjectReader
+from cleared.git.refs import Branch, current_branch_name
 
 #: What git leaves in the git directory while it waits for the user to finish something.
 _UNFINISHED: Final = (
@@ -102,7 +102,7 @@ class Repository:
             )
         if hash_name not in ("sha1", "sha256"):
             raise WorkspaceError(f"git stores objects here by {hash_name}, which is not supported")
-        return cls(root, Path(git_dir), (root / common_dir).resolve(), cast(HashName, hash_name))
+        return cls(root, Path(git_dir), (root / common_dir).resolve(), cast("HashName", hash_name))
 
     def refuse_unfinished(self) -> None:
         """Raises ``WorkspaceError`` in the middle of a merge, a rebase or the like."""

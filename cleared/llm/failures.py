@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, Literal
 
 from cleared.base.errors import CheckFailed, ClearedError
-from cleared.llm.model_choice import ModelChoice
+from cleared.llm.api_keys import ModelChoice
 from cleared.workspace.settings.secrets import Redactor
 
 Kind = Literal[

@@ -8,8 +8,7 @@ from decimal import Decimal
 from typing import Final, TypeVar
 
 from cleared.base.errors import ClearedError, UsageError
-from cleared.llm.api_keys import find_api_key, require_api_key
-from cleared.llm.model_choice import ModelChoice
+from cleared.llm.api_keys import ModelChoice, find_api_key, require_api_key
 from cleared.llm.model_door import OpenWorkspace, open_model_door, read_approved_choice, require_packages
 from cleared.llm.prices import Price, TokenCount, find_price
 from cleared.llm.single_call import ask_once

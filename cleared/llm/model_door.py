@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.base.clock import Clock
 from cleared.base.errors import ClearedError, UsageError, WorkspaceError
-from cleared.llm.api_keys import require_api_key
+from cleared.llm.api_keys import ModelChoice, read_model_choice, require_api_key
 from cleared.llm.failures import explain_failure
-from cleared.llm.model_choice import ModelChoice, read_model_choice
 from cleared.llm.prices import FREE, Price, find_price
 from cleared.llm.retries import RetryPolicy, Sleep
 from cleared.llm.spending import Spending

@@ -18,9 +18,8 @@ from pydantic_ai.exceptions import RetryModelRequest
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model, ModelRequestContext
 
-from cleared.llm.api_keys import ApiKey
+from cleared.llm.api_keys import ApiKey, ModelChoice
 from cleared.llm.failures import UnreadableReply, name_failure
-from cleared.llm.model_choice import ModelChoice
 from cleared.llm.retries import RetryPolicy, Sleep
 
 MAX_REPLY_BYTES: Final = 8 * 1024 * 1024

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.llm.model_choice import ModelChoice
+from cleared.llm.api_keys import ModelChoice
 from cleared.workspace.settings.model import ModelPrice
 
 _MILLION: Final = Decimal(1_000_000)

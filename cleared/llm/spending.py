@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import ClearedError, ExitCode
-from cleared.llm.model_choice import ModelChoice
+from cleared.llm.api_keys import ModelChoice
 from cleared.llm.prices import Price, TokenCount
 from cleared.llm.usage_store import BegunCall, EndedCall, Spent, UsageStore
 from cleared.workspace.settings.model import Config

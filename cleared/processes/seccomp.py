@@ -319,6 +319,7 @@ def _add_owners_of_files(rules: _FilterBuilder, *, own: bool, attributes: Attrib
         rules.add_rule(name, _load_argument(1), *_go_if_any(refused, "denied"))
 
 
+@cache
 def worker_program(machine: str) -> bytes | None:
     """The filter for a worker, as ``confined_program`` gives one."""
     if machine not in _ARCHES:

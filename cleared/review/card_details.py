@@ -10,7 +10,7 @@ from cleared.base.terminal import escape_text
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import AGREEMENT, kind_named
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import RecordComparison
 
 MAX_ROWS: Final = 50

@@ -16,11 +16,11 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.consumed_events import parse_events
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
-from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.past_runs import parent_commit
 from cleared.git import Snapshot, history
 from cleared.primitives.registry.primitive import Effect

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Interrupted, PolicyError
 from cleared.base.terminal import count_noun
-from cleared.changes import agent_log, commit_messages, draft, emitted_events
+from cleared.changes import agent_log, commit_messages, consumed_events, draft
 from cleared.changes.auto_resolve import resolve_cards
 from cleared.changes.commit_messages import CommitSubject
-from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed
+from cleared.changes.consumed_events import ASKS, FAILED, WENT_ON, AlreadyRun, is_consumed, parse_events
 from cleared.changes.decisions.grown_files import return_grown_files
-from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.changes.lost_rows import refuse_lost_rows
 from cleared.changes.noticed_history import notice_withdrawals
 from cleared.changes.session import refuse_changed_files
 from cleared.changes.trace import TraceStore
-from cleared.domains.draft_records import count_records, describe_drafts, no_records
+from cleared.domains.installed_domains import count_records, describe_drafts, no_records
 from cleared.git import GitBusy, HeadMoved, Repository, Snapshot, Unfinished, list_made_commits
 from cleared.primitives.context import Context
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT
@@ -334,7 +333,7 @@ class _AgentRun:
             (event, f"{self.attempt.event['kind']} {self.attempt.event['id']}"),
             *((("Outcome", outcome),) if outcome else ()),
             *((WENT_ON, " ".join(cards)) for cards in [self._finished_questions(outcome)] if cards),
-            *emitted_events.payload_trailer(self.attempt.event),
+            *consumed_events.payload_trailer(self.attempt.event),
             ("Script", f"{self.script.file}@{self.script.blob}"),
             ("Clock", format_iso(self.attempt.now)),
             ("Seed", self.run_id),

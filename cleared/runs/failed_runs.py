@@ -13,7 +13,7 @@ from cleared.changes import commit_messages, draft
 from cleared.changes.auto_resolve import MAX_CARD_FILES
 from cleared.changes.consumed_events import was_opened
 from cleared.changes.host import Host
-from cleared.domains.draft_records import describe_drafts
+from cleared.domains.installed_domains import describe_drafts
 from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Repository, Snapshot
 from cleared.primitives.context import Context

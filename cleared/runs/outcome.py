@@ -14,7 +14,7 @@ from cleared.base.json_values import to_json
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
 from cleared.changes.host import Host
-from cleared.domains.draft_records import Records, no_records
+from cleared.domains.installed_domains import Records, no_records
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
 
 Status = Literal["succeeded", "failed", "dry_run", "interrupted", "waiting"]

@@ -21,7 +21,7 @@ from cleared.cards.kinds import QUESTION
 from cleared.changes import commit_messages, draft
 from cleared.changes.consumed_events import AlreadyRun, is_consumed
 from cleared.changes.host import Host, current_user
-from cleared.domains.draft_records import describe_drafts
+from cleared.domains.installed_domains import describe_drafts
 from cleared.git import Repository, Snapshot, find_clone_id
 from cleared.primitives.queue import Question
 from cleared.runs.attempt import Attempt, Event, Resumption, parse_event

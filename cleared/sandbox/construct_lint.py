@@ -143,6 +143,26 @@ _FORBIDDEN_NAMES: dict[str, str] = {
     "help": "See `cleared primitives`.",
 }
 
+_MAY_BE_REFUSED = (ast.comprehension, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Call)
+
+# Where a node has the names that it reads, binds or reaches into itself: a name, or a list of them.
+_NAME_FIELDS: dict[type[ast.AST], str] = {
+    ast.Name: "id",
+    ast.arg: "arg",
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+    ast.Attribute: "attr",
+    ast.keyword: "arg",
+    ast.Global: "names",
+    ast.Nonlocal: "names",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+    ast.ExceptHandler: "name",
+    ast.MatchClass: "kwd_attrs",
+}
+
 # The interpreter reads a chain of branches as nesting, and nests to 199 levels.
 _MAX_BRANCHES = 180
 
@@ -184,8 +204,8 @@ def _find_type_ignores(source: str, file: str) -> Iterator[Finding]:
             )
 
 
-def _find_constructs(tree: ast.Module, source: str, file: str) -> Iterator[Finding]:
-    lines = source.split("\n")
+def _find_constructs(tree: ast.Module, source: str, file: str) -> list[Finding]:
+    lines, findings = source.split("\n"), list[Finding]()
     # A stack, not recursion: a chain of a thousand `+` is a thousand levels deep.
     todo: list[tuple[ast.AST, ast.AST | None, int]] = [(tree, None, 0)]
     while todo:
@@ -198,20 +218,34 @@ def _find_constructs(tree: ast.Module, source: str, file: str) -> Iterator[Findi
         if branch == _MAX_BRANCHES + 1 and isinstance(node, ast.If):
             message = f"more than {_MAX_BRANCHES} elif branches are too deep for the interpreter"
             remedy = "Keep the cases in a list of dicts and loop over it."
-            yield Finding("nesting", message, Place(file, *_node_position(node, lines)), remedy)
-        if template is not None:
-            for word in _names_in(node):
-                if unicode_lint.is_strange_name(word, template, lines):
-                    yield unicode_lint.strange_name_finding(
-                        word, Place(file, *_find_position(node, template, word, lines))
-                    )
-        for rule, message, remedy, at, word in _refused_constructs(node):
-            line, column = _find_position(at, template, word, lines)
-            yield Finding(rule, message, Place(file, line, column), remedy)
+            findings.append(Finding("nesting", message, Place(file, *_node_position(node, lines)), remedy))
+        if type(node).__name__ in _CONSTRUCTS or isinstance(node, _MAY_BE_REFUSED):
+            for rule, message, remedy, at, word in _refused_constructs(node):
+                findings.append(Finding(rule, message, Place(file, *_find_position(at, template, word, lines)), remedy))
+        named = getattr(node, _NAME_FIELDS.get(type(node), ""), None) or ()
+        for word in [named] if isinstance(named, str) else named:
+            # Of attributes and arguments of a call only dunders can be forbidden.
+            is_dunder = _DUNDER.fullmatch(word) is not None
+            is_forbidden = word in _FORBIDDEN_NAMES
+            if is_forbidden and not is_dunder and isinstance(node, ast.Attribute | ast.keyword):
+                continue
+            if not (is_forbidden or is_dunder or template is not None):
+                continue
+            place = Place(file, *_find_position(node, template, word, lines))
+            if template is not None and unicode_lint.is_strange_name(word, template, lines):
+                findings.append(unicode_lint.strange_name_finding(word, place))
+            if is_forbidden:
+                message = f"{word} is not available to scripts"
+                findings.append(Finding("forbidden-name", message, place, _FORBIDDEN_NAMES[word]))
+            elif is_dunder:
+                message = f"{word}: names with two underscores on both sides belong to the interpreter"
+                findings.append(Finding("dunder", message, place, "Use another name, or a dict key."))
+    return findings
 
 
 def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST, str]]:
-    """Rule, message and remedy of each refusal of ``node``, the node that gives the place, the word expected there."""
+    """Rule, message and remedy of each refusal of ``node``, but for its names; the node that gives the place, the word
+    expected there."""
     kind = type(node).__name__
     if kind in _CONSTRUCTS:
         rule, message, remedy = _CONSTRUCTS[kind]
@@ -226,13 +260,6 @@ def _refused_constructs(node: ast.AST) -> Iterator[tuple[str, str, str, ast.AST,
             yield "decorator", message, "Call the function where it is needed.", decorator, ""
     if _makes_a_class(node):
         yield "class", "type() with more than one argument makes a class", "Use a dict and functions.", node, "type"
-    for word in _names_in(node):
-        if word in _FORBIDDEN_NAMES:
-            message = f"{word} is not available to scripts"
-            yield "forbidden-name", message, _FORBIDDEN_NAMES[word], node, word
-        elif _DUNDER.fullmatch(word):
-            message = f"{word}: names with two underscores on both sides belong to the interpreter"
-            yield "dunder", message, "Use another name, or a dict key.", node, word
 
 
 def _imports_dates(node: ast.AST) -> bool:
@@ -249,26 +276,6 @@ def _makes_a_class(node: ast.AST) -> bool:
         case ast.Call(func=ast.Name(id="type"), args=args, keywords=keywords):
             return len(args) + len(keywords) > 1 or any(isinstance(arg, ast.Starred) for arg in args)
     return False
-
-
-def _names_in(node: ast.AST) -> Iterator[str]:
-    """Every name that ``node`` itself reads, binds or reaches into; of attributes only dunders can be forbidden."""
-    match node:
-        case ast.Name(id=name) | ast.arg(arg=name):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Attribute(attr=name) | ast.keyword(arg=str(name)):
-            if name not in _FORBIDDEN_NAMES or _DUNDER.fullmatch(name):
-                yield name
-        case ast.Global(names=names) | ast.Nonlocal(names=names):
-            yield from names
-        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-        case ast.MatchMapping(rest=str(name)) | ast.ExceptHandler(name=str(name)):
-            yield name
-        case ast.MatchClass(kwd_attrs=names):
-            yield from names
 
 
 def _find_position(node: ast.AST, template: ast.AST | None, word: str, lines: list[str]) -> tuple[int, int]:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import Place, PrimitiveError
 from cleared.sandbox import result_values
-from cleared.sandbox.argument_size import measure_arguments
 from cleared.sandbox.limits import Limits
+from cleared.sandbox.result_values import measure_arguments
 from cleared.sandbox.script_failure import FailureKind, Frame, HostCallFailed, Position, ScriptError
 from cleared.sandbox.script_source import RewrittenScript
 from cleared.sandbox.worker_watchdog import RunGuard

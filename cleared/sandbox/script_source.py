@@ -61,6 +61,7 @@ def find_comments(source: str) -> Iterator[tuple[int, str]]:
             yield match.start(), match.group()
 
 
+@lru_cache(maxsize=16)
 def blank_strings(source: str) -> str:
     """A normalised source with ``_`` in place of every character of its strings and comments."""
     return _TOKEN.sub(_blank_match, source)

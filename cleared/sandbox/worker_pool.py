@@ -12,9 +12,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -129,16 +129,17 @@ def start_worker(confine: Confine, request_timeout: float) -> Worker:
     """A new worker. Raises ``WorkspaceError`` where it cannot be confined as ``require`` demands."""
     prepare_client()
     binary = _find_binary()
-    attempts: list[Restrictions] = []
+    attempts: list[Callable[[], Restrictions]] = []  # prepared when it is their turn, which is mostly the first one's
     if confine != "off" and sys.platform == "linux":
-        attempts += [worker_restrictions(binary), worker_restrictions(binary, wide=True)]
+        attempts += [partial(worker_restrictions, binary), partial(worker_restrictions, binary, wide=True)]
     if confine == "best":
-        attempts += [worker_restrictions(binary, files=False)]
+        attempts += [partial(worker_restrictions, binary, files=False)]
     if confine != "require":
-        attempts += [_UNCONFINED]
+        attempts += [lambda: _UNCONFINED]
     reason = "this system has no confinement for processes"
     failed: dict[Restrictions, str] = {}
-    for wanted in attempts:
+    for prepare in attempts:
+        wanted = prepare()
         if wanted in _refused_restrictions:
             reason = _refused_restrictions[wanted]
             continue

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import ClearedError, PolicyError
+from cleared.changes.consumed_events import files_handled_by
 from cleared.changes.decisions.grown_files import return_grown_files
-from cleared.changes.emitted_events import files_handled_by
 from cleared.changes.host import Host
 from cleared.git import describe_lock_holder
 from cleared.runs.attempt import Event

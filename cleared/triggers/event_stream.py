@@ -14,8 +14,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.changes.attestation import digest_data, settlement_digest
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
-from cleared.changes.consumed_events import FAILED, trailer_number
-from cleared.changes.emitted_events import DEPTH, ORIGIN, event_line, parse_events
+from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, parse_events, trailer_number
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains

@@ -15,8 +15,8 @@ from cleared.cards.kinds import BAD_FILE, DUPLICATE_FILE, EVENT_CYCLE, FAILED_RU
 from cleared.cards.refused_files import list_card_files, stage_refusals
 from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
+from cleared.changes.consumed_events import parse_events
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
-from cleared.changes.emitted_events import parse_events
 from cleared.changes.host import Host
 from cleared.git import LocalMove, Snapshot, history
 from cleared.runs.attempt import Event

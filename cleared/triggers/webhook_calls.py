@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.workspace.database import connect_to_read, connect_to_write
-from cleared.workspace.git_directory import find_git_folders
+from cleared.workspace.location import find_git_folders
 
 FOLDER: Final = "cleared-webhooks"
 FILE: Final = "calls.db"

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import PolicyError
-from cleared.workspace.git_directory import find_git_folders
-from cleared.workspace.location import cleared_home
+from cleared.workspace.location import cleared_home, find_git_folders
 
 MARK: Final = "cleared-clone"
 """The file with a clone's mark, in the git directory that all its working trees share."""

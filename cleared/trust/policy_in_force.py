@@ -14,9 +14,8 @@ from cleared.trust.clone_marks import MARK, pins_folder
 from cleared.trust.keys import KEY, cleared_home, own_key_mark
 from cleared.trust.trust_store import Trust, remember_settings
 from cleared.trust.verification import TRUST_DOUBTS, Approvals
-from cleared.workspace.git_directory import find_git_folders
 from cleared.workspace.location import CONFIG_NAME as SETTINGS
-from cleared.workspace.location import trust_folder
+from cleared.workspace.location import find_git_folders, trust_folder
 from cleared.workspace.settings.loading import ConfigError
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import (

@@ -16,7 +16,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
 from cleared.trust.clone_marks import is_inside
 from cleared.trust.keys import cleared_home, refuse_inside
-from cleared.workspace.git_directory import find_git_folders
+from cleared.workspace.location import find_git_folders
 
 Way = Literal["printed", "made", "terminal", "taken"]
 """How it is known here, each more than the one before: it was printed, perhaps into a file; it was made here, by the

@@ -32,7 +32,7 @@ from cleared.trust.clone_marks import (
 )
 from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.trust_store import is_workspace_id
-from cleared.workspace.git_directory import exclude_temporaries, find_git_folders
+from cleared.workspace.location import exclude_temporaries, find_git_folders
 
 
 @dataclass(frozen=True, slots=True)

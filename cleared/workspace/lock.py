@@ -20,7 +20,7 @@ from pathlib import Path
 from cleared.base.clock import Clock, SystemClock, format_iso
 from cleared.base.errors import BusyError, Place, WorkspaceError
 from cleared.base.safe_files import describe_os_error, sweep_temporaries
-from cleared.workspace.git_directory import exclude_temporaries
+from cleared.workspace.location import exclude_temporaries
 
 _POLL_SECONDS = 0.05
 _ORPHAN_SECONDS = 1.0

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cleared.workspace.git_directory import Checkout, read_checkout
-from cleared.workspace.location import APPROVED_CONFIG, CONFIG_NAME, trust_folder
+from cleared.workspace.location import APPROVED_CONFIG, CONFIG_NAME, Checkout, read_checkout, trust_folder
 from cleared.workspace.sealed_files import SealedFiles
 
 STATE_DIR: Final = ".cleared"

@@ -1,4 +1,4 @@
-"""What a new workspace holds: the starter agents, scripts and configuration, and the chart of its kind of business.
+"""What new workspaces begin with: the starter agents, scripts and configuration, and a chart for each kind of business.
 
 There is one source of them, wherever the package was installed from.
 """
@@ -10,63 +10,6 @@ from functools import cache
 from pathlib import Path
 
 from cleared.base.errors import UsageError, WorkspaceError
-from cleared.workspace.settings.editing import set_value
-
-GITIGNORE = b"""\
-# What can be rebuilt, or is only operational.
-.cleared/
-# Bank files enter the books' history when they have been processed, not before.
-import/*
-!import/.gitkeep
-!import/processed/
-# Never in git: secrets, and what is kept or sent elsewhere.
-.env
-receipts/
-exports/
-"""
-
-GITATTRIBUTES = b"""\
-# Books, scripts and bank files are kept byte for byte.
-* -text
-# Only ever appended to: when two clones are merged, the lines of both are kept.
-logs/*.csv merge=union
-logs/*.jsonl merge=union
-queue/*.jsonl merge=union
-books/bank/** merge=union
-"""
-
-_KEPT = (
-    "import/processed",
-    "books",
-    "queue",
-    "logs",
-    "rules",
-    "templates",
-    "tests/cases",
-    "import",
-)
-
-
-def initial_files(name: str, entity_type: str, currency: str) -> dict[str, bytes]:
-    """Relative path → content of everything a new workspace is committed with.
-
-    Raises ``UsageError`` for an unknown kind of business, ``ConfigError`` for a name or currency that the
-    configuration does not accept.
-    """
-    accounts = read_starter_chart(entity_type)
-    config = starter_config()
-    for key, value in (("name", name), ("entity_type", entity_type), ("currency", currency)):
-        config = set_value(config, f"business.{key}", value)
-    files = starter_files() | shell_scripts()
-    files |= {f"{folder}/.gitkeep": b"" for folder in _KEPT}
-    files |= {
-        "accounts/chart-of-accounts.csv": accounts,
-        "config.yaml": config.encode(),
-        ".gitignore": GITIGNORE,
-        ".gitattributes": GITATTRIBUTES,
-    }
-    return dict(sorted(files.items()))
-
 
 _PACKAGE = Path(__file__).parent.parent
 

@@ -58,7 +58,7 @@ def forge(ws: Workspace, event: dict[str, object], *trailers: tuple[str, str]) -
     """A commit that says what a run's would: an event, its trailers, and an attestation of both under the name of this
     machine's key, which is in every attestation; what cannot be had is the signature."""
     from cleared.changes.attestation import digest_data
-    from cleared.changes.emitted_events import event_line
+    from cleared.changes.consumed_events import event_line
 
     last = json.loads(lines(ws)[-1])
     said = {"Run": RUN, "Agent": "says", "Origin": last["says"]["trailers"]["Origin"], "Emits": "1", **dict(trailers)}

@@ -18,6 +18,7 @@ from cleared.base.errors import CheckFailed, UsageError, WorkspaceError
 from cleared.git import (
     STEPS,
     Author,
+    CommitHeader,
     GitBusy,
     HeadMoved,
     LocalMove,
@@ -87,13 +88,13 @@ def test_first_commit(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     with Repository.init(tmp_path / "new") as repo:
         put(repo.root, "a", b"a")
-        commit = commit_changes(repo, None, {"a": b"a", "b/c": b"c"}, "first", [], AUTHOR, WHEN)
+        commit = commit_changes(repo, None, {"a": b"a", "b/c": b"c"}, CommitHeader("first", [], AUTHOR, WHEN))
         assert git(repo.root, "rev-list", "HEAD").split() == [commit]
         assert git(repo.root, "status", "--porcelain") == "?? .cleared/\n" or not git(
             repo.root, "status", "--porcelain"
         )
         with pytest.raises(HeadMoved):
-            commit_changes(repo, None, {"a": b"b"}, "again", [], AUTHOR, WHEN)
+            commit_changes(repo, None, {"a": b"b"}, CommitHeader("again", [], AUTHOR, WHEN))
 
 
 def test_sha256(tmp_path: Path) -> None:
@@ -380,10 +381,7 @@ def test_messages_and_authors(work: Work) -> None:
         work.repo,
         work.base,
         {"a": b"a"},
-        "one \u202e\u2066\u200bx\r\n\x1b[2Jtwo \udcff\n\nRun: forged\n\n",
-        [("Run", "r")],
-        odd,
-        WHEN,
+        CommitHeader("one \u202e\u2066\u200bx\r\n\x1b[2Jtwo \udcff\n\nRun: forged\n\n", [("Run", "r")], odd, WHEN),
     )
     assert work.git("fsck", "--strict") == ""
     assert work.git("log", "-1", "--format=%P|%an|%ae").strip() == (f"{work.base}|Eve x@y parent 0000 [31m ?|eve@xy")
@@ -401,9 +399,9 @@ def test_messages_and_authors(work: Work) -> None:
         with pytest.raises(UsageError):
             work.seal({"b": b"b"}, message=message, trailers=trailers)
     with pytest.raises(UsageError):
-        commit_changes(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, datetime(2025, 1, 1))  # no offset
+        commit_changes(work.repo, commit, {"b": b"b"}, CommitHeader("m", [], AUTHOR, datetime(2025, 1, 1)))  # no offset
     with pytest.raises(UsageError):
-        commit_changes(work.repo, commit, {"b": b"b"}, "m", [], AUTHOR, WHEN.replace(year=1960))
+        commit_changes(work.repo, commit, {"b": b"b"}, CommitHeader("m", [], AUTHOR, WHEN.replace(year=1960)))
     assert work.repo.read_head() == commit
     assert work.left_over() == []
 

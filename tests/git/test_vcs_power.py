@@ -14,7 +14,7 @@ from vcs_samples import Work
 
 from cleared.base.errors import WorkspaceError
 from cleared.git import Repository
-from cleared.git.branch import remembered_ref
+from cleared.git.refs import remembered_ref
 
 CHILD = """
 import sys

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from vcs_samples import AUTHOR, WHEN, git, put
 
-from cleared.git import Repository, Snapshot, commit_changes, find_differences
+from cleared.git import CommitHeader, Repository, Snapshot, commit_changes, find_differences
 
 #: Chosen so that git's order of files and folders ("a", "a-", "a/", "a.b") matters.
 NAMES = st.sampled_from(["a", "a-", "a.b", "a0", "b", "é", "Z", " "])
@@ -49,7 +49,7 @@ def test_same_trees_as_git(change_sets: list[dict[str, bytes | None]]) -> None:
                 changes = possible(state, wanted)
                 if {p: state.get(p) for p in changes} == changes:
                     continue
-                commit_changes(repo, repo.read_head(), changes, "m", [], AUTHOR, WHEN)
+                commit_changes(repo, repo.read_head(), changes, CommitHeader("m", [], AUTHOR, WHEN))
                 for path, content in changes.items():
                     if content is None:
                         (theirs / path).unlink(missing_ok=True) if path in state else None

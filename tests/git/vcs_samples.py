@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cleared.git import Author, Repository, commit_changes
+from cleared.git import Author, CommitHeader, Repository, commit_changes
 
 AUTHOR = Author("Ann Lee", "ann@example.com")
 WHEN = datetime(2025, 2, 1, 6, tzinfo=UTC)
@@ -76,8 +76,10 @@ class Work:
     def seal(self, changes: Mapping[str, bytes | None] = CHANGES, **options: Any) -> str:
         options.setdefault("base", self.repo.read_head())
         options.setdefault("trailers", [("Run", "r-1"), ("Event", "e-1")])
-        message = options.pop("message", "import: 1 transaction")
-        return commit_changes(self.repo, changes=changes, message=message, author=AUTHOR, when=WHEN, **options)
+        message, trailers = options.pop("message", "import: 1 transaction"), options.pop("trailers")
+        said = {name: options.pop(name) for name in ("merges", "command_key") if name in options}
+        header = CommitHeader(message, trailers, AUTHOR, WHEN, **said)
+        return commit_changes(self.repo, changes=changes, header=header, **options)
 
     def files(self) -> dict[str, bytes]:
         """All that is in the working tree, but git's and our own."""

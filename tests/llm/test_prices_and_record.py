@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base.errors import WorkspaceError
-from cleared.llm.model_choice import ModelChoice
+from cleared.llm.api_keys import ModelChoice
 from cleared.llm.prices import Price, TokenCount, count_tokens, find_price, read_reported_cost
 from cleared.llm.usage_store import BegunCall, EndedCall, Spent, UsageStore
 from cleared.workspace.settings.model import ModelPrice

@@ -18,8 +18,8 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from cleared.base.clock import FixedClock
 from cleared.base.errors import ClearedError
 from cleared.changes.workspace_opening import open_workspace
+from cleared.llm.api_keys import ModelChoice
 from cleared.llm.failures import explain_failure
-from cleared.llm.model_choice import ModelChoice
 from cleared.meta.context_window import Limits
 from cleared.meta.session_loop import LoopLimits, Outcome, SessionLoop
 from cleared.meta.session_store import SessionStore, create_session

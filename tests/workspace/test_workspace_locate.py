@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.base.errors import ExitCode, UsageError, WorkspaceError
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.workspace.location import Layout, find_workspace
 from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import load_config

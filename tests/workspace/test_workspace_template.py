@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from cleared.base.errors import UsageError
+from cleared.changes.workspace_creation import initial_files
 from cleared.workspace import template
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.config_file import load_config_file
 from cleared.workspace.settings.loading import load_config
-from cleared.workspace.template import ENTITY_TYPES, initial_files, read_starter_chart
+from cleared.workspace.template import ENTITY_TYPES, read_starter_chart
 
 TOP = Path(__file__).parents[2]
 MEANINGS = {

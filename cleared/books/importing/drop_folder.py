@@ -30,12 +30,12 @@ from cleared.books.importing.bank_file import (
 )
 from cleared.books.importing.file_cards import AFTER_UNDO, AS_OTHER_FORMAT, StageCard, describe_line
 from cleared.books.importing.folder_listing import list_names, refuse_bad_name
-from cleared.books.importing.format_overlap import find_format_overlap
 from cleared.books.importing.held_rows import (
     describe_early_row,
     describe_foreign_row,
     describe_late_row,
     find_beginning,
+    find_format_overlap,
     mark_foreign_rows,
     refuse_closed_account,
     refuse_early_file,

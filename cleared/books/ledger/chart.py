@@ -86,7 +86,7 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
     lines: dict[int, int] = {}
     line = 1
     try:
-        for line, row in read_records(data, HEADER, optional=OPTIONAL):
+        for line, row in list(read_records(data, HEADER, optional=OPTIONAL)):
             account = _parse_account(row, file, line)
             if account.account_id in accounts:
                 raise _chart_error(

@@ -14,8 +14,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.base.file_source import FileSource
-from cleared.books.ledger.agreed_balances import AgreementCheck
-from cleared.books.ledger.bank_timing import BankTiming, BookedLine
+from cleared.books.ledger.agreed_balances import AgreementCheck, BankTiming, BookedLine
 from cleared.books.ledger.chart import INCOME_TYPES
 from cleared.books.ledger.closed_periods import check_closed_periods
 from cleared.books.ledger.day_balances import DayBalances

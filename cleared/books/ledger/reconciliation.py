@@ -1,6 +1,6 @@
 """What the bank says an account held, against the books: through which day they agree, and what explains a difference.
 
-The balance is the ledger's. Lines that it has on another day than the bank are named beside it (``bank_timing``).
+The balance is the ledger's. Lines that it has on another day than the bank are named beside it (``BankTiming``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from decimal import Decimal
 from typing import Final
 
 from cleared.base import money
-from cleared.books.ledger.agreed_balances import AGREED, MET
+from cleared.books.ledger.agreed_balances import AGREED, MET, BankTiming, BookedLine
 from cleared.books.ledger.bank_lines import BankLine
-from cleared.books.ledger.bank_timing import BankTiming, BookedLine
 from cleared.books.ledger.day_balances import DayBalances
 from cleared.books.ledger.entry import ZERO, Entry
 from cleared.books.ledger.staged_bank_lines import BankBook

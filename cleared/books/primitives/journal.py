@@ -58,18 +58,19 @@ def journal_add_double(
     with ``duplicate`` True. Refused: unknown, closed or equal accounts, dates out of bounds or in a closed period,
     amounts finer than the currency.
     """
-    return _post_entry(
-        ctx,
-        date,
-        description,
-        _make_two_legs(debit_account, credit_account, amount),
-        counterparty,
-        reference,
-        confidence,
-        status,
-        evidence,
-        field="amount",
-    )
+    spec: EntrySpec = {
+        "date": date,
+        "description": description,
+        "debit_account": debit_account,
+        "credit_account": credit_account,
+        "amount": amount,
+        "counterparty": counterparty,
+        "reference": reference,
+        "confidence": confidence,
+        "status": status,
+        "evidence": evidence,
+    }
+    return _post_entry(ctx, spec)
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -91,9 +92,19 @@ def journal_add(
     ``lines=[{"account_id": 5020, "debit": 4}, {"account_id": 1010, "credit": 4}]``: debits and credits must be equal.
     ``tags`` may not begin with ``@`` (those are the host's) nor hold ``;``. Otherwise as ``journal_add_double``.
     """
-    return _post_entry(
-        ctx, date, description, _read_legs(lines), counterparty, reference, confidence, status, evidence, tags, notes
-    )
+    spec: EntrySpec = {
+        "date": date,
+        "description": description,
+        "lines": lines,
+        "counterparty": counterparty,
+        "reference": reference,
+        "confidence": confidence,
+        "status": status,
+        "evidence": evidence,
+        "tags": tags,
+        "notes": notes,
+    }
+    return _post_entry(ctx, spec)
 
 
 @primitive(effect=Effect.STAGE, grant=WRITE_GRANT)
@@ -106,7 +117,7 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     faults: list[PrimitiveError] = []
     for i, spec in enumerate(check_deadline(entries)):
         try:
-            refs.append(_post_spec(ctx, spec))
+            refs.append(_post_entry(ctx, spec, log=False))
         except PrimitiveError as e:
             field = f"entries[{i}]" + (f".{e.place.field}" if e.place and e.place.field else "")
             faults.append(PrimitiveError(f"{field}: {e.message}", place=Place(field=field), remedy=e.remedy))
@@ -120,7 +131,8 @@ def journal_add_many(ctx: Context, entries: list[EntrySpec]) -> list[EntryRef]:
     return refs
 
 
-def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
+def _post_entry(ctx: Context, spec: EntrySpec, *, log: bool = True) -> EntryRef:
+    """Post what was asked for. ``log``: with a row of its own in the agent log."""
     double = [k for k in ("debit_account", "credit_account", "amount") if k in spec]
     if ("lines" in spec) == bool(double) or (double and len(double) < 3):
         raise PrimitiveError(
@@ -132,64 +144,33 @@ def _post_spec(ctx: Context, spec: EntrySpec) -> EntryRef:
         legs, field = _read_legs(spec["lines"]), "lines"
     else:
         legs, field = _make_two_legs(spec["debit_account"], spec["credit_account"], spec["amount"]), "amount"
-    return _post_entry(
-        ctx,
-        spec["date"],
-        spec["description"],
-        legs,
-        spec.get("counterparty"),
-        spec.get("reference"),
-        spec.get("confidence", ZERO),
-        spec.get("status", "pending-review"),
-        spec.get("evidence"),
-        spec.get("tags"),
-        spec.get("notes"),
-        field=field,
-        log=False,
-    )
-
-
-def _post_entry(
-    ctx: Context,
-    day: Day,
-    description: str,
-    legs: Sequence[Leg],
-    counterparty: str | None,
-    reference: str | None,
-    confidence: Decimal,
-    status: str,
-    evidence: str | None,
-    tags: Sequence[str] | None = None,
-    notes: str | None = None,
-    *,
-    field: str = "lines",
-    log: bool = True,
-) -> EntryRef:
+    day, status, tags = spec["date"], str(spec.get("status", "pending-review")), spec.get("tags")
+    reference, draft = spec.get("reference") or "", books_of(ctx)
     try:
         _require_two_accounts(legs, field)
         _require_script_status(status)
         both = (
             status == "auto-confirmed"
             and ctx.config.thresholds.two_person is not None
-            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference or ""))
+            and two_person_rule.needs_two_people(ctx, two_person_rule.entry_amount(ctx, legs, reference))
         )
         if both:
             status = "pending-review"
         entry, duplicate = post_entry(
-            books_of(ctx).books,
-            books_of(ctx).bank,
-            books_of(ctx).ledger_accounts,
+            draft.books,
+            draft.bank,
+            draft.ledger_accounts,
             day,
-            description,
+            spec["description"],
             legs,
-            reference=reference or "",
+            reference=reference,
             field=field,
-            counterparty=counterparty or "",
-            confidence=_format_confidence(confidence),
+            counterparty=spec.get("counterparty") or "",
+            confidence=_format_confidence(spec.get("confidence", ZERO)),
             status=status,
-            evidence=evidence or "",
+            evidence=spec.get("evidence") or "",
             tags=_join_tags(tags),
-            notes=notes or "",
+            notes=spec.get("notes") or "",
         )
     except PrimitiveError as first:
         raise merge_faults([first, *_list_faults(ctx, day, legs, status, tags, field)]) from None
@@ -197,7 +178,7 @@ def _post_entry(
         charge_entry(ctx, entry.amount, [leg.account_id for leg in entry.legs])
     if both and not duplicate:
         two_person_rule.stage_confirmation_card(ctx, entry)
-    books_of(ctx).last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)
+    draft.last_entry = LastEntry(None if duplicate else entry.entry_id, duplicate)
     if log and not duplicate:
         ctx.log_action("journal_add", f"{entry.date} {entry.amount} {entry.description}"[:500], entry.entry_id)
     return {"entry_id": entry.entry_id, "date": entry.date.isoformat(), "status": entry.status, "duplicate": duplicate}

@@ -10,7 +10,7 @@ from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved
 from cleared.changes.audit.commit_naming import quote_rows
 from cleared.changes.host import Host
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import Repository, Snapshot
 
 LOST: Final = "lost"

@@ -19,7 +19,7 @@ from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
 from cleared.changes.host import Host
 from cleared.changes.line_worth import LineWorth
 from cleared.changes.taken_over import TAKES_OVER
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.git import RecentCommit, Repository, Snapshot, read_recent_commits
 from cleared.trust.checkpoint import read_forgotten
 from cleared.trust.reviewers import KEY

@@ -36,8 +36,7 @@ from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import Origin
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
 from cleared.git import Repository, Snapshot, history
 from cleared.git.history import CommitInfo

@@ -27,8 +27,7 @@ from cleared.changes.line_worth import LineWorth
 from cleared.changes.record_sources import CommittedSource, WorkingSource
 from cleared.changes.session import compare_with_commit
 from cleared.changes.unfinished_merge import explain_unfinished, find_collisions
-from cleared.domains.installed_domains import load_domains
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, blob_id
 from cleared.trust.checkpoint import read_forgotten

@@ -17,7 +17,7 @@ from cleared.cards import queue_files
 from cleared.cards.kinds import QUESTION, kind_named
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import RecordAudit, Violation
 from cleared.git import Repository, Snapshot, history, parse_parents
 from cleared.git.history import CommitInfo

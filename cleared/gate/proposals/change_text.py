@@ -14,8 +14,7 @@ from typing import Final, Literal
 from cleared.base.short_text import join_words, shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
-from cleared.domains.draft_records import count_records
-from cleared.domains.installed_domains import describe_own_values, parse_header
+from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
 from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun

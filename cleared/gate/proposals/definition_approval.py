@@ -13,7 +13,7 @@ from cleared.changes.decisions.shown_cards import require_shown
 from cleared.changes.definitions import find_definition_doubt, list_definitions
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import RecordAudit
 from cleared.gate.proposals.approval import Signer
 from cleared.git import Snapshot, history

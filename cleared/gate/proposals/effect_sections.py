@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection
-from cleared.domains.draft_records import count_records
+from cleared.domains.installed_domains import count_records
 from cleared.gate.impact import describe_sides
 from cleared.gate.proposals.change_text import describe_last_runs, frame_text
 from cleared.gate.run_outputs import KINDS

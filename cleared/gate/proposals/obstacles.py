@@ -13,7 +13,7 @@ from cleared.base.terminal import escape_text
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import parse_header
 from cleared.gate.proposals.proposal import Proposal
-from cleared.llm.model_choice import read_model_choice
+from cleared.llm.api_keys import read_model_choice
 from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import FILE_WATCH, ON_DEMAND, WEBHOOK, kinds_of
 from cleared.sandbox.used_primitives import MODEL_PRIMITIVES

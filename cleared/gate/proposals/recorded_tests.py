@@ -13,7 +13,7 @@ from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import Record
 from cleared.gate.approved_tests import find_approved_digest, is_approved_test, require_verifiable
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script

@@ -14,7 +14,7 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.decisions.shown_cards import refuse_changed
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.past_runs import parent_commit
 from cleared.gate.proposals.approval import Signer, is_edited, sign_script
 from cleared.gate.proposals.proposal_history import script_path

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError
-from cleared.domains.draft_records import load_comparisons
+from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.dry_run import DryRun
 from cleared.gate.dry_run_inputs import SAMPLE_DATA
 from cleared.gate.examination import Gate

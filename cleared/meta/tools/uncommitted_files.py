@@ -11,7 +11,7 @@ from typing import Final
 from cleared.base.errors import PolicyError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import fold_path, relative_problem, resolve_inside
-from cleared.domains.managed_files import ManagedFiles
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.workspace.location import Layout
 from cleared.workspace.watched_names import WatchedNames, has_control_characters

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
-from cleared.base.bounds import MAX_ANSWER_BYTES, MAX_FIRST_CALLS, MAX_TRACE_BYTES, clip_text, data_size
+from cleared.base.bounds import MAX_ANSWER_BYTES, MAX_FIRST_CALLS, MAX_TRACE_BYTES, clip_text
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.primitives.registry.primitive import Effect, Registry
 from cleared.primitives.registry.vocabulary import DecodingContext
@@ -136,7 +136,7 @@ class Dispatcher:
         """Raises ``PrimitiveError`` where an answer is larger than anything that was asked for in earnest."""
         if type(result) is list and len(result) > self.env.max_items:
             what, most = f"{len(result)} items", f"{self.env.max_items}"
-        elif data_size(result) > MAX_ANSWER_BYTES:
+        elif _data_size(result) > MAX_ANSWER_BYTES:
             what, most = f"more than {MAX_ANSWER_BYTES >> 20} MB", f"{MAX_ANSWER_BYTES >> 20} MB"
         else:
             return
@@ -156,7 +156,7 @@ class Dispatcher:
         if kind is not list and kind is not dict:
             return value
         kept = value[:MAX_TRACED_ITEMS] if kind is list else value
-        weight = data_size(kept)
+        weight = _data_size(kept)
         if weight > self._room - (MAX_TRACE_BYTES // 4 if call.number <= MAX_FIRST_CALLS else 0):
             kept = [] if kind is list else "…"
         else:
@@ -175,3 +175,20 @@ class Dispatcher:
         near = get_close_matches(name[:80], self.registry, n=1)
         hint = f"Did you mean {near[0]}?" if near else "cleared primitives lists them."
         return UnknownPrimitive(f"there is no primitive {name[:80]!r}", remedy=hint)
+
+
+def _data_size(value: object) -> int:
+    """Bytes of plain data, roughly: its texts, and sixteen for each value."""
+    kind = type(value)
+    if kind is str:
+        return len(value)  # type: ignore[arg-type]
+    if kind is not dict and kind is not list and kind is not tuple:
+        return 0
+    total = 16 * len(value)  # type: ignore[arg-type]
+    for inner in value.values() if kind is dict else value:  # type: ignore[attr-defined, union-attr]
+        of = type(inner)
+        if of is str:
+            total += len(inner)
+        elif of is dict or of is list:
+            total += _data_size(inner)
+    return total

@@ -7,7 +7,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
@@ -367,25 +367,16 @@ def result_shape(hint: Any, where: str) -> Shape:
     raise DeclarationError(f"{where}: {hint!r} is not in the vocabulary")
 
 
-class Registry(Mapping[str, Primitive]):
+class Registry(dict[str, Primitive]):
     """All primitives by name. Adding one whose name is taken fails and names both owners."""
 
     def __init__(self, primitives: Iterable[Primitive] = ()) -> None:
-        self._by_name: dict[str, Primitive] = {}
+        super().__init__()
         for p in primitives:
             self.add(p)
 
     def add(self, p: Primitive) -> None:
-        earlier = self._by_name.get(p.name)
+        earlier = self.get(p.name)
         if earlier is not None:
             raise DeclarationError(f"the primitive {p.name} is declared twice: by {earlier.owner} and by {p.owner}")
-        self._by_name[p.name] = p
-
-    def __getitem__(self, name: str) -> Primitive:
-        return self._by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
+        self[p.name] = p

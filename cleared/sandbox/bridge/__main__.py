@@ -15,7 +15,7 @@ def main() -> None:
     if confine not in ("best", "require", "off"):
         sys.exit("usage: python -m cleared.sandbox.bridge [best|require|off]")
     try:
-        serve_bridge(sys.stdin.buffer, sys.stdout.buffer, confine=cast(Confine, confine))
+        serve_bridge(sys.stdin.buffer, sys.stdout.buffer, confine=cast("Confine", confine))
     except KeyboardInterrupt:
         sys.exit(130)
 

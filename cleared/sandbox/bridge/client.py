@@ -327,7 +327,7 @@ class _BridgeProcess:
         return "stopped talking"
 
     def _read_messages(self) -> None:
-        stdout = cast(BinaryIO, self._process.stdout)
+        stdout = cast("BinaryIO", self._process.stdout)
         with contextlib.suppress(OSError, ValueError, RpcError):
             while (line := read_line(stdout)) is not None:
                 message = parse_line(line)

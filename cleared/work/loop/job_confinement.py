@@ -26,8 +26,7 @@ from cleared.trust.checkpoint import checkpoint_folder
 from cleared.trust.clone_marks import pins_folder
 from cleared.trust.keys import PUBLIC, RUN_KEY, cleared_home
 from cleared.work.loop.workspace_jobs import AGENT_RUN, TASK_TURN
-from cleared.workspace.git_directory import find_git_folders
-from cleared.workspace.location import trust_folder, user_home
+from cleared.workspace.location import find_git_folders, trust_folder, user_home
 
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")

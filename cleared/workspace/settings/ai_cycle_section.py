@@ -1,4 +1,4 @@
-"""The section ``loop.ai``: AI cycles."""
+"""The sections of coding engines: ``loop.ai``, AI cycles, and ``tasks``, who works on tasks and for how long."""
 
 from __future__ import annotations
 
@@ -52,3 +52,19 @@ class LoopAi(Section):
     report can be counted."""
     program_folders: tuple[str, ...] = protected(default=())
     """Folders that the engine may read and run programs from, beside the system's and its own."""
+
+
+@config_section
+class Tasks(Section):
+    """Tasks (``cleared task``): who works on them where no person does. Flags take precedence."""
+
+    command: str | None = protected(default=None)
+    """A shell command that works on a task: in a private clone, without network, the briefing as its input."""
+    agent: str | None = protected(default=None)
+    """Or an agent whose result is the changed files."""
+    engine: Literal["codex", "qwen", "opencode", "claude"] | None = protected(default=None)
+    """Or a coding engine, with the opt-in of AI cycles."""
+    work_seconds: float = protected(default=1800.0)
+    """The most that a worker may take for one task."""
+    verify_seconds: float = protected(default=600.0)
+    """The most that a verification command may take."""

@@ -131,7 +131,7 @@ def _resolve_key(data: Any, dotted: str) -> _Target:
             name, parts = _split_entry_name(parts, data if isinstance(data, dict) else {}, section)
             keys.append(name)
             if not parts:
-                return _Target(SettingField(name, name, section, False, False), keys)
+                return _Target(SettingField(name, name, section, False, False, section=section), keys)
             data = data.get(name) if isinstance(data, dict) else None
             if data is None:
                 raise UsageError(

@@ -11,10 +11,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any, Literal
 
-from cleared.workspace.settings.ai_cycle_section import LoopAi
+from cleared.workspace.settings.ai_cycle_section import LoopAi, Tasks
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.section import Section, config_section, harmless, protected, reserved, secret
-from cleared.workspace.settings.task_section import Tasks
 
 
 @config_section

@@ -11,27 +11,34 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
-from cleared.workspace.settings.setting_keys import SettingField, setting_fields, to_plain_values
+from cleared.workspace.settings.setting_keys import (
+    SettingField,
+    keys_declared,
+    list_settings,
+    setting_fields,
+    to_json_value,
+    to_plain_values,
+)
 
 _DESCRIBING: Final = ("business", "fiscal", "paths", "bank_accounts", "import.profiles")
 """What one must know to read the books at all."""
-_SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
 
 
 def is_protected(dotted: str) -> bool:
     """Whether a key takes effect only when approved."""
-    return dotted not in _keys_declared("harmless", "secret")
+    return dotted not in keys_declared("harmless", "secret")
 
 
 def protected_settings_of(config: Config) -> dict[str, Any]:
     """``{dotted key: value}`` of the protected settings that are not as shipped; amounts are texts."""
-    return {key: value for key, value, shipped in _list_settings(config, "") if is_protected(key) and value != shipped}
+    free = keys_declared("harmless", "secret")
+    return {key: value for key, value, shipped in list_settings(config) if value != shipped and key not in free}
 
 
 def describing_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +56,7 @@ def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Conf
     if protected_settings_of(config) == approved:
         return config
     data = copy.deepcopy(to_plain_values(Config()))
-    unprotected = {key: value for key, value, _ in _list_settings(config, "") if not is_protected(key)}
+    unprotected = {key: value for key, value, _ in list_settings(config) if not is_protected(key)}
     for key, value in {**approved, **unprotected}.items():
         *sections, last = _split_key(key)
         inner = data
@@ -72,8 +79,8 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 def compare_all_settings(before: Config, after: Config) -> list[tuple[str, Any, Any]]:
     """As ``compare_settings``, of every setting but secrets, protected or not."""
-    secrets = _keys_declared("secret")
-    sides = ({k: v for k, v, _ in _list_settings(side, "") if k not in secrets} for side in (before, after))
+    secrets = keys_declared("secret")
+    sides = ({k: v for k, v, _ in list_settings(side) if k not in secrets} for side in (before, after))
     return _compare_values(*sides)
 
 
@@ -91,54 +98,10 @@ def is_within(dotted: str, keys: tuple[str, ...]) -> bool:
     return any(dotted == key or dotted.startswith(f"{key}.") for key in keys)
 
 
-@cache
-def _keys_declared(*approvals: str) -> frozenset[str]:
-    def list_declared(section: type, path: str) -> Iterator[str]:
-        for key, field in setting_fields(section).items():
-            if field.section:
-                yield from list_declared(field.section, f"{path}{key}.")
-            elif field.approval in approvals:
-                yield path + key
-
-    return frozenset(list_declared(Config, ""))
-
-
-def _list_settings(section: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Dotted key, value, and value as shipped."""
-    kind: type = type(section)
-    for key, field in setting_fields(kind).items():
-        value, dotted = getattr(section, field.attribute), path + key
-        if field.section and value is not None:
-            yield from _list_settings(value, f"{dotted}.")
-        elif field.has_named_entries:
-            entries = value.items() if isinstance(value, Mapping) else ((entry.id, entry) for entry in value)
-            for name, entry in entries:
-                yield from _list_settings(entry, f"{dotted}.{name}.")
-        elif isinstance(value, Mapping):
-            for name, inner in value.items():
-                yield f"{dotted}.{name}", _to_json(inner), None
-        else:
-            shipped = _shipped_values(kind)[key]
-            yield dotted, shipped if value is field.default else _to_json(value), shipped
-
-
-def _to_json(value: Any) -> Any:
-    """As a record of approval has it."""
-    if type(value) in _SAME_IN_JSON:
-        return value
-    return json.loads(json.dumps(to_plain_values(value), default=str))
-
-
-@cache
-def _shipped_values(section: type) -> dict[str, Any]:
-    """Key → value as shipped, of a section."""
-    return {key: _to_json(field.default) for key, field in setting_fields(section).items()}
-
-
 @lru_cache(maxsize=4096)
 def _shipped_value(dotted: str) -> Any:
     found = _find_setting(Config, dotted.split("."))
-    return _to_json(found[1].default) if found is not None and found[1] is not None else None
+    return to_json_value(found[1].default) if found is not None and found[1] is not None else None
 
 
 def _split_key(dotted: str) -> list[str]:

@@ -116,26 +116,27 @@ class Redactor:
 @lru_cache(maxsize=4096)
 def is_secret(key: str) -> bool:
     """Whether a key's value is one that nobody but its user may read: a key, token, password."""
+    if _SECRET.search(key) is None:
+        return False
     return any(part not in _NO_SECRETS and _SECRET.search(part) is not None for part in key.split("."))
 
 
 def list_config_secrets(config: Config) -> list[str]:
     """The values of this configuration's secret keys (keys, tokens, passwords)."""
-    return list(_list_secrets(config.data or to_plain_values(config)))
+    found: list[str] = []
+    pending: list[tuple[Any, bool]] = [(config.data or to_plain_values(config), False)]
+    while pending:
+        value, secret = pending.pop()
+        if isinstance(value, Mapping):
+            pending += [(inner, secret or is_secret(str(key))) for key, inner in value.items() if inner is not None]
+        elif isinstance(value, list):
+            pending += [(inner, secret) for inner in value]
+        elif secret and isinstance(value, str) and len(value.strip()) >= MIN_LENGTH:
+            found.append(value.strip())
+    return found
 
 
 def redactor_of_secrets(secrets: Iterable[str]) -> Redactor:
     """For these secrets, also as JSON writes them."""
     written = {form for s in secrets for form in (s, json.dumps(s)[1:-1], json.dumps(s, ensure_ascii=False)[1:-1])}
     return Redactor(tuple(sorted(written, key=len, reverse=True)))
-
-
-def _list_secrets(value: Any, secret: bool = False) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _list_secrets(inner, secret or is_secret(str(key)))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _list_secrets(inner, secret)
-    elif secret and isinstance(value, str) and len(value.strip()) >= MIN_LENGTH:
-        yield value.strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -45,22 +46,12 @@ class SettingField:
     """``protected``, ``harmless`` or ``secret``, as it is declared; empty where it says nothing, as sections do."""
     default: Any = None
     """As declared; None where it must be given."""
-    section: type | None = dataclasses.field(init=False, default=None)
+    section: type | None = None
     """The dataclass, where the key holds a section."""
-    entries: type | None = dataclasses.field(init=False, default=None)
+    entries: type | None = None
     """The dataclass of each entry, where the key holds a list or a map of sections."""
-    has_named_entries: bool = dataclasses.field(init=False, default=False)
+    has_named_entries: bool = False
     """Whether each entry has a name of its own, so that its settings have keys: ``bank_accounts.card.format``."""
-
-    def __post_init__(self) -> None:
-        origin, arguments = typing.get_origin(self.type), typing.get_args(self.type)
-        inner = arguments[0] if origin is tuple else arguments[1] if origin is Mapping else None
-        if dataclasses.is_dataclass(self.type):
-            object.__setattr__(self, "section", self.type)
-        elif dataclasses.is_dataclass(inner):
-            names = {each.name for each in dataclasses.fields(inner)}
-            object.__setattr__(self, "entries", inner)
-            object.__setattr__(self, "has_named_entries", origin is Mapping or "id" in names)
 
 
 @cache
@@ -75,25 +66,43 @@ def setting_fields(section: type) -> dict[str, SettingField]:
         optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
         if optional:
             hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        inner = arguments[0] if origin is tuple else arguments[1] if origin is Mapping else None
+        entries = inner if is_dataclass(inner) else None
         required = each.default is MISSING and each.default_factory is MISSING
-        key = each.name.rstrip("_")
-        reserved = bool(each.metadata.get("reserved"))
-        default = None
+        default = each.default if each.default is not MISSING else None
         if each.default_factory is not MISSING:
             default = each.default_factory()
-        elif each.default is not MISSING:
-            default = each.default
-        by_key[key] = SettingField(
-            key,
+        by_key[each.name.rstrip("_")] = SettingField(
+            each.name.rstrip("_"),
             each.name,
             hint,
             optional,
             required,
-            reserved,
-            each.metadata.get(CLASS, ""),
-            default,
+            reserved=bool(each.metadata.get("reserved")),
+            approval=each.metadata.get(CLASS, ""),
+            default=default,
+            section=hint if is_dataclass(hint) else None,
+            entries=entries,
+            has_named_entries=entries is not None and (origin is Mapping or "id" in entries.__dataclass_fields__),
         )
     return by_key
+
+
+@cache
+def keys_declared(*approvals: str) -> frozenset[str]:
+    """The dotted keys of the settings that are declared so: ``harmless``, ``secret``."""
+
+    def list_declared(section: type, path: str) -> list[str]:
+        keys: list[str] = []
+        for key, field in setting_fields(section).items():
+            if field.section:
+                keys += list_declared(field.section, f"{path}{key}.")
+            elif field.approval in approvals:
+                keys.append(path + key)
+        return keys
+
+    return frozenset(list_declared(Config, ""))
 
 
 @cache
@@ -123,6 +132,7 @@ def list_reserved_in_use(config: model.Config) -> list[str]:
 
 
 _PLAIN: Final = frozenset({str, int, bool, float, Decimal, type(None)})
+_SAME_IN_JSON: Final = frozenset({str, int, bool, type(None)})
 
 
 @cache
@@ -138,9 +148,44 @@ def to_plain_values(value: Any) -> Any:
     if kind in _PLAIN:
         return value
     if is_dataclass(kind):
-        return {key: to_plain_values(getattr(value, name)) for name, key in _plain_names(kind)}
+        values = [(key, getattr(value, name)) for name, key in _plain_names(kind)]
+        return {key: inner if type(inner) in _PLAIN else to_plain_values(inner) for key, inner in values}
     if isinstance(value, tuple):
         return [to_plain_values(item) for item in value]
     if isinstance(value, Mapping):
         return {key: to_plain_values(item) for key, item in value.items()}
     return value.isoformat() if isinstance(value, date) else value
+
+
+def to_json_value(value: Any) -> Any:
+    """As a record of approval has it: amounts are texts."""
+    return json.loads(json.dumps(to_plain_values(value), default=str))
+
+
+@cache
+def _shipped_values(section: type) -> dict[str, Any]:
+    """Key → value as shipped, of a section, as a record of approval has them."""
+    shipped = {key: field.default for key, field in setting_fields(section).items()}
+    return {key: value if type(value) in _SAME_IN_JSON else to_json_value(value) for key, value in shipped.items()}
+
+
+def list_settings(section: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Dotted key, value, and value as shipped, as a record of approval has them, of a configuration or a part of it."""
+    settings: list[tuple[str, Any, Any]] = []
+    kind: type = type(section)
+    shipped = _shipped_values(kind)
+    for key, field in setting_fields(kind).items():
+        value, dotted = getattr(section, field.attribute), path + key
+        if field.section and value is not None:
+            settings += list_settings(value, f"{dotted}.")
+        elif field.has_named_entries:
+            entries = value.items() if isinstance(value, Mapping) else [(entry.id, entry) for entry in value]
+            for name, entry in entries:
+                settings += list_settings(entry, f"{dotted}.{name}.")
+        elif isinstance(value, Mapping):
+            settings += [(f"{dotted}.{name}", to_json_value(inner), None) for name, inner in value.items()]
+        elif value is field.default:
+            settings.append((dotted, shipped[key], shipped[key]))
+        else:
+            settings.append((dotted, value if type(value) in _SAME_IN_JSON else to_json_value(value), shipped[key]))
+    return settings

@@ -20,7 +20,7 @@ from cleared.workspace.settings.address_checks import (
     check_model_name,
     check_variable,
 )
-from cleared.workspace.settings.ai_cycle_section import ONE_LINE_TEXTS, LoopAi
+from cleared.workspace.settings.ai_cycle_section import ONE_LINE_TEXTS, LoopAi, Tasks
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile, Match
 from cleared.workspace.settings.column_checks import check_columns, nearest_names
 from cleared.workspace.settings.model import (
@@ -48,7 +48,6 @@ from cleared.workspace.settings.model import (
     Triggers,
     Webhooks,
 )
-from cleared.workspace.settings.task_section import Tasks
 
 Check = Callable[[Any], str | None]
 

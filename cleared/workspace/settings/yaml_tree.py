@@ -27,10 +27,8 @@ class Node:
     """A scalar without quotes; a collection in block style (not ``{}`` or ``[]``)."""
     items: list[Node] = field(default_factory=list)
     pairs: list[tuple[Node, Node]] = field(default_factory=list)
-
-    @property
-    def is_null(self) -> bool:
-        return self.kind == "scalar" and self.plain and self.text in ("", "~", "null", "Null", "NULL")
+    is_null: bool = False
+    """Whether it is a scalar that says that there is no value."""
 
 
 class TreeError(Exception):
@@ -102,6 +100,7 @@ def _build_tree(next_event: Any, yaml: Any, shift: int) -> Node | None:
         if kind is yaml.ScalarEvent:
             node.text = event.value
             node.plain = not event.style
+            node.is_null = node.plain and node.text in ("", "~", "null", "Null", "NULL")
         else:
             node.kind = "map" if kind is yaml.MappingStartEvent else "list"
             node.plain = not event.flow_style

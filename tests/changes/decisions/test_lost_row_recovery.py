@@ -7,7 +7,7 @@ from harness import Workspace, chase, refused, take_ok, unchanged
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.manual_runs import run_now
-from cleared.git.branch import Branch
+from cleared.git.refs import Branch
 
 MORE = chase(("02/03/2025", "AWS EMEA", "-42.10", "457.90"), ("02/04/2025", "RENT", "-300.00", "157.90"))
 LATER = chase(("02/05/2025", "STAPLES", "-7.00", "150.90"))

@@ -11,9 +11,10 @@ from typing import Any
 import pydantic_monty
 import pytest
 
+from cleared.changes.workspace_creation import initial_files
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_config, demo_files
 from cleared.workspace.settings.loading import load_config
-from cleared.workspace.template import initial_files, read_starter_chart, starter_config
+from cleared.workspace.template import read_starter_chart, starter_config
 
 Row = dict[str, str]
 
