@@ -353,7 +353,26 @@ def read_plain_secret(path: Path) -> bytes:
 
 
 def _read_key(path: Path) -> Key:
-    return parse_key(read_key_file(path), path)
+    key = parse_key(read_key_file(path), path)
+    if path.name == RUN_KEY:
+        _refuse_other_half(key, path)
+    return key
+
+
+def _refuse_other_half(key: Key, path: Path) -> None:
+    """Raises ``WorkspaceError`` where a key is not the one whose public half was written when it was made: any 32 bytes
+    are a key, and with another one nothing counts that was signed."""
+    public = path.with_name(f"{path.name}.pub")
+    try:
+        written = public.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return
+    if written != key.public:
+        raise WorkspaceError(
+            f"the {_key_title(path.name)} {path} is damaged: it is not the one whose public half is in {public.name}",
+            remedy=f"Put the key back from a backup. Where you have put another in its place: rm {public}, and trust "
+            "what the one before signed: cleared trust.",
+        )
 
 
 def parse_key(data: bytes, path: Path) -> Key:

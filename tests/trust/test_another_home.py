@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from harness import Workspace, here, refused, take_ok, unchanged
 
+from cleared.workspace.location import cleared_home
+
 COMMANDS = (
     ("agent", "run", "ingest"),
     ("journal", "add", "2025-01-31", "x", "5220=1", "1590=-1"),
@@ -100,6 +102,18 @@ def test_whoever_means_it_says_so(posted: Workspace, homes: tuple[Path, Path]) -
     take_ok(posted, "trust", "--yes")
     posted.run("ingest")
     posted.ok("queue", "approve", "2025-01-002")
+    posted.in_order()
+
+
+def test_a_machine_key_that_rots_is_told_from_another(posted: Workspace) -> None:
+    """FLAT: any 32 bytes are a key; with another one, each commit would be a stranger's."""
+    key = cleared_home() / "run-key"
+    data = key.read_bytes()
+    key.write_bytes((b"B" if data[:1] == b"A" else b"A") + data[1:])
+    for argv in (("check",), ("queue", "list"), ("accounts", "rename", "5220", "Wear")):
+        with unchanged(posted):
+            refused(posted(*argv), 4, "run key", "is damaged", "from a backup", "run-key.pub")
+    key.write_bytes(data)
     posted.in_order()
 
 
