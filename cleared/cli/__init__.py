@@ -6,9 +6,10 @@ It may import every room. Begin with ``commands`` and ``command_runner``.
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
 TYPE_CHECKING = False  # nothing is imported before main() has seen to where modules come from
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 GC_THRESHOLD = (100_000, 20, 50)
 OPEN_FILES = 64
