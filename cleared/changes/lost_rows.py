@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.short_text import list_first
+from cleared.base.short_text import join_words, list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.change_digests import CARDS, DECISIONS, CommittedRows, Row, find_moved_rows
 from cleared.domains.record_audit import RowKind
@@ -83,8 +83,7 @@ class LostRows:
     @property
     def summary(self) -> str:
         """How many of what."""
-        parts = self.count_rows(with_ids=True)
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+        return join_words(self.count_rows(with_ids=True))
 
     def count_rows(self, *, with_ids: bool = False) -> list[str]:
         """How many of each kind, with its noun. ``with_ids``: some of their ids, too, where those say something."""

@@ -123,8 +123,8 @@ def _name_foreign_lines(origins: CommitOrigins, commit: CommitInfo) -> Iterator[
             "provenance",
             f"{describe_commit(commit)} adds attestations of other runs or decisions: "
             + list_first(foreign, _MAX_SHOWN),
-            f"Look at it (git show {commit.id}), and for what they did; where that is in the history: cleared journal "
-            f"accept {commit.id[:10]} --reason …",
+            f"Look at it (git show {commit.id}), and for what they did; where that is in the history: cleared accept "
+            f"{commit.id[:10]} --reason …",
         )
 
 

@@ -7,6 +7,7 @@ which a job may bypass.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -21,16 +22,40 @@ from cleared.jobs.runtime_directory import RuntimeDirectory
 from cleared.jobs.signing import KEY_NAME
 from cleared.processes import landlock
 from cleared.processes.fences import Fence, make_fence
+from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.processes.system_files import holds_system
 from cleared.trust.checkpoint import checkpoint_folder
 from cleared.trust.clone_marks import pins_folder
 from cleared.trust.keys import PUBLIC, RUN_KEY, cleared_home
+from cleared.trust.person_only import JOB
 from cleared.work.loop.workspace_jobs import AGENT_RUN, TASK_TURN
 from cleared.workspace.location import find_git_folders, trust_folder, user_home
 
 _PACKAGE: Final = Path(cleared.__file__).parent
 _PACKAGE_DATA: Final = ("agents", "scripts", "config.yaml")
 """The package's data: beside it in a checkout, inside of it when installed."""
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
+"""Where a job's programs are looked for."""
+
+
+def make_bare_environment(name: str, scratch: Path) -> dict[str, str]:
+    """What every program of a job or task has of an environment: nothing of this process's own, and ``scratch`` to
+    write in. ``name``: what it is inside of, for those who look; nothing in it can decide anything."""
+    return {
+        "PATH": PATH,
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        JOB: name,
+        FOLDER_VARIABLE: str(scratch),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
 
 
 def job_fence(

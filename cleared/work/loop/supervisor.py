@@ -33,8 +33,10 @@ from cleared.trust.keys import cleared_home
 from cleared.trust.person_only import JOB
 from cleared.work.loop.ai_bridge import run_ai_turn
 from cleared.work.loop.job_confinement import (
+    PATH,
     is_own,
     job_fence,
+    make_bare_environment,
     resolve_paths,
     runs_agents,
     writable_paths,
@@ -44,7 +46,6 @@ from cleared.work.loop.loop_settings import LoopSettings
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import Redactor
 
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 _PASSED_VARIABLES: Final = ("CLEARED_CLOCK", "SYSTEMROOT")
 _OWN_VARIABLES: Final = frozenset({JOB, leftovers.FOLDER_VARIABLE, "TMPDIR", "PYTHONSAFEPATH"})
 _MAX_SUMMARY: Final = 500
@@ -188,7 +189,7 @@ class _JobRun:
             return job_process.build_command(
                 job_type.function, forbidden, assignment.target, by, self._default_paths(), modules
             )
-        program = shutil.which(job_type.command[0], path=_PATH)
+        program = shutil.which(job_type.command[0], path=PATH)
         if program is None:
             raise WorkspaceError(f"the program {job_type.command[0]} is not installed")
         target = assignment.request["target"]
@@ -235,22 +236,10 @@ class _JobRun:
 
 def job_environment(job_id: str, scratch: Path, *, own: bool) -> dict[str, str]:
     """The whole environment of a job's process. ``own``: a job of this package, which reads whom the user trusts."""
-    environment = {
-        "PATH": _PATH,
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "PYTHONDONTWRITEBYTECODE": "1",
+    environment = make_bare_environment(job_id, scratch) | {
         "PYTHONUNBUFFERED": "1",
         "PYTHONSAFEPATH": "1",  # a job starts in the workspace, and no module is to come from there
-        JOB: job_id,
-        leftovers.FOLDER_VARIABLE: str(scratch),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
     }
     if own:
         environment["CLEARED_HOME"] = str(cleared_home())

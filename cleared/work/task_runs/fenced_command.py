@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,15 +17,12 @@ from cleared.jobs.signing import KEY_NAME, JobSigner
 from cleared.processes.confinement import ConfinementUnavailable
 from cleared.processes.fences import require_walls
 from cleared.processes.kept_programs import run_kept
-from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.processes.program import Program, end_at
 from cleared.trust.keys import cleared_home
-from cleared.trust.person_only import JOB
-from cleared.work.loop.job_confinement import job_fence
+from cleared.work.loop.job_confinement import job_fence, make_bare_environment
 
 MAX_OUTPUT: Final = 256 << 10
 """Bytes of output that are kept: the first quarter, and the last."""
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/homebrew/bin"
 
 
 class BoundedOutput:
@@ -99,7 +95,11 @@ def run_fenced(
     try:
         fence = require_walls(fence, host.config.sandbox.confine)
         program = Program(
-            argv, folder, _make_environment(name, scratch, environment or {}), fence, input_text.encode("utf-8")
+            argv,
+            folder,
+            make_bare_environment(name, scratch) | dict(environment or {}),
+            fence,
+            input_text.encode("utf-8"),
         )
         ending = run_kept(program, output.add, end_at(seconds))
     except (ConfinementUnavailable, OSError) as error:
@@ -111,21 +111,3 @@ def run_fenced(
         host.show_message("this machine cannot confine commands: it ran with all your rights")
     text = host.redactor.redact_output(output.text())
     return CommandResult(ending.code, ending.reason, text, output.total, fence is not None)
-
-
-def _make_environment(name: str, scratch: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    return {
-        "PATH": _PATH,
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
-        "LANG": "C.UTF-8",
-        "LC_ALL": "C.UTF-8",
-        "TZ": "UTC",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        JOB: name,
-        FOLDER_VARIABLE: str(scratch),
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_TERMINAL_PROMPT": "0",
-        **extra,
-    }
