@@ -92,6 +92,7 @@ def test_commands_exist(page: str) -> None:
                 break
             path = longer
         shown = f"{page} mentions: cleared {' '.join(words)}"
+        words = words[: words.index("--")] if "--" in words else words
         if words and not words[0].startswith("-"):
             assert path, shown
             is_group = any(name.startswith(f"{path} ") for name in KNOWN)
