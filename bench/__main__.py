@@ -18,6 +18,7 @@ from bench import (
     commits,
     gate,
     growth,
+    improving,
     loop,
     pages,
     passkeys,
@@ -110,6 +111,7 @@ def main() -> int:
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     parser.add_argument("--age", action="store_true", help="what a day costs after 10 to 1,000 of them: a table")
     parser.add_argument("--past", action="store_true", help="replay, bisect, and what is taken back: 500 runs and more")
+    parser.add_argument("--improve", action="store_true", help="cards a month in a simulated year that teaches")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -121,6 +123,9 @@ def main() -> int:
         return 0
     if options.past:
         print(past.measure_past(options.quick), end="")
+        return 0
+    if options.improve:
+        print(improving.measure_year(options.quick), end="")
         return 0
     results = []
     for name in options.only or FIGURES:

@@ -45,6 +45,7 @@ BOOKS: Final = Domain(
     read_standing=import_when_called("cleared.books.decisions.bank_agreement:read_standing"),
     list_acts=import_when_called("cleared.books.decisions.book_acts:list_acts"),
     review=import_when_called("cleared.books.review.book_review:BookReview"),
+    read_outcomes=import_when_called("cleared.books.queries:read_outcomes"),
     find_lessons=import_when_called("cleared.books.teaching.book_lessons:find_lessons"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )

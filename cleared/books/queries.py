@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from cleared.base.days import parse_day, parse_month
@@ -25,8 +26,27 @@ from cleared.books.staged_books import open_books
 from cleared.changes.host import Host
 from cleared.changes.kept_answers import can_be_kept
 from cleared.changes.record_sources import CommittedSource
+from cleared.domains.domain import RecordOutcome
 from cleared.git import Repository, Snapshot
 from cleared.workspace.surroundings import read_surroundings
+
+
+def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
+    """How sure scripts were of each standing entry, and what persons decided about it."""
+    books, _ = open_books(host.layout, CommittedSource(snapshot))
+    decided = {"user-confirmed": True, "user-corrected": False}
+    return {
+        entry.entry_id: RecordOutcome(_read_confidence(entry.confidence), decided.get(entry.status))
+        for entry in books.iter_entries()
+        if entry.status != "voided"
+    }
+
+
+def _read_confidence(text: str) -> Decimal:
+    try:
+        return Decimal(text or "0")
+    except InvalidOperation:
+        return Decimal(0)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -171,6 +172,59 @@ def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOp
         print_line(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
     print_line("")
     print_line(agent["source"].rstrip())
+
+
+@app.command("stats")
+def show_stats(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", autocompletion=complete_agents, help="One agent; without, all that have run."),
+    ] = None,
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show how agents do: runs and errors, what they book without asking, and how often that was corrected.
+
+    Of each agent's newest 1,000 runs. What was corrected, how sure it was beside what persons decided, and the time
+    come from the traces of this machine.
+    """
+    from cleared.gate.agent_stats import read_stats
+
+    stats = read_stats(open_host(workspace), name or "")
+    if json:
+        print_json([each.to_dict() for each in stats])
+        return
+    print_table(
+        ["agent", "runs", "errors", "records", "asked", "without asking", "corrected", "ms"],
+        [
+            [
+                each.agent,
+                str(each.runs),
+                str(each.errors),
+                str(each.records),
+                str(each.asked),
+                _percent(each.without_asking),
+                _percent(each.corrected),
+                "" if each.milliseconds is None else str(each.milliseconds),
+            ]
+            for each in stats
+        ],
+        empty="No agent has run yet.",
+    )
+    if name is None:
+        return
+    for each in stats:
+        months = [[str(row[key]) for key in ("month", "runs", "errors", "records", "asked")] for row in each.trend]
+        print_table(["month", "runs", "errors", "records", "asked"], months, empty="")
+        decided = [row for row in each.calibration if row["decided"]]
+        rows = [[f"from {row['from']}", str(row["decided"]), str(row["agreed"]), row["share"]] for row in decided]
+        print_table(
+            ["sure", "decided", "as it was", "share"], rows, empty="No person has decided about its records yet."
+        )
+
+
+def _percent(share: Decimal | None) -> str:
+    return "" if share is None else f"{share * 100:.1f} %"
 
 
 @app.command("check")

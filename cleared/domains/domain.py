@@ -231,6 +231,8 @@ class Domain:
     """How decisions about its records are taken back where ``cleared queue undo`` does not."""
     review: Callable[[], RecordReview] | None = None
     """How its records are decided about, shown, taken back and explained; None: not at all."""
+    read_outcomes: Callable[[RunHost, Snapshot], Mapping[str, RecordOutcome]] = lambda *_: {}
+    """What became of the records that scripts made, by their ids. Raises ``WorkspaceError``."""
     find_lessons: Callable[[LessonSource], Lessons] | None = None
     """What its agents could do better, as persons decided; None: nothing is learned. Raises ``WorkspaceError``."""
     list_card_kinds: Callable[[], Sequence[CardKind]] = tuple
@@ -261,6 +263,15 @@ class Domain:
     new condition of a script would do where no file of the past met it."""
     read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
     """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOutcome:
+    """How sure a script was of a record, from 0 to 1, and what a person decided about it."""
+
+    confidence: Decimal
+    agreed: bool | None
+    """Whether it stayed as the script had it; None: no person has decided about it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def read_evidence(host: Host, snapshot: Snapshot, agent: str, at: str, script: s
     """
     before: list[RunEvidence] = []
     since: list[RunEvidence] = []
-    for run in _read_newest(host, snapshot, agent):
+    for run in read_newest_runs(host, snapshot, agent):
         if run.at > at or (run.at == at and is_new and run.script == script):
             if run.script == script and len(since) < _MAX_SINCE:
                 since.append(run)
@@ -96,7 +96,7 @@ def find_reasons(evidence: ChangeEvidence, limits: AutoRevert) -> list[str]:
     return reasons
 
 
-def _read_newest(host: Host, snapshot: Snapshot, agent: str) -> Iterator[RunEvidence]:
+def read_newest_runs(host: Host, snapshot: Snapshot, agent: str) -> Iterator[RunEvidence]:
     """The attested runs of an agent, newest first, as far as the order of the lines has them so."""
     keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
     mark = f'"Agent":"{agent}"'.encode("ascii", "replace")

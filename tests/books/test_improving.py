@@ -10,7 +10,7 @@ from cleared.cli.options import open_host
 from cleared.gate.proposals.improving import improve_agents
 
 PATH = "agents/ingest.py"
-BLUEBIRD = "BLUEBIRD HOLDINGS (money out, up to 200) → 5040"
+BLUEBIRD = "BLUEBIRD HOLDINGS (money out, from 20, up to 200) → 5040"
 
 
 def decide(ws: Workspace, text: str, accounts: list[int], month: int = 1, amount: str = "-50.00") -> None:
@@ -47,8 +47,9 @@ def test_three_equal_decisions_become_one_card_and_one_key(ws: Workspace) -> Non
     assert ws.read(PATH) == before, "nothing is live by it"
     assert improve(ws)["proposals"] == ["P1"], "the same change is the same proposal"
     said = ws.process("review", stdin=b"a\nq\n")
-    assert "as you decided 3 of 3 times" in said.out and "P1 is live now" in said.out, said.out
-    row = '    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "max": 200}),\n'
+    assert "as you decided 3 of 3 times" in " ".join(said.out.replace("|", " ").split()), said.out
+    assert "P1 is live now" in said.out, said.out
+    row = '    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "min": 20, "max": 200}),\n'
     assert ws.read(PATH).replace(row, "") == before, "every other byte stays"
     assert improve(ws)["proposed"] == []
     ws.drop("next.csv", chase(("02/08/2025", "BLUEBIRD HOLDINGS 9", "-60.00")))
@@ -63,14 +64,16 @@ def test_a_larger_amount_widens_the_row_and_leaves_no_second(ws: Workspace) -> N
     decide(ws, "BLUEBIRD HOLDINGS", [5040], month=2, amount="-400.00")
     take_ok(ws, "agent", "approve", improve(ws)["proposals"][0])
     rows = [line for line in ws.read(PATH).splitlines() if "BLUEBIRD" in line]
-    assert rows == ['    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "max": 1000}),']
+    assert rows == [
+        '    ("BLUEBIRD HOLDINGS", "Bluebird Holdings", 5040, 0.99, {"money": "out", "min": 20, "max": 1000}),'
+    ]
 
 
 def test_amounts_apart_become_two_rows(ws: Workspace) -> None:
     decide(ws, "HARBOR TOOLS", [5060] * 3)
     decide(ws, "HARBOR TOOLS", [1500] * 3, month=2, amount="-900.00")
     assert [each["change"] for each in improve(ws)["proposed"]] == [
-        "HARBOR TOOLS (money out, up to 50) → 5060 from now on",
+        "HARBOR TOOLS (money out, from 20, up to 50) → 5060 from now on",
         "HARBOR TOOLS (money out, from 900, up to 2000) → 1500 from now on",
     ]
 

@@ -7,11 +7,11 @@ anybody may write a bank's text: nothing is learned from what a script booked.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from typing import Final, Literal, NamedTuple
 
 from cleared.base import money
@@ -30,7 +30,9 @@ _MOST_RANGES: Final = 3
 _MIN_LETTERS: Final = 3
 WAITING: Final = "pending-review"
 _ROOM: Final = 2
-"""A learned row counts up to so many times the largest amount that was decided."""
+"""A learned row counts up to so many times the largest amount that was decided, and down to that part of the smallest:
+what is much larger or smaller may follow another rule that nobody has seen yet."""
+_SMALL: Final = 5
 
 _Part = tuple[Sequence[BookedLine], RowLimits]
 Verdict = tuple[tuple[int, Decimal | None], ...]
@@ -203,8 +205,10 @@ def _make_rows(key: GroupKey, parts: Sequence[_Part], payees: Collection[str]) -
             if any((v > 0) == (newest.amount > 0) for _, v in newest.lines):
                 return []
             limits = replace(limits, least=whole, most=whole, split=split)
-        elif limits.most is None:
-            limits = replace(limits, most=round_up(max(abs(line.amount) for line in lines) * _ROOM))
+        else:
+            sizes = [abs(line.amount) for line in lines]
+            least, most = round_down(min(sizes) / _ROOM), round_up(max(sizes) * _ROOM)
+            limits = replace(limits, least=limits.least or least, most=limits.most or most)
         rows.append(LearnedRow(VendorRow(words, _plain(name), newest.account, limits), tuple(lines)))
     return rows
 
@@ -218,11 +222,20 @@ def _names_only(words: str, payee: str, payees: Collection[str]) -> bool:
 
 def round_up(amount: Decimal) -> Decimal:
     """To the next of 1, 2, 5, 10, 20, 50 …, so that a row reads as a person would have written it."""
+    return next(step for step in _iter_steps() if step >= amount)
+
+
+def round_down(amount: Decimal) -> Decimal | None:
+    """The same downwards; None for what is so small that a limit says nothing."""
+    if amount < _SMALL:
+        return None
+    return max(takewhile(lambda step: step <= amount, _iter_steps()))
+
+
+def _iter_steps() -> Iterator[Decimal]:
     step = Decimal(1)
     while True:
-        for factor in (1, 2, 5):
-            if step * factor >= amount:
-                return step * factor
+        yield from (step, 2 * step, 5 * step)
         step *= 10
 
 

@@ -1,0 +1,145 @@
+"""How agents do: runs and errors as attested, how much they book without asking, how often that was corrected, and
+whether they are as sure as they are right. Of the newest runs only.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from cleared.cards import queue_files
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.changes.trace import TraceStore
+from cleared.domains.domain import RecordOutcome
+from cleared.domains.installed_domains import load_domains
+from cleared.gate.change_evidence import RunEvidence, read_newest_runs
+from cleared.git import Snapshot
+from cleared.runs.run_queries import read_agent, read_agents
+
+MOST_RUNS: Final = 1_000
+"""Of so many of its newest runs an agent is judged."""
+_STEPS: Final = (Decimal("0.95"), Decimal("0.90"), Decimal("0.70"), Decimal(0))
+"""The bounds of confidence, from the surest, by which it is compared with what persons decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStats:
+    """How one agent does. Shares are from 0 to 1, None where there is nothing to take a share of."""
+
+    agent: str
+    runs: int
+    errors: int
+    records: int
+    """What its runs have added."""
+    asked: int
+    """Of these, those that a card asked about when they were made."""
+    without_asking: Decimal | None
+    """Of its records, the share that no card asked about."""
+    corrected: Decimal | None
+    """Of the records that it booked as sure, the share that a person corrected."""
+    milliseconds: int | None
+    """The median time of a run on this machine; None where no trace is left."""
+    trend: Sequence[Mapping[str, Any]]
+    """The same by month, oldest first: month, runs, errors, records, asked."""
+    calibration: Sequence[Mapping[str, Any]]
+    """By how sure it was: from, decided by a person, of these as it was, share."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "runs": self.runs,
+            "errors": self.errors,
+            "records": self.records,
+            "asked": self.asked,
+            "without_asking": _as_text(self.without_asking),
+            "corrected": _as_text(self.corrected),
+            "milliseconds": self.milliseconds,
+            "trend": list(self.trend),
+            "calibration": list(self.calibration),
+        }
+
+
+def read_stats(host: Host, name: str = "") -> list[AgentStats]:
+    """How each agent does that has run, or one. Raises ``UsageError`` where there is none of that name."""
+    names = [read_agent(host, name)["name"]] if name else [agent["name"] for agent in read_agents(host)]
+    with host.open_for_reading() as repo:
+        snapshot = Snapshot(repo, repo.read_head())
+        outcomes: dict[str, RecordOutcome] = {}
+        for domain in load_domains():
+            outcomes |= domain.read_outcomes(host, snapshot)
+        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
+        asked = Counter(card.run_id for card in cards if card.entry_id and card.run_id)
+        stats = [_judge(host, snapshot, each, outcomes, asked) for each in names]
+    return [each for each in stats if each.runs or name]
+
+
+def _judge(
+    host: Host, snapshot: Snapshot, agent: str, outcomes: Mapping[str, RecordOutcome], asked: Mapping[str, int]
+) -> AgentStats:
+    """``asked``: run → records that its cards ask about."""
+    runs: list[RunEvidence] = []
+    for run in read_newest_runs(host, snapshot, agent):
+        runs.append(run)
+        if len(runs) == MOST_RUNS:
+            break
+    traces = TraceStore(host.layout.state_dir).list_runs(MOST_RUNS, agent)
+    times = [trace["duration_ms"] for trace in traces if trace["duration_ms"] is not None]
+    made = {str(record_id) for trace in traces for record_id in trace["entries"] or ()}
+    known = [outcomes[record_id] for record_id in sorted(made) if record_id in outcomes]
+    sure = [each for each in known if each.confidence >= host.config.thresholds.auto_confirm]
+    total = _sum_up(runs, asked)
+    months: dict[str, list[RunEvidence]] = defaultdict(list)
+    for run in runs:
+        months[run.at[:7]].append(run)
+    return AgentStats(
+        agent,
+        total["runs"],
+        total["errors"],
+        total["records"],
+        total["asked"],
+        _share(max(total["records"] - total["asked"], 0), total["records"]),
+        _share(sum(1 for each in sure if each.agreed is False), len(sure)),
+        round(statistics.median(times)) if times else None,
+        [{"month": month, **_sum_up(months[month], asked)} for month in sorted(months)],
+        list(_calibrate(known)),
+    )
+
+
+def _sum_up(runs: Sequence[RunEvidence], asked: Mapping[str, int]) -> dict[str, int]:
+    return {
+        "runs": len(runs),
+        "errors": sum(run.failed for run in runs),
+        "records": sum(run.made or 0 for run in runs),
+        "asked": sum(asked.get(run.run, 0) for run in runs),
+    }
+
+
+def _calibrate(known: Sequence[RecordOutcome]) -> list[dict[str, Any]]:
+    """By how sure it was: how often a person decided the same. What nobody has decided is not counted."""
+    rows, below = [], Decimal(2)
+    for least in _STEPS:
+        decided = [each for each in known if each.agreed is not None and least <= each.confidence < below]
+        agreed = sum(1 for each in decided if each.agreed)
+        rows.append(
+            {
+                "from": str(least),
+                "decided": len(decided),
+                "agreed": agreed,
+                "share": _as_text(_share(agreed, len(decided))),
+            }
+        )
+        below = least
+    return rows
+
+
+def _share(part: int, whole: int) -> Decimal | None:
+    return (Decimal(part) / whole).quantize(Decimal("0.001")) if whole else None
+
+
+def _as_text(share: Decimal | None) -> str | None:
+    return None if share is None else str(share)

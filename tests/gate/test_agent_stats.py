@@ -1,0 +1,30 @@
+"""``cleared agent stats``: how agents do, from attested runs and what persons decided."""
+
+from __future__ import annotations
+
+from harness import Workspace, chase, refused
+
+
+def test_stats_say_what_is_booked_without_asking_and_what_of_it_was_wrong(posted: Workspace) -> None:
+    posted.ok("queue", "approve", "2025-01-002")
+    posted.ok("queue", "correct", "2025-01-001", "--account", "5060")
+    posted.drop("broken.csv", "no bank file at all\n")
+    posted.drop("february.csv", chase(("02/03/2025", "AWS EMEA", "-45.10")))
+    posted.run("ingest")
+    found = posted.json("agent", "stats", "ingest")[0]
+    assert (found["agent"], found["runs"], found["errors"], found["records"]) == ("ingest", 2, 0, 5)
+    assert found["without_asking"] == "0.600" and found["asked"] == 2, "a card about a file asks about no entry"
+    assert found["corrected"] == "0.333", "GitHub was booked as sure, and a person said otherwise"
+    assert [(row["runs"], row["records"]) for row in found["trend"]] == [(2, 5)]
+    rows = {row["from"]: (row["decided"], row["agreed"]) for row in found["calibration"]}
+    assert rows["0.95"] == (1, 0) and rows["0"] == (1, 1)
+    shown = posted.ok("agent", "stats", "ingest").out
+    assert "33.3 %" in shown and "from 0.95" in shown
+    assert [row["agent"] for row in posted.json("agent", "stats")] == ["ingest"], "only those that have run"
+    refused(posted("agent", "stats", "nobody"), 2, "there is no agent 'nobody'")
+
+
+def test_an_agent_that_never_ran_has_no_share_of_anything(ws: Workspace) -> None:
+    found = ws.json("agent", "stats", "monthly_summary")[0]
+    assert found["runs"] == 0 and found["without_asking"] is None and found["milliseconds"] is None
+    assert "No agent has run yet." in ws.ok("agent", "stats").out
