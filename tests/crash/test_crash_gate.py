@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from forked import Forks
 from harness import Workspace, copy_books, environment, here, name_shown, take_ok, take_shown
+from kill_points import choose_cases
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.git import STEPS
@@ -100,8 +101,18 @@ def sound(ws: Workspace, *working: str) -> None:
     assert [p.name for p in left if p.name != "writer.lock"] == []
 
 
-@pytest.mark.parametrize(("step", "nth"), PLACES)
-@pytest.mark.parametrize("name", COMMANDS)
+def is_committed(step: str) -> bool:
+    return STEPS.index(step) >= STEPS.index("ref")
+
+
+CASES = choose_cases(
+    [(name, step, nth) for name in COMMANDS for step, nth in PLACES],
+    lambda case: case[1:],
+    lambda case: (case[0], is_committed(case[1])),
+)
+
+
+@pytest.mark.parametrize(("name", "step", "nth"), CASES)
 def test_killed_at_each_step(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, step: str, nth: int
 ) -> None:
@@ -111,7 +122,7 @@ def test_killed_at_each_step(
         assert step == "file" and nth > 1, "fewer files than that"
         return
     now = found(ws)
-    committed = STEPS.index(step) >= STEPS.index("ref")
+    committed = is_committed(step)
     expected = dict(made.after[name] if committed else made.before[name])
     if name == "rollback" and not committed and now["runs"] == "exit 3":
         # What is to be taken back is refused already, and told so; no more than that was done.
@@ -127,7 +138,7 @@ def test_killed_at_each_step(
     assert found(ws) == made.after[name]
 
 
-@pytest.mark.parametrize("step", [s for s in STEPS if STEPS.index(s) >= STEPS.index("ref")])
+@pytest.mark.parametrize("step", [step for step in STEPS if is_committed(step)])
 def test_a_killed_rollback_stays_one(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """Reverted with plain git it does not bring the version back, though the command could not say goodbye."""
     ws = copy(made.folder, "rollback", tmp_path / "w", monkeypatch)

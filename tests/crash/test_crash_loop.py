@@ -18,11 +18,11 @@ import pytest
 from crash_loop import calm, campaign, scene
 from crash_service import Hand
 from harness import copy_books
+from kill_points import EVERY
 from looped import STEPS, Loops, eventually, plugged_in, prepare
 
 from cleared.jobs import loop_state
 
-EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
 KILLS = int(os.environ.get("CLEARED_LOOP_KILLS", "12"))
 SEEDS = 2
 
@@ -47,20 +47,20 @@ def points(start: Path, loops: Loops, tmp_path_factory: pytest.TempPathFactory) 
     return calm(start, tmp_path_factory.mktemp("calm") / "books", loops)
 
 
-def chosen(points: list[str], seed: int) -> list[tuple[str, int]]:
-    """Steps and their times: all, or one of each kind at random."""
+def chosen(points: list[str], seed: int, part: int = 0, parts: int = 1) -> list[tuple[str, int]]:
+    """Steps and their times: all, or one of each kind of a part at random."""
     found, draw = [], random.Random(seed)
-    for name in STEPS:
+    for name in STEPS if EVERY else STEPS[part::parts]:
         times = points.count(name)
         assert times, f"it never comes by {name!r}"
         found += [(name, nth) for nth in (range(1, times + 1) if EVERY else [draw.randint(1, times)])]
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_killed_at_each_step(start: Path, points: list[str], loops: Loops, tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("part", [0, 1])
+def test_killed_at_each_step(start: Path, points: list[str], loops: Loops, tmp_path: Path, part: int) -> None:
     """Rows E6, E26, E27: with jobs that come meanwhile, a slow one among them, and rotation on."""
-    for name, nth in chosen(points, seed):
+    for name, nth in chosen(points, 1, part, 2):
         life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
         try:
             assert loops.killed_at(life, name, nth, **FLAGS)
@@ -156,13 +156,17 @@ def test_told_to_end_it_ends_after_the_job_that_is_on(start: Path, loops: Loops,
 # -- what a power cut leaves ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", ["the backup", "cut short", "gone"])
+LOSSES = {"the backup": (0, 1), "cut short": (0, 2), "gone": (1, 2)}
+"""What is left of a loop's state, and at which part of the steps: one cut short and one that is gone end alike."""
+
+
+@pytest.mark.parametrize("how", LOSSES)
 def test_a_state_that_goes_back_by_one_step(
     start: Path, points: list[str], loops: Loops, tmp_path: Path, how: str
 ) -> None:
     """Row E29, at each transition: nothing is lost, nothing is run twice."""
     draw = random.Random(3)
-    for name, nth in chosen(points, len(how)):
+    for name, nth in chosen(points, len(how), *LOSSES[how]):
         life = scene(start, tmp_path / f"{STEPS.index(name)}-{nth}", loops)
         assert loops.killed_at(life, name, nth, **FLAGS)
         if how == "the backup":

@@ -19,14 +19,14 @@ import pytest
 from committing import list_committing_commands
 from crash_commands import CASES, ELSEWHERE, Case, Place, list_differences
 from harness import Workspace, copy_books, environment, here, no_traceback
+from kill_points import EVERY
 from stepped import MACHINE, list_steps, run_stepped
 
 from cleared.git import STEPS
 
-EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
 SAYS_IT_IS_DONE = (1, 2, 3, 4)
 """What a command may end with that finds its commit there already: there is nothing left to do (is closed already)."""
-ALWAYS = (MACHINE, "checked", "ref", "done")
+ALWAYS = (MACHINE, "ref")
 """Steps at which every command is killed; of the others each command gets one, in turn."""
 
 
@@ -90,16 +90,17 @@ def choose_points(steps: list[str], turn: int) -> list[tuple[str, int]]:
     points = [(name, steps[: at + 1].count(name)) for at, name in enumerate(steps)]
     if EVERY:
         return points
-    others = [step for step in STEPS if step not in ALWAYS]
+    others = ["checked", *(step for step in STEPS if step not in ALWAYS)]
     chosen = {*ALWAYS, others[turn % len(others)]}
     last = {name: steps.count(name) for name in chosen}
     return [(name, nth) for name, nth in points if name in chosen and nth in (1, last[name])]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_said_again_after_a_kill_it_is_done_once(
+def test_whatever_becomes_of_a_command_it_is_done_once(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    """Killed, stopped with Ctrl-C once its commit is made, or with a full disk for what it says."""
     case = CASES[name]
     argv = prepare(place, case, monkeypatch)
     steps = list_steps(argv, tmp_path / "steps", code=case.code)
@@ -115,41 +116,35 @@ def test_said_again_after_a_kill_it_is_done_once(
         stands = [at for at, each in enumerate(steps) if each == step][nth - 1] >= steps.index("ref")
         assert again.code == case.code or (stands and again.code in SAYS_IT_IS_DONE), (story, again)
         compare(once, place, f"{story}: {again}")
+    root = Path(argv[1]) if name == "init" else place.ws.root
+    place.put_back()
+    check_interrupted(argv, root)
+    place.put_back()
+    check_full_disk(argv, root, case)
+    compare(once, place, f"{name} with a full disk")
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_ctrl_c_after_the_commit_names_it(place: Place, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    case = CASES[name]
-    argv = prepare(place, case, monkeypatch)
+def check_interrupted(argv: list[str], root: Path) -> None:
+    """Ctrl-C once the commit is made: the command names it, or is done."""
     done = run_stepped(argv, "ref", number=signal.SIGINT)
     said = done.stderr.decode()
-    root = Path(argv[1]) if name == "init" else place.ws.root
     if not root.exists():
-        assert name == "init" and done.returncode == 130, done  # taken back whole
+        assert argv[0] == "init" and done.returncode == 130, done  # taken back whole
         return
     made = Workspace(root).git("log", "-2", "--format=%h", "--abbrev=10").split()
     assert done.returncode in (0, 130), done
     assert done.returncode == 0 or any(commit in said for commit in made), (done, made)
-    tells_truly(said)
+    assert_told_truly(said)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_a_full_disk_for_its_output_after_the_commit(
-    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    case = CASES[name]
-    argv = prepare(place, case, monkeypatch)
-    list_steps(argv, tmp_path / "steps", code=case.code)
-    once = place.found()
-    place.put_back()
+def check_full_disk(argv: list[str], root: Path, case: Case) -> None:
+    """What it says cannot be written: it names its commit all the same."""
     with open("/dev/full", "wb") as full:
         done = run_stepped(argv, stdout=full)
     said = done.stderr.decode()
-    root = Path(argv[1]) if name == "init" else place.ws.root
     assert done.returncode in (case.code, 4), done
     assert done.returncode != 4 or Workspace(root).head()[:10] in said, done
-    tells_truly(said)
-    compare(once, place)
+    assert_told_truly(said)
 
 
 def compare(once: dict[str, Any], place: Place, story: str = "") -> None:
@@ -158,6 +153,6 @@ def compare(once: dict[str, Any], place: Place, story: str = "") -> None:
         pytest.fail(f"{story}\n{differences}", pytrace=False)
 
 
-def tells_truly(said: str) -> None:
+def assert_told_truly(said: str) -> None:
     assert "Traceback" not in said
     assert not re.search(r"nothing was changed|run the command again", said, re.IGNORECASE), said

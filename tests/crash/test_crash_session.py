@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kill_points import EVERY
 from pydantic_ai.messages import ModelMessage
 from session_doubles import DiskTools, FakeDoor, Reply, last_text, new_store, open_loop
 
 from cleared.base.errors import WorkspaceError
 from cleared.meta.session_loop import Outcome
 from cleared.meta.session_store import SessionStore, list_sessions, open_session
-
-EVERY_POINT = bool(os.environ.get("CLEARED_EVERY_POINT"))
 
 
 def answer_from(messages: list[ModelMessage], info: Any) -> Reply:
@@ -84,7 +83,7 @@ def test_a_session_killed_at_any_step_goes_on(tmp_path: Path) -> None:
     assert {"prompt", "request", "reply", "begun", "called", "result", "verify", "ended"} <= set(steps)
     assert {"in read", "in write", "in propose"} <= set(steps)
     first_and_last = {steps.index(step) + 1 for step in steps} | {len(steps) - steps[::-1].index(s) for s in steps}
-    for at in range(1, len(steps) + 1) if EVERY_POINT else sorted(first_and_last):
+    for at in range(1, len(steps) + 1) if EVERY else sorted(first_and_last):
         folder = tmp_path / str(at)
         folder.mkdir()
         store = new_store(folder)

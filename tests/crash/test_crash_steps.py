@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from crash_books import AFTER, check_all_or_nothing, check_booked, check_goes_on, check_sound, copy, git, ingest, read
 from crash_kill import stopped_at
+from kill_points import EVERY, choose_cases
 
 from cleared.books import queries
 from cleared.changes.workspace_opening import open_workspace
@@ -23,8 +24,14 @@ def committed(step: str) -> bool:
     return step in STEPS and STEPS.index(step) >= STEPS.index("ref")
 
 
-@pytest.mark.parametrize("reading", [True, False])
-@pytest.mark.parametrize(("step", "nth"), PLACES)
+@pytest.mark.parametrize(
+    ("step", "nth", "reading"),
+    choose_cases(
+        [(step, nth, reading) for step, nth in PLACES for reading in (True, False)],
+        lambda case: case[:2],
+        lambda case: (case[2], committed(case[0])),
+    ),
+)
 def test_ingest_killed_at_each_step(template: Path, tmp_path: Path, step: str, nth: int, reading: bool) -> None:
     root = copy(template, tmp_path / "w")
     assert stopped_at(root, ["run", "ingest"], step, nth)
@@ -44,7 +51,7 @@ def test_the_repair_killed_too(template: Path, tmp_path: Path, step: str, nth: i
     check_all_or_nothing(root)
 
 
-@pytest.mark.parametrize(("step", "nth"), [p for p in PLACES if p[0] in STEPS])
+@pytest.mark.parametrize(("step", "nth"), [p for p in PLACES if p[0] in STEPS][:: 1 if EVERY else 2])
 def test_a_void_killed_at_each_step(template: Path, tmp_path: Path, step: str, nth: int) -> None:
     root = copy(template, tmp_path / "w")
     ingest(root)
@@ -68,7 +75,7 @@ def test_a_void_killed_at_each_step(template: Path, tmp_path: Path, step: str, n
         check_booked(root, entries, AFTER)
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", STEPS[:: 1 if EVERY else 3])
 def test_a_close_killed_at_each_step(template: Path, tmp_path: Path, step: str) -> None:
     root = copy(template, tmp_path / "w")
     ingest(root)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 from backups import all_files, back_up, other_machine, passphrase_file, restore
 from harness import Workspace, here
+from kill_points import EVERY
 
-EVERY = bool(os.environ.get("CLEARED_EVERY_POINT"))
 CHILD = """
 import os, signal, sys
 at, count, watched = int(sys.argv[1]), 0, sys.argv[2]
@@ -44,7 +43,7 @@ sys.exit(code)
 
 def run_to_step(at: int, watched: Path, *argv: str) -> tuple[int, int]:
     """Exit code, or minus the signal, and how many steps it had."""
-    done = subprocess.run([sys.executable, "-c", CHILD, str(at), str(watched), *argv], capture_output=True, check=False)
+    done = preloaded.run([CHILD, str(at), str(watched), *argv], function="preloaded:execute")
     assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
     return done.returncode, int(done.stdout.split()[-1]) if done.returncode == 0 else 0
 
@@ -104,22 +103,8 @@ def test_an_interrupted_restore_leaves_nothing(posted: Workspace, tmp_path: Path
     with other_machine(tmp_path / "machine"):
         place = tmp_path / "place"
         place.mkdir()
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                program,
-                "25",
-                str(place),
-                "restore",
-                str(file),
-                str(place / "new"),
-                "--passphrase-file",
-                str(passphrase_file(tmp_path)),
-            ],
-            capture_output=True,
-            check=False,
-        )
+        words = ["restore", str(file), str(place / "new"), "--passphrase-file", str(passphrase_file(tmp_path))]
+        done = preloaded.run([program, "25", str(place), *words], function="preloaded:execute")
         assert done.returncode != 0
         left = all_files(place)
         if number == signal.SIGINT:
