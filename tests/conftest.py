@@ -13,7 +13,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from harness import Workspace, copy_books, environment, here
+from harness import Workspace, copy_books, environment, here, use_machine_of
 from room_tests import list_room_tests
 from running import Up
 
@@ -87,12 +87,20 @@ def own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def starting_point(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One workspace as ``cleared init`` makes it; tests get copies."""
     root = tmp_path_factory.mktemp("start") / "books"
-    with pytest.MonkeyPatch.context() as patch:
-        for key, value in environment(root.parent).items():
-            patch.setenv(key, value)
-        patch.setenv("CLEARED_HOME", str(root.parent / "cleared"))
+    with use_machine_of(root):
         done = here("init", str(root), "--name", "Acme")
     assert done.code == 0, done
+    return root
+
+
+@pytest.fixture(scope="session")
+def posted_start(starting_point: Path) -> Path:
+    """The same, by the same machine, with a month of entries; tests get copies."""
+    root = starting_point.with_name("posted")
+    with use_machine_of(root):
+        ws = Workspace(copy_books(starting_point, root))
+        ws.drop("january.csv")
+        ws.run("ingest")
     return root
 
 
@@ -115,11 +123,9 @@ def ws(tmp_path: Path, starting_point: Path, plain_environment: None) -> Workspa
 
 
 @pytest.fixture
-def posted(ws: Workspace) -> Workspace:
+def posted(tmp_path: Path, posted_start: Path, plain_environment: None) -> Workspace:
     """January's four rows are posted: 2025-01-001 … 004, two of them waiting for review."""
-    ws.drop("january.csv")
-    ws.run("ingest")
-    return ws
+    return Workspace(copy_books(posted_start, tmp_path / "books"))
 
 
 @pytest.fixture

@@ -355,6 +355,18 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def use_machine_of(root: Path) -> Iterator[None]:
+    """The environment, and the home with its keys, of the machine that makes books of which tests get copies."""
+    import pytest
+
+    with pytest.MonkeyPatch.context() as patch:
+        for key, value in environment(root.parent).items():
+            patch.setenv(key, value)
+        patch.setenv("CLEARED_HOME", str(root.parent / "cleared"))
+        yield
+
+
 # -- what a refusal is ------------------------------------------------------------------------------------------------
 
 LOG = "logs/agent-log-2025-02.csv"

@@ -5,22 +5,29 @@ from pathlib import Path
 
 import pytest
 from fake_engine import FakeEngine
-from harness import Workspace
+from harness import Workspace, copy_books, use_machine_of
 
 from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
 
 
+@pytest.fixture(scope="session")
+def cycles_start(starting_point: Path) -> Path:
+    """A workspace that allows AI cycles, with the files of ``cycle init`` committed; tests get copies."""
+    root = starting_point.with_name("cycles")
+    with use_machine_of(root):
+        ws = Workspace(copy_books(starting_point, root))
+        # The fake engines are Python programs; where their interpreter lies they may run programs from.
+        ws.config("loop.ai.enabled=true", f"loop.ai.program_folders=[{sys.prefix}, {sys.base_prefix}]")
+        ws.ok("cycle", "init")
+        ws.git("add", "-A")
+        ws.git("commit", "-qm", "cycles")
+    return root
+
+
 @pytest.fixture
-def cyc(ws: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Workspace:
-    """A workspace that allows AI cycles, with the files of ``cycle init`` committed."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("CLEARED_ALLOW_AI", raising=False)
-    # The fake engines are Python programs; where their interpreter lies they may run programs from.
-    ws.config("loop.ai.enabled=true", f"loop.ai.program_folders=[{sys.prefix}, {sys.base_prefix}]")
-    ws.ok("cycle", "init")
-    ws.git("add", "-A")
-    ws.git("commit", "-qm", "cycles")
-    return ws
+def cyc(cycles_start: Path, tmp_path: Path, plain_environment: None) -> Workspace:
+    """A copy of it; the home is ``home`` beside the workspace."""
+    return Workspace(copy_books(cycles_start, tmp_path / "books"))
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from cleared.work.cycles.cycle_state import STATUSES, read_state
 from cleared.work.cycles.engines import load_engine
 
 START = datetime.fromisoformat("2025-02-10T06:00:00+00:00")
+LONGEST_PAUSE = 20.0
+"""Seconds that pass at once."""
 
 
 class _Clock(FixedClock):
@@ -55,7 +57,11 @@ class _Run:
         self.loop = CycleLoop(host, self.settings, engine.binary, pause=self._pause)
 
     def _pause(self, seconds: float) -> None:
-        status = read_state(self.ws.root)["status"]
+        told = read_state(self.ws.root)
+        status = told["status"]
+        if told["until"]:  # an hour is not passed in fifths of a second
+            left = (datetime.fromisoformat(told["until"]) - self.clock.now()).total_seconds()
+            seconds = max(seconds, min(left, LONGEST_PAUSE))
         self.statuses.append(status)
         self.waits[status] = self.waits.get(status, 0) + seconds
         self.clock.passed += seconds
