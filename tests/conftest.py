@@ -95,8 +95,8 @@ def starting_point(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def posted_start(starting_point: Path) -> Path:
-    """The same, by the same machine, with a month of entries; tests get copies."""
-    root = starting_point.with_name("posted")
+    """The same with a month of entries; tests get copies."""
+    root = starting_point.parents[1] / "posted/books"
     with use_machine_of(root):
         ws = Workspace(copy_books(starting_point, root))
         ws.drop("january.csv")

@@ -25,6 +25,10 @@ from harness import (
     unchanged,
 )
 
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
+from cleared.git.refs import HeadMoved
+
 POST = 'journal_add_double("2025-01-03", "GITHUB", 5020, 1010, "4.00")'
 UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -837,3 +841,25 @@ def test_version_and_completion() -> None:
     assert "--show-completion" in here("--help").out
     refused(here("jurnal"), 2, "jurnal")
     refused(here("journal", "list", "--mnth", "x"), 2)
+
+
+def test_b13_a_run_whose_branch_moves_is_run_once_more(ws: Workspace) -> None:
+    """B13: on the new commit; where it moves again, the run is refused and nothing of it stays."""
+    ws.agent("probe", f'{POST}\ngit_commit("agent: probe")')
+    left, said = 1, list[str]()
+
+    def commit_beside(step: str) -> None:
+        nonlocal left
+        if step == "ran" and left:
+            left -= 1
+            ws.put("note.txt", f"{len(said)} {left}")
+            ws.commit("note.txt")
+
+    host = open_workspace(ws.root, on_step=commit_beside, say=said.append)
+    assert run_now(host, "probe").status == "succeeded"
+    assert left == 0 and sum("the branch moved" in line for line in said) == 1 and len(ws.entries()) == 1
+    left = 2
+    with pytest.raises(HeadMoved):
+        run_now(host, "probe")
+    assert left == 0 and sum("the branch moved" in line for line in said) == 2 and len(ws.entries()) == 1
+    assert ws.json("check") == {"ok": True, "violations": []}

@@ -130,6 +130,14 @@ def test_A3_hostile_text_ends(source: str) -> None:
     assert time.process_time() - began < 10
 
 
+def test_A3_a_script_has_a_size() -> None:
+    """A3: 256 kB of text, also where characters have several bytes."""
+    assert lint_script("#" * (256 << 10), "x.py") == []
+    for source in ("#" * ((256 << 10) + 1), "#" + "é" * (128 << 10)):
+        (finding,) = lint_script(source, "x.py")
+        assert finding.rule == "size" and "256 kB" in finding.message
+
+
 TOKENS = r"class try: open( __a__ f'{ }' ''' ' # \ ( ) [ { } : lambda é 1 = . else: match case async await @ * ** := 0x"
 CHARACTERS = [
     "\n",

@@ -357,7 +357,8 @@ def environment(home: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def use_machine_of(root: Path) -> Iterator[None]:
-    """The environment, and the home with its keys, of the machine that makes books of which tests get copies."""
+    """The environment, and the home with its keys, of the machine that makes books of which tests get copies. Each
+    has its own folder: of two that are made on one machine the newer settings are those that count."""
     import pytest
 
     with pytest.MonkeyPatch.context() as patch:

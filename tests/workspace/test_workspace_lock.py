@@ -89,6 +89,7 @@ def test_the_same_thread_twice_is_a_fault_and_another_thread_waits(state: Path) 
         seen.append("first")
     thread.join()
     assert seen == ["first", "other"]
+    assert not list(state.glob("waiting-*")), "nobody waits any more"
     with writer_lock(state, 0, "after"):
         pass
 

@@ -24,6 +24,9 @@ from harness import (
 )
 from statement_files import LINES, MONTH, write_ofx
 
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.manual_runs import run_now
+
 COUNTS = '{"imported": %d, "confirmed": %d, "review": %d}'
 PARSE = 'importer_parse(importer_scan()[0]["name"])'
 
@@ -709,4 +712,20 @@ def test_of_equal_rows_the_one_with_the_known_balance_came_before(ws: Workspace,
     rows = ws.read("books/bank/checking/2025-01.csv").splitlines()[1:]
     assert sorted(row.split(",")[7] for row in rows) == ["78.75", "79.75", "86.50", "93.25"]
     assert not [card for card in ws.cards() if "carry another balance" in card["title"]]
+    ws.in_order()
+
+
+def test_b12_a_file_that_changes_after_it_was_read_is_not_booked(ws: Workspace) -> None:
+    """B12: looked at again before the commit; the new content is booked by the next run."""
+    ws.drop("january.csv")
+    rows = chase(("01/03/2025", "GITHUB *PRO", "-4.00"))
+
+    def replace_file(step: str) -> None:
+        if step == "ran":
+            ws.drop("january.csv", rows)
+
+    result = run_now(open_workspace(ws.root, on_step=replace_file), "ingest")
+    assert result.status == "failed" and result.error is not None and "changed" in result.error.message
+    assert ws.entries() == [] and ws.read("import/january.csv") == rows
+    assert ingest(ws)[0] == 1
     ws.in_order()

@@ -13,7 +13,7 @@ from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
 @pytest.fixture(scope="session")
 def cycles_start(starting_point: Path) -> Path:
     """A workspace that allows AI cycles, with the files of ``cycle init`` committed; tests get copies."""
-    root = starting_point.with_name("cycles")
+    root = starting_point.parents[1] / "cycles/books"
     with use_machine_of(root):
         ws = Workspace(copy_books(starting_point, root))
         # The fake engines are Python programs; where their interpreter lies they may run programs from.
