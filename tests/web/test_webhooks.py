@@ -19,6 +19,7 @@ from world import World
 
 from cleared.triggers import webhook_calls
 from cleared.triggers.webhook_calls import WebhookCall, WebhookCalls
+from cleared.web import webhook_intake
 from cleared.web.call_rates import CallRates
 from cleared.web.client_file import WebhookSecret
 from cleared.web.webhook_secrets import find_signer
@@ -226,6 +227,23 @@ def test_calls_that_come_at_once_are_stored_once_and_no_more_than_fit(
     calls.remove_old(now + webhook_calls.KEEP_FOR * 2)
     assert calls.find_state("a", "m0") is None and calls.find_state("a", "m1") is not None
     calls.close()
+
+
+def test_a_call_whose_wait_has_ended_keeps_no_other_from_waiting(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may wait at a time: the second does, once the first is answered, and so after one that broke off."""
+    waited: list[str] = []
+
+    async def wait_for_none(request: object, site: object, call: WebhookCall, seconds: float) -> None:
+        waited.append(call.key)
+        if len(waited) == 1:
+            raise OSError("the wait broke off")
+
+    monkeypatch.setattr(webhook_intake, "_MAX_WAITERS", 1)
+    monkeypatch.setattr(webhook_intake, "_await_run", wait_for_none)
+    assert [program.hook(f"msg_{n}", query="?wait=30")[0] for n in (1, 2, 3)] == [500, 202, 202]
+    assert waited == ["hook/msg_1", "hook/msg_2", "hook/msg_3"]
 
 
 def test_the_verifier_agrees_with_the_schemes_own_example() -> None:
