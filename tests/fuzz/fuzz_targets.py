@@ -33,8 +33,8 @@ from cleared.sandbox.script_source import normalise_text
 from cleared.sandbox.used_primitives import find_used
 
 FILE = "agents/fuzzed.py"
-PATIENCE = 5.0
-GATE_PATIENCE = 45.0  # up to a dozen rehearsals of 2 s each
+PATIENCE = 60.0
+GATE_PATIENCE = 180.0  # up to a dozen rehearsals of 2 s each
 
 
 class Hang(AssertionError):

@@ -47,7 +47,7 @@ def test_A6_bombs(sandbox: Sandbox, source: str, kinds: set[str]) -> None:
         kind = error.kind
         assert len(str(error)) < 5000
     assert kind in kinds
-    assert run(sandbox, "1 + 1", limits=LIMITS) == 2
+    assert run(sandbox, "1 + 1") == 2
 
 
 def test_A6_the_deadline_covers_the_host(sandbox: Sandbox) -> None:
@@ -67,11 +67,10 @@ def test_A6_the_deadline_counts_host_and_script_together(sandbox: Sandbox) -> No
 
 
 def test_A6_a_deadline_of_the_caller(sandbox: Sandbox) -> None:
-    began = time.monotonic()
-    with pytest.raises(ScriptError, match=r"within 0\.[0-3]"):
-        run(sandbox, "while True: pass", deadline=began + 0.3)
+    with pytest.raises(ScriptError, match=r"within 0\.3"):
+        run(sandbox, "while True: pass", deadline=100.3, monotonic=lambda: 100.0)
     with pytest.raises(ScriptError, match="no time left"):
-        run(sandbox, "1", deadline=began)
+        run(sandbox, "1", deadline=100.0, monotonic=lambda: 100.0)
 
 
 def test_A6_output_up_to_the_limit_is_kept(sandbox: Sandbox) -> None:

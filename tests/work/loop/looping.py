@@ -229,7 +229,7 @@ writes = tried("writes", writes=("made",))
 dials = tried("dials")
 decides = tried("decides", timeout=90)
 strays = tried("strays", writes=("made",))
-stubborn = tried("stubborn", writes=("made",), timeout=2)
+stubborn = tried("stubborn", writes=("made",), timeout=6)
 tells = tried("tells")
 
 

@@ -247,10 +247,13 @@ def test_listening_costs_next_to_nothing_while_nothing_ends(up: Up) -> None:
     begun(up.ws)
     up.agent("hears", HEARS, TELL)
     process = up.start()
-    time.sleep(1.0)
-    before = _cpu(process.pid)
-    time.sleep(5.0)
-    assert _cpu(process.pid) - before < 0.05, "seconds of processor time"
+
+    def is_calm() -> bool:
+        before = _cpu(process.pid)
+        time.sleep(5.0)
+        return _cpu(process.pid) - before < 0.05  # seconds of processor time
+
+    eventually(is_calm)  # a busy machine lets it begin late
 
 
 def _cpu(pid: int) -> float:

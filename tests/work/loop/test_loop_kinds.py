@@ -252,7 +252,7 @@ def test_a_job_is_stopped_at_its_limit(probed: Loop) -> None:
 
 def test_a_job_that_will_not_end_is_killed_with_all_it_has_started(probed: Loop) -> None:
     result = probed.once("stubborn")
-    assert result["status"] == "failed" and "stopped at its limit of 2 s" in result["summary"]
+    assert result["status"] == "failed" and "stopped at its limit of 6 s" in result["summary"]
     assert result["exit_code"] == -signal.SIGKILL
     for name in ("loose", "self"):
         eventually(lambda name=name: has_ended(probed.ws.root / "made" / name))
