@@ -715,17 +715,20 @@ def test_of_equal_rows_the_one_with_the_known_balance_came_before(ws: Workspace,
     ws.in_order()
 
 
-def test_b12_a_file_that_changes_after_it_was_read_is_not_booked(ws: Workspace) -> None:
-    """B12: looked at again before the commit; the new content is booked by the next run."""
+@pytest.mark.parametrize("when", ["ran", "intent", "prepared"])
+def test_b12_a_file_that_changes_after_it_was_read_is_not_booked(ws: Workspace, when: str) -> None:
+    """B12: looked at before the commit is prepared, and again under the lock; the next run books what is new."""
     ws.drop("january.csv")
     rows = chase(("01/03/2025", "GITHUB *PRO", "-4.00"))
 
     def replace_file(step: str) -> None:
-        if step == "ran":
+        if step == when:
             ws.drop("january.csv", rows)
 
     result = run_now(open_workspace(ws.root, on_step=replace_file), "ingest")
-    assert result.status == "failed" and result.error is not None and "changed" in result.error.message
+    assert result.status == "failed" and result.error is not None
+    said = "changed since it was read" if when == "ran" else "changed after it was parsed"
+    assert said in result.error.message
     assert ws.entries() == [] and ws.read("import/january.csv") == rows
     assert ingest(ws)[0] == 1
     ws.in_order()
