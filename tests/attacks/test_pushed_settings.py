@@ -72,6 +72,7 @@ def test_without_the_approval_they_would_be(posted: Workspace, unverified: None)
 
 def test_a_damaged_record_does_not_bring_them_into_force(posted: Workspace) -> None:
     """What was last in force on this machine is remembered outside of the repository; but nothing runs."""
+    posted.ok("status")  # they are in force here
     for damage in ("{}", None):
         push_values(posted, ("paths.books", "ledger" if damage else "ledgers"))
         posted.put(RECORD, damage) if damage else (posted.root / RECORD).unlink()
