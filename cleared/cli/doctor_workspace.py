@@ -268,7 +268,7 @@ _OTHER_ROWS = ("lost", "unchanged")
 def check_history(host: Host) -> Row:
     """Every object that git has, read; those of the last commit named by their path."""
     with Repository.open(host.root, for_writing=False) as repo:
-        damaged = find_damaged_objects(repo)
+        damaged = find_damaged_objects(repo, host.layout.state_dir)
     if damaged is None:
         return Row(NAME, "ok", "every object is there and whole")
     named = [path or f"object {oid[:10]}" for oid, path in damaged.objects.items()]

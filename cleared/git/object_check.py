@@ -12,7 +12,6 @@ from cleared.base.errors import WorkspaceError
 from cleared.git.object_reader import Snapshot, blob_id
 from cleared.git.repository import Repository
 from cleared.git.sound_objects import is_known_sound, read_store, remember_sound
-from cleared.workspace.location import Layout
 
 _PROBLEM: Final = re.compile(r"(?:error|fatal|missing|broken|bad|corrupt)\b")
 _OID: Final = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
@@ -28,19 +27,19 @@ class ObjectDamage:
     repairable: dict[str, Path]
 
 
-def find_damaged_objects(repo: Repository) -> ObjectDamage | None:
-    """What ``git fsck``, which reads every object, finds wrong; ``None`` where all is sound, or known to be so."""
-    state_dir = repo.root / Layout.state
-    if is_known_sound(repo, state_dir):
+def find_damaged_objects(repo: Repository, state_dir: Path | None = None) -> ObjectDamage | None:
+    """What ``git fsck``, which reads every object, finds wrong; ``None`` where all is sound, or known to be so.
+    ``state_dir``: where what is known is kept; without, all is read."""
+    if state_dir is not None and is_known_sound(repo, state_dir):
         return None
-    state = read_store(repo)
+    state = read_store(repo) if state_dir is not None else None
     process = repo.git.start(
         ["fsck", "--full", "--no-dangling", "--no-reflogs", "--no-progress"], stderr=subprocess.STDOUT
     )
     out, _ = process.communicate()
     messages = [line for line in out.decode("utf-8", "replace").splitlines() if _PROBLEM.match(line)]
     if process.returncode == 0 and not messages:
-        if state is not None:
+        if state_dir is not None and state is not None:
             remember_sound(state_dir, state)
         return None
     ids = list(dict.fromkeys(oid for line in messages for oid in _OID.findall(_join_object_name(line))))
