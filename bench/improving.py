@@ -53,9 +53,8 @@ class SimulatedYear:
     proposed: int = 0
 
     def describe(self) -> str:
-        return (
-            f"cards {', '.join(map(str, self.cards))}; {self.wrong} wrong, {self.wrong_unmade} of them not the owner's"
-        )
+        wrong = f"{self.wrong} booked wrong without asking, {self.wrong_unmade} of them as the owner never decided"
+        return f"decisions a month {', '.join(map(str, self.cards))}; {wrong}"
 
 
 class _Firm:
