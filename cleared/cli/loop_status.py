@@ -11,9 +11,8 @@ import typer
 from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host
-from cleared.jobs.loop_reader import list_jobs as read_jobs
+from cleared.jobs import loop_reader
 from cleared.jobs.loop_reader import read_log, read_tree
-from cleared.jobs.loop_reader import read_status as read
 
 
 def register_status_commands(app: typer.Typer) -> None:
@@ -35,7 +34,7 @@ def show_loop_status(
 ) -> None:
     """Show how the loop is: what runs, what waits, why it stopped."""
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    status = read(knobs.runtime)
+    status = loop_reader.read_status(knobs.runtime)
     if json:
         print_json(status)
     else:
@@ -95,10 +94,9 @@ def list_jobs(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List jobs, newest first: waiting, running, ended."""
-    from cleared.jobs.loop_reader import list_jobs as read
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    jobs = read(knobs.runtime, limit)
+    jobs = loop_reader.list_jobs(knobs.runtime, limit)
     if json:
         print_json(jobs)
     else:
@@ -129,10 +127,9 @@ def show_job(
     job: JobArgument, runtime_dir: RuntimeOption = None, json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Show a job: how it ended, what it was allowed, what it printed."""
-    from cleared.jobs.loop_reader import read_job as read
 
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
-    details = read(knobs.runtime, job)
+    details = loop_reader.read_job(knobs.runtime, job)
     if json:
         print_json(details)
         return
@@ -155,11 +152,11 @@ def show_job(
 
 def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the job types there are. Nothing else can be run."""
-    from cleared.jobs.job_types import load_job_types as read
+    from cleared.jobs.job_types import load_job_types
 
     host = open_host(workspace)
     turn = host.config.loop.rotation
-    job_types = list(read(host.config).values())
+    job_types = list(load_job_types(host.config).values())
     if json:
         print_json(
             [
@@ -225,7 +222,7 @@ def monitor_loop(
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir)
     terminal = sys.stdout.isatty()
     while True:
-        status, rows = read(knobs.runtime), read_jobs(knobs.runtime, 10)
+        status, rows = loop_reader.read_status(knobs.runtime), loop_reader.list_jobs(knobs.runtime, 10)
         if terminal:
             sys.stdout.write("\x1b[H\x1b[2J")
         _print_status(status)

@@ -13,7 +13,7 @@ from cleared.base.terminal import count_noun, escape_text, print_fields, print_j
 from cleared.books.decisions.bank_agreement import describe_completeness, list_completeness
 from cleared.cli.completion import complete_agents
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, open_readable_host
-from cleared.service.status_report import service_status as read
+from cleared.service import status_report
 from cleared.triggers.service_log import LogFollower, read_last_rows
 from cleared.workspace.location import Layout, find_workspace
 
@@ -30,7 +30,7 @@ def show_status(
 ) -> None:
     """Show what is up, what each agent did last and does next, and what waits."""
     host = open_readable_host(workspace)
-    status = read(host)
+    status = status_report.service_status(host)
     if not check:
         status["accounts"] = list_completeness(host)
     if json:
@@ -136,9 +136,8 @@ def show_schedule(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show when agents come due in the coming days, in the schedule's own time and in UTC."""
-    from cleared.service.status_report import upcoming_runs as read
 
-    schedule = read(open_host(workspace), days, agent, limit)
+    schedule = status_report.upcoming_runs(open_host(workspace), days, agent, limit)
     if json:
         print_json(schedule)
         return

@@ -21,18 +21,10 @@ from cleared.cli.task_sealing import sealing_shown
 from cleared.jobs.tasks.task_definition import parse_task
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.trust.person_only import refuse_in_job
-from cleared.work.task_runs.task_archive import archive_tasks as archive
-from cleared.work.task_runs.task_checks import check_tasks as check
-from cleared.work.task_runs.task_claims import claim_task as claim
-from cleared.work.task_runs.task_decisions import retry_task as retry
-from cleared.work.task_runs.task_decisions import skip_task as skip
+from cleared.work.task_runs import task_archive, task_checks, task_claims, task_decisions, task_planning, task_reports
 from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES, read_plan, read_proposed_task
-from cleared.work.task_runs.task_planning import add_task as add
-from cleared.work.task_runs.task_planning import begin_ledger as begin
-from cleared.work.task_runs.task_planning import plan_tasks as plan
 from cleared.work.task_runs.task_recording import list_skill_files, read_task_set
 from cleared.work.task_runs.task_reports import describe_task, find_next, write_briefing
-from cleared.work.task_runs.task_reports import list_tasks as read
 
 app = new_group()
 TaskId = Annotated[str, typer.Argument(metavar="TASK", help="Its id, such as T-001.")]
@@ -42,7 +34,7 @@ Summary = Annotated[str, typer.Option("--summary", metavar="TEXT", help="What th
 @app.command("init")
 def begin_ledger(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Begin the ledger of tasks, an empty file, with the skill that reads it. What is there stays as it is."""
-    is_new, commit = begin(open_host(workspace))
+    is_new, commit = task_planning.begin_ledger(open_host(workspace))
     if json:
         print_json({"ledger": LEDGER, "new": is_new, "commit": commit})
         return
@@ -69,7 +61,7 @@ def plan_tasks(
     tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
     command = f"cleared task plan{f' {file}' if file is not None else ''}"
     with sealing_shown(host, tasks, digest, command, json=json, file=file or ""):
-        planned = plan(host, tasks)
+        planned = task_planning.plan_tasks(host, tasks)
     print_planned(planned, json)
 
 
@@ -95,7 +87,7 @@ def add_task(
         task, card_id = read_proposed_task(host, str(card))
     command = f"cleared task add {file if file is not None else f'--card {card}'}"
     with sealing_shown(host, [task], digest, command, json=json, file=file or ""):
-        planned = add(host, task, card=card_id)
+        planned = task_planning.add_task(host, task, card=card_id)
     print_planned(planned, json)
 
 
@@ -106,7 +98,7 @@ def list_tasks(
     workspace: WorkspaceOption = None,
 ) -> None:
     """List the tasks and their newest states, in the order of their ids."""
-    rows = read(open_host(workspace), status)
+    rows = task_reports.list_tasks(open_host(workspace), status)
     if json:
         print_json(rows)
         return
@@ -180,7 +172,7 @@ def claim_task(
     from dataclasses import asdict
 
     refuse_in_job()
-    made = claim(open_host(workspace), task, by or current_user(), worker_pid=pid)
+    made = task_claims.claim_task(open_host(workspace), task, by or current_user(), worker_pid=pid)
     if json:
         print_json({key: value for key, value in asdict(made).items() if key != "token"})
         return
@@ -256,19 +248,19 @@ def retry_task(
     task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Have a failed or blocked task tried again, or take a claim back: it is pending."""
-    print_recorded(retry(open_host_once(workspace, json=json), task, summary), json)
+    print_recorded(task_decisions.retry_task(open_host_once(workspace, json=json), task, summary), json)
 
 
 @app.command("skip")
 def skip_task(task: TaskId, summary: Summary = "", json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Leave a task, with a reason (--summary): it is blocked, and what requires it waits until somebody retries it."""
-    print_recorded(skip(open_host(workspace), task, summary), json)
+    print_recorded(task_decisions.skip_task(open_host(workspace), task, summary), json)
 
 
 @app.command("archive")
 def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Move the completed tasks into docs/tasks/ARCHIVE.jsonl, where there are more than ten; they go on counting."""
-    moved, commit = archive(open_host(workspace))
+    moved, commit = task_archive.archive_tasks(open_host(workspace))
     if json:
         print_json({"archived": moved, "commit": commit})
     else:
@@ -278,7 +270,7 @@ def archive_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -
 @app.command("check")
 def check_tasks(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Check the task files, what they require and name, their seals, and every line of the ledger; exits 1 for any."""
-    findings = check(open_host(workspace))
+    findings = task_checks.check_tasks(open_host(workspace))
     if json:
         print_json([{"file": p.file, "line": p.line, "field": p.field, "message": text} for p, text in findings])
     else:
