@@ -43,7 +43,7 @@ class UnreachedLine:
     text: str
     how: str
     """``never reached``, ``never true`` or ``never false``; of a calculation in a condition ``always the same``; of
-    what is posted ``worked out``; of the approved version ``gone``."""
+    what is posted ``worked out``; of what is decided by ``decided by``; of the approved version ``gone``."""
 
 
 @dataclass(slots=True)
@@ -63,8 +63,9 @@ class Latent:
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
-        gone, worked_out = ([e for e in self.lines if e.how == how] for how in ("gone", "worked out"))
-        new = [e for e in self.lines if e not in gone and e not in worked_out]
+        hows = ("gone", "worked out", "decided by")
+        gone, worked_out, decided_by = ([e for e in self.lines if e.how == how] for how in hows)
+        new = [e for e in self.lines if e.how not in hows]
         number = len({(each.file, each.line) for each in new})
         posts = f"it could post to {_list_some(self.references)}" if self.references else ""
         said = []
@@ -75,6 +76,8 @@ class Latent:
             said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
         if worked_out:
             said.append(f"What it posts is worked out, and may be anything ({_name_lines(worked_out)}).")
+        if decided_by:
+            said.append(f"What it decides by is worked out, and may be anything ({_name_lines(decided_by)}).")
         if gone:
             said.append(f"What is gone made no difference in any dry run ({_name_lines(gone)}, as approved).")
         said += self.outcomes
@@ -100,7 +103,8 @@ def find_latent(subject: Subject, inputs: Sequence[DryRunInput], results: Sequen
     latent = Latent(search.find_unreached())
     latent.references = search.find_references()
     latent.values = search.values.describe()
-    latent.outcomes = search.probe()
+    probed = search.probe()
+    latent.outcomes = [*probed[:1], *_list_sample_effects(subject), *probed[1:]]  # neither hides the other
     return latent
 
 
@@ -166,6 +170,13 @@ class _Search:
             UnreachedLine(file, piece.line, piece.text, "worked out")
             for file, changes in self.changes.items()
             for piece in self._read_posted(file, self.new_trees[file]).find_worked_out(changes)
+        ]
+        known = {(piece.file, piece.line) for piece in found}
+        found += [
+            UnreachedLine(file, piece.line, piece.text, "decided by")
+            for file in self.old_trees
+            for piece in self._read_posted(file, self.new_trees[file]).find_decided_by(self.changes[file])
+            if (file, piece.line) not in known
         ]
         for mark in self._find_missed(self.new_trees, subject.proposed_setup, subject.script, self._is_new):
             found += _lines_of(mark, self.changes[mark.file])
@@ -311,6 +322,23 @@ class _Search:
                 what = _describe_outcome(to, away, summary.status, status)
                 shown = f"“{shorten_text(summary.description, 60)}” over {summary.amount}"
                 yield _Outcome(shown, what, is_probe, not used.issuperset(refs))
+
+
+def _list_sample_effects(subject: Subject) -> list[str]:
+    """What differs over sample data, and did in no past run: of past runs alone the card says what would differ."""
+    past, sample = subject.impact, subject.sample_impact
+    if past is None or sample is None or not past.runs:
+        return []
+    seen = {each["group"] for each in past.entries}
+    groups = {each["group"]: each for each in sample.entries if each["group"] not in seen}
+    said = [
+        f"Over sample data, “{shorten_text(str(each['description']), 60)}” over {each['amount']}: {group}."
+        for group, each in groups.items()
+    ]
+    kinds = {each["kind"] for each in sample.outputs} - {each["kind"] for each in past.outputs} - {"log", "result"}
+    said += [f"Over sample data, another {kind} than before." for kind in sorted(kinds)]
+    more = len(said) - _MOST_SHOWN
+    return said[:_MOST_SHOWN] + ([f"… and {more} more effects over sample data."] if more > 0 else [])
 
 
 def _describe_outcome(to: Sequence[str], away: Sequence[str], now: str, then: str) -> str:

@@ -17,6 +17,12 @@ from cleared.primitives.registry.primitive import Effect, Param, Primitive
 _TEXTS: Final = frozenset(("str", "None", "list[str]", "tuple[str, ...]"))
 _AMOUNT: Final = "Decimal"
 _KEEPS: Final = frozenset(("Decimal", "str", "abs", "round"))
+_ADDS: Final = frozenset(("append", "extend", "insert", "add", "update", "setdefault"))
+_REORDERS: Final = frozenset(("sort", "reverse", "pop", "remove", "clear", "popitem", "discard"))
+_ELSEWHERE: Final = frozenset(("config_get", "state_get"))
+"""What they give can be another value tomorrow, without a change of the script."""
+_COUNTS: Final = frozenset(("len", "sum", "str", "abs"))
+_FOLDS: Final = frozenset(("upper", "lower", "strip", "split"))
 _LINEAR: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _BUILT_IN: Final = frozenset(dir(builtins))
 
@@ -41,6 +47,7 @@ class PostedValues:
             known = len(self._names) + len(self._expressions)
             for node in ast.walk(tree):
                 self._follow(node)
+        self._deciding = _find_deciding_names(tree)
 
     @property
     def names(self) -> Collection[str]:
@@ -59,6 +66,15 @@ class PostedValues:
                 ]
             if not bound.isdisjoint(_BUILT_IN) or not all(self._is_plain(value, amount) for value, amount in found):
                 yield piece
+
+    def find_decided_by(self, changes: ScriptChanges) -> Iterator[Piece]:
+        """The new pieces that work out a value on which a condition turns: dry runs show what the condition made of it,
+        and not what it may come to."""
+        for piece in changes.added:
+            if not piece.bound_names.isdisjoint(self._deciding) or any(isinstance(n, ast.Return) for n in piece.nodes):
+                values = [n.value for n in piece.nodes if isinstance(n, ast.Assign | ast.AugAssign | ast.Return)]
+                if not all(value is None or self._is_read(value) for value in values):
+                    yield piece
 
     def find_gone(self, changes: ScriptChanges) -> Iterator[Piece]:
         """Of the approved version: what left its way early, and what gave a posted name a value that nothing in its
@@ -102,15 +118,26 @@ class PostedValues:
                 self._follow_target([target], value)
             case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value):
                 self._follow_target([target], value)
+            case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if attr in _ADDS | _REORDERS:
+                # It changes what its owner holds, as an assignment would.
+                self._follow_target([owner], node)
             case ast.FunctionDef(name=name) if name in self._names:
                 for inner in ast.walk(node):
                     if isinstance(inner, ast.Return) and inner.value is not None:
                         self._add(inner.value, self._names[name])
 
     def _follow_target(self, targets: list[ast.expr], value: ast.expr) -> None:
+        if isinstance(value, ast.Name):  # two names of one list: what is put into one is in the other
+            self._follow_alias(value.id, targets)
         names = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
         for name in sorted(names & self._names.keys()):
             self._add(value, self._names[name])
+
+    def _follow_alias(self, name: str, targets: list[ast.expr]) -> None:
+        if name in self._names:
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    self._names.setdefault(target.id, self._names[name])
 
     def _is_plain(self, value: ast.AST, is_amount: bool) -> bool:
         """Whether it is a value that the script names or was given, or one of several between which it decides."""
@@ -142,12 +169,25 @@ class PostedValues:
                 return self._is_plain(inner, is_amount) and all(self._is_plain(g.iter, is_amount) for g in generators)
         return False
 
+    def _is_read(self, value: ast.expr) -> bool:
+        """Whether a condition's value is plain, counted, or a text as it came in."""
+        match value:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return self._is_read(left) and self._is_read(right)
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _COUNTS:
+                return all(self._is_read(part) for part in args)
+            case ast.Call(func=ast.Attribute(value=text, attr=attr), args=[]) if attr in _FOLDS:
+                return self._is_read(text)
+        return self._is_plain(value, False)
+
     def _is_known(self, func: ast.expr, is_amount: bool) -> bool:
         """Whether a function gives what it was given, or is the script's own or a primitive, which are looked at."""
         if isinstance(func, ast.Name):
-            known = func.id in self._functions or func.id in self._registry
+            known = func.id in self._functions or func.id in self._registry.keys() - _ELSEWHERE
             return known or (is_amount and func.id in _KEEPS)
-        return isinstance(func, ast.Attribute) and func.attr == "get" and self._is_plain(func.value, is_amount)
+        if not isinstance(func, ast.Attribute):
+            return False
+        return (func.attr == "get" and self._is_plain(func.value, is_amount)) or func.attr in _ADDS
 
 
 def _is_text(param: Param) -> bool:
@@ -156,3 +196,23 @@ def _is_text(param: Param) -> bool:
 
 def _is_amount(param: Param | None) -> bool:
     return param is not None and param.name == "amount" and _AMOUNT in param.shape.stub
+
+
+def _find_deciding_names(tree: ast.Module) -> frozenset[str]:
+    """The names in conditions, and those that give them their values."""
+    tests: list[ast.AST] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            tests.append(node.test)
+        elif isinstance(node, ast.comprehension):
+            tests += node.ifs
+    names = {n.id for test in tests for n in ast.walk(test) if isinstance(n, ast.Name)}
+    assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign | ast.AugAssign)]
+    known = -1
+    while known != len(names):
+        known = len(names)
+        for node in assigned:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(n, ast.Name) and n.id in names for target in targets for n in ast.walk(target)):
+                names |= {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}
+    return frozenset(names)

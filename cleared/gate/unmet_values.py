@@ -84,8 +84,10 @@ def _matched_constants(piece: Piece, registry: Mapping[str, object], known: Coll
         apart |= {id(n) for n in inner if isinstance(n, ast.Constant) and n.value in known}
     for node in piece.nodes:
         is_said = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in registry
-        if is_said or isinstance(node, ast.Expr):
+        if is_said or (isinstance(node, ast.Expr) and not _is_method_call(node.value)):
             apart |= {id(n) for n in ast.walk(node) if not isinstance(n, ast.Compare | ast.BoolOp)}
+            # A text that another takes the place of is looked for in what comes in.
+            apart -= {id(n) for each in ast.walk(node) for n in _list_sought(each)}
         elif isinstance(node, ast.Subscript):
             apart |= {id(n) for n in ast.walk(node.slice)}
     is_data = piece.is_row or piece.is_module_level
@@ -99,6 +101,18 @@ def _matched_constants(piece: Piece, registry: Mapping[str, object], known: Coll
         elif isinstance(node, ast.BinOp) and isinstance(folded := fold_constants(node), str):
             found.append(folded)
     return found
+
+
+def _is_method_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+
+
+def _list_sought(node: ast.AST) -> list[ast.AST]:
+    """What ``text.replace(SOUGHT, …)`` looks for."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="replace"), args=[sought, *_]):
+            return [*ast.walk(sought)]
+    return []
 
 
 def fold_constants(node: ast.AST) -> object:

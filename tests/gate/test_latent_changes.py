@@ -27,6 +27,8 @@ AFTER = "            if other == IN_TRANSIT and one_account:\n"
 TAKE = "                other = 3200\n                confidence = 1.0\n"
 OWNER = "3200 Member draws"
 WORKED_OUT = "is worked out, and may be anything"
+DECIDES = "What it decides by is worked out"
+ASKED = 'config_get("thresholds.auto_confirm")'
 GONE = "What is gone made no difference"
 THRESHOLD = "confidence >= threshold:"
 STARTER = starter_files()["agents/ingest.py"].decode()
@@ -96,6 +98,32 @@ HIDDEN: dict[str, tuple[tuple[str, str], str]] = {
     "turned text in the table": (
         ("VENDORS = [\n", 'VENDORS = [\n    ("ZEBRA", "Z", int("0023"[::-1]), 0.98),\n'),
         "worked out",
+    ),
+    "a row that is appended": (
+        ("IN_TRANSIT = 1090\n", 'IN_TRANSIT = 1090\nVENDORS.append(("ZEBRA", "Z", UNKNOWN_EXPENSE - 1830, 0.98))\n'),
+        OWNER,
+    ),
+    "another name of the table": (
+        ("IN_TRANSIT = 1090\n", 'IN_TRANSIT = 1090\nROWS = VENDORS\nROWS.append(("ZEBRA", "Z", 5020, 0.98))\n'),
+        "“ZEBRA”",
+    ),
+    "another order of the table": (("IN_TRANSIT = 1090\n", "IN_TRANSIT = 1090\nVENDORS.reverse()\n"), WORKED_OUT),
+    "a threshold that is worked out": ((ASKED, f"{ASKED} - len(files) // 3"), DECIDES),
+    "another setting": ((ASKED, 'config_get("thresholds.review")'), DECIDES),
+    "half a word": (("text.find(words)\n", "text.find(words[:6])\n"), DECIDES),
+    "what was kept": (line('other = state_get("accounts", {}).get(text, other)'), WORKED_OUT),
+    "another text in the books": (
+        (
+            'date=txn["date"], description=txn["description"],\n                    debit',
+            'date=txn["date"], description=txn["description"].replace("ZZTOP", "GITHUB"),\n                    debit',
+        ),
+        "“ZZTOP”",
+    ),
+    "a text of the sample data": (branch('"REFUND" in text'), OWNER),
+    "a row for the sample data": (("VENDORS = [\n", 'VENDORS = [\n    ("SAVINGS", "S", 3200, 0.99),\n'), OWNER),
+    "certain over sample data alone": (
+        (AFTER, f'            if "CLIENT PAYMENT" in text:\n                confidence = 1.0\n{AFTER}'),
+        "no longer asked",
     ),
     "a line less": (
         (
