@@ -330,7 +330,8 @@ def _list_sample_effects(subject: Subject) -> list[str]:
     if past is None or sample is None or not past.runs:
         return []
     seen = {each["group"] for each in past.entries}
-    groups = {each["group"]: each for each in sample.entries if each["group"] not in seen}
+    entries = [each for each in sample.entries if not each["group"].endswith(", other evidence")]
+    groups = {each["group"]: each for each in entries if each["group"] not in seen}
     said = [
         f"Over sample data, “{shorten_text(str(each['description']), 60)}” over {each['amount']}: {group}."
         for group, each in groups.items()

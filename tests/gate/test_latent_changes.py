@@ -284,3 +284,10 @@ def test_one_key_does_not_approve_it(ws: Workspace) -> None:
         ws.root, ["agent", "approve", found["id"]], [("live?", "y"), (question, found["id"].lower())]
     )
     assert code == 0 and "is live" in shown, shown
+
+
+def test_other_words_of_evidence_are_not_named(ws: Workspace) -> None:
+    """They decide nothing, and stand in the effects where a past run has them."""
+    history(ws)
+    edit(ws, "agents/ingest.py", 'evidence + ", a refund"', 'evidence + ", money back"')
+    assert "Over sample data" not in "\n".join(propose(ws, "ingest")["card"])

@@ -249,7 +249,7 @@ def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
     return [
-        f"The setting {key} becomes {_value_or_shipped(new)} (it is {_value_or_shipped(old)})."
+        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old)})."
         for key, old, new in compare_all_settings(host.config, config)
     ]
 
@@ -358,5 +358,6 @@ def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[st
     return lines
 
 
-def _value_or_shipped(value: object) -> object:
-    return "as shipped" if value is None else value
+def _name_value(value: object) -> object:
+    """None: it has no value as shipped either."""
+    return "not set" if value is None else "empty" if value == "" else value

@@ -415,3 +415,14 @@ def test_d17_a_cap_that_is_set_holds_for_what_was_approved_before(ws: Workspace)
     failed = ws.run("probe", code=1)
     assert "more than 50 calls" in failed["error"]["message"]
     assert "`max_calls: 20000000` is more than a header may ask for, 50, which is" in "".join(failed["warnings"])
+
+
+def test_a_setting_without_a_value_is_said_to_have_none(ws: Workspace) -> None:
+    edit(
+        ws,
+        "config.yaml",
+        "    # opening: { date: 2024-12-31, balance: 1250.00 }",
+        "    opening: { date: 2024-12-31, balance: 1250.00 }",
+    )
+    card = "\n".join(propose(ws, "config.yaml")["card"])
+    assert "bank_accounts.checking.opening.balance becomes 1250.00 (it is not set)." in card, card
