@@ -356,6 +356,7 @@ def test_b12_the_queue_is_durable(posted: Workspace) -> None:
 
 def test_b22_a_file_is_processed_when_every_line_is_accounted_for(ws: Workspace) -> None:
     """B22: a script that skips a line cannot mark the file processed; all lines left over are listed."""
+    ws.config("self_improvement.auto_revert_on.invariant_violations=0")  # else the agent is stopped as well (D11)
     ws.drop("a.csv")
     body = (
         'txns = importer_parse("a.csv")\n'
