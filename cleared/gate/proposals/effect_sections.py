@@ -113,7 +113,7 @@ def _describe_output(output: Mapping[str, Any]) -> CardSection:
         end = "" if after else ", no more"
         return CardSection(f"{title}{end}{times}", tuple(_frame_texts(after or before)), name=kind)
     lines = ("before:", *_frame_texts(before), "from then on:", *_frame_texts(after))
-    return CardSection(f"{title}{times}: before and after", lines, name=kind)
+    return CardSection(f"{title}{times}, before and after", lines, name=kind)
 
 
 def _frame_texts(texts: Iterable[str]) -> list[str]:

@@ -123,7 +123,7 @@ def test_messages_log_and_result_are_shown_as_they_would_be(ws: Workspace) -> No
     write(ws, MORNING.replace("Good morning", "Good day"))
     said = card(ws, "probe")
     assert "Its messages to you would be others." in part(said, DIFFERENT)
-    at = next(n for n, line in enumerate(said) if re.fullmatch("A message to you.*: before and after", line))
+    at = next(n for n, line in enumerate(said) if re.fullmatch("A message to you.*, before and after:?", line))
     assert [line.partition(": ")[2] for line in said[at:] if ": Good " in line] == ["Good morning", "Good day"]
 
 
