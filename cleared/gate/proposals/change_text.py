@@ -30,8 +30,8 @@ from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
 
 _SAMPLE_CHARS: Final = 300
-_MOST_GROUPS: Final = 3
-"""Groups of differences that are told in a sentence; the effects have all."""
+_MOST_GROUPS: Final = 6
+"""Groups of differences that are told in a sentence; how many more there are is said, and the effects have all."""
 
 
 def write_title(report: Report, host: Host) -> str:
@@ -313,8 +313,10 @@ def _compare_lines(subject: Subject, whose: str) -> list[str]:
     if counts:
         listed = f": {', '.join(f'{n} {c}' for c, n in counts.items())}" if [*counts] != ["changed"] else ""
         lines.append(f"{over}, {count_records(impact.records)} would differ{listed}.")
-        groups = Counter((str(e["noun"]), str(e["group"])) for e in impact.entries).most_common(_MOST_GROUPS)
-        lines += [f"{count_records({noun: number})}: {words}." for (noun, words), number in groups]
+        groups = Counter((str(e["noun"]), str(e["group"])) for e in impact.entries).most_common()
+        lines += [f"{count_records({noun: number})}: {words}." for (noun, words), number in groups[:_MOST_GROUPS]]
+        if left := groups[_MOST_GROUPS:]:
+            lines.append(f"{count_noun(len(left), 'more kind')} of difference: see below.")
         kinds = {kind: None for kind in kinds if kind not in _FOLLOWING}
     elif not impact.outputs:
         lines.append(f"{over}, it would have done the same.")

@@ -37,7 +37,7 @@ def describe_succession(old: Proposal, lost: Iterable[str]) -> list[str]:
     lines = [f"It takes the place of {old.id} by {old.data['author']['name']}, which waited: {old.title}"]
     quoted = list(lost)
     if not quoted:
-        return [*lines, f"It contains {old.id}."]
+        return [*lines, f"It has all of the change of {old.id}, too."]
     lines.append(f"It does not contain all of {old.id}. What {old.id} would have done besides:")
     lines += [f"  | {line[:_LINE_CHARS]}" for line in quoted[:_MOST_LINES]]
     more = len(quoted) - _MOST_LINES

@@ -45,7 +45,7 @@ def test_a_second_request_builds_on_what_waits(ws: Workspace, session: Session, 
     assert "| " in second.ok("read_file", file_path="rules/house.md"), "nobody approved it: it is quoted"
     second.ok("apply_patch", patch="--- a/agents/coffee.py\n+++ b/agents/coffee.py\n" + patch_of(GOOD, MORE))
     answer = second.ok("propose", message="And more.")
-    assert "It takes the place of P1 by chat" in answer and "It contains P1." in answer
+    assert "It takes the place of P1 by chat" in answer and "It has all of the change of P1, too." in answer
     decided = decision_of(ws, "P1")
     assert (decided["status"], decided["reason"]) == ("superseded", "P2 took its place and contains it")
     take_ok(ws, "agent", "approve", "P2")
