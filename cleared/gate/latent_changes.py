@@ -43,7 +43,8 @@ class UnreachedLine:
     text: str
     how: str
     """``never reached``, ``never true`` or ``never false``; of a calculation in a condition ``always the same``; of
-    what is posted ``worked out``; of what is decided by ``decided by``; of the approved version ``gone``."""
+    what is posted ``worked out``; of what is decided by ``decided by``; of the approved version ``gone``; of all that
+    is new ``no difference``, where none of it made one."""
 
 
 @dataclass(slots=True)
@@ -63,8 +64,8 @@ class Latent:
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
-        hows = ("gone", "worked out", "decided by")
-        gone, worked_out, decided_by = ([e for e in self.lines if e.how == how] for how in hows)
+        hows = ("gone", "worked out", "decided by", "no difference")
+        gone, worked_out, decided_by, silent = ([e for e in self.lines if e.how == how] for how in hows)
         new = [e for e in self.lines if e.how not in hows]
         number = len({(each.file, each.line) for each in new})
         posts = f"it could post to {_list_some(self.references)}" if self.references else ""
@@ -78,6 +79,8 @@ class Latent:
             said.append(f"What it posts is worked out, and may be anything ({_name_lines(worked_out)}).")
         if decided_by:
             said.append(f"What it decides by is worked out, and may be anything ({_name_lines(decided_by)}).")
+        if silent:
+            said.append(f"What is new made no difference in any dry run: read it ({_name_lines(silent)}).")
         if gone:
             said.append(f"What is gone made no difference in any dry run ({_name_lines(gone)}, as approved).")
         said += self.outcomes
@@ -105,6 +108,9 @@ def find_latent(subject: Subject, inputs: Sequence[DryRunInput], results: Sequen
     latent.values = search.values.describe()
     probed = search.probe()
     latent.outcomes = [*probed[:1], *_list_sample_effects(subject), *probed[1:]]  # neither hides the other
+    if not latent and not _shows_difference(subject):
+        # Whatever it is for, it comes later: a text cut at a length that no message had, say.
+        latent.lines = search.list_new_lines()
     return latent
 
 
@@ -190,6 +196,14 @@ class _Search:
             for mark in self._find_missed(trees, subject.approved_setup, subject.old, self._is_gone):
                 found.append(UnreachedLine(mark.file, mark.line, mark.text, "gone"))
         return list(dict.fromkeys(found))
+
+    def list_new_lines(self) -> list[UnreachedLine]:
+        """All that is new, where it takes the place of what was approved."""
+        return [
+            UnreachedLine(file, piece.line, piece.text, "no difference")
+            for file in self.old_trees
+            for piece in self.changes[file].added
+        ]
 
     def _read_posted(self, file: str, tree: ast.Module) -> PostedValues:
         registry = self.subject.proposed_setup.host.registry
@@ -322,6 +336,12 @@ class _Search:
                 what = _describe_outcome(to, away, summary.status, status)
                 shown = f"“{shorten_text(summary.description, 60)}” over {summary.amount}"
                 yield _Outcome(shown, what, is_probe, not used.issuperset(refs))
+
+
+def _shows_difference(subject: Subject) -> bool:
+    """Whether the card has any effect of the change."""
+    compared = [each for each in (subject.impact, subject.sample_impact) if each is not None]
+    return any(each.entries or each.outputs or each.failed for each in compared)
 
 
 def _list_sample_effects(subject: Subject) -> list[str]:

@@ -286,6 +286,16 @@ def test_one_key_does_not_approve_it(ws: Workspace) -> None:
     assert code == 0 and "is live" in shown, shown
 
 
+def test_a_change_without_any_effect_is_named(ws: Workspace) -> None:
+    """A message that is cut at a length that none had yet, or a commit that says more than happened."""
+    history(ws)
+    edit(ws, "agents/ingest.py", 'git_commit("import: " + ', 'git_commit("import, all in order: " + ')
+    found = propose(ws, "ingest", "--author", "some-model")
+    assert found["card"][0].startswith("What is new made no difference in any dry run: read it (agents/ingest.py:")
+    done = ws("agent", "approve", found["id"])
+    assert done.code == 3 and "not shown on a terminal" in done.err, done
+
+
 def test_other_words_of_evidence_are_not_named(ws: Workspace) -> None:
     """They decide nothing, and stand in the effects where a past run has them."""
     history(ws)
