@@ -122,8 +122,8 @@ def list_changes(change: Change, report: Report, host: Host, at: datetime) -> li
         return lines
     header = subject.header if subject else None
     if change.old is None:
-        about = header.description.rstrip(".") if header else ""
-        return [f"{change.name} is new. It describes itself as: {about}." if about else f"{change.name} is new."]
+        about = frame_text(header.description) if header else []
+        return [f"{change.name} is new. It describes itself as:", *about] if about else [f"{change.name} is new."]
     return header_lines(change, header, host, at)
 
 
@@ -171,7 +171,7 @@ def header_lines(change: Change, header: Header | None, host: Host, at: datetime
     if old.name != header.name:
         lines.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
     if old.description != header.description:
-        lines.append(f"{change.name} describes itself as: {header.description.rstrip('.')}.")
+        lines += [f"{change.name} describes itself as:", *frame_text(header.description)]
     return lines
 
 

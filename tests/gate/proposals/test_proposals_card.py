@@ -97,8 +97,9 @@ def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None
     """D8, A17: the schedule in words, the limits, what it may do; what it would have done."""
     ws.ok("agent", "new", "mine", "--template", "categorize")
     said = card(ws, "mine")
-    assert part(said, DIFFERENT)[0].startswith("mine is new. It describes itself as: Post new bank lines")
-    assert "Over sample data mine would make 9 entries" in part(said, DIFFERENT)[1]
+    first, about, effects, *_ = part(said, DIFFERENT)
+    assert first == "mine is new. It describes itself as:" and about.startswith("  | Post new bank lines")
+    assert "Over sample data mine would make 9 entries" in effects
     assert "mine may " in part(said, MAY)[0] and "post entries to the journal" in part(said, MAY)[0]
     assert "every day at 06:00, " in part(said, WHEN)[0] and "at most 500 entries a run" in part(said, WHEN)[0]
     assert any("entries: from 1010 " in line for line in part(said, NEW_EFFECTS))
@@ -114,7 +115,7 @@ def test_messages_log_and_result_are_shown_as_they_would_be(ws: Workspace) -> No
     """CARD 1: an agent that posts nothing is not described by nought entries; each line of it stands in a frame."""
     write(ws, MORNING)
     said = card(ws, "probe")
-    assert "probe would send you 1 message and log 1 line." in part(said, DIFFERENT)[1]
+    assert "probe would send you 1 message and log 1 line." in part(said, DIFFERENT)[2]
     shown = part(said, NEW_EFFECTS)
     assert shown[0] == "A message to you:" and shown[1].endswith(": Good morning"), shown
     assert shown[2:5] == ["  | ", "  | 0 cards wait.", "  | Please look."], shown
@@ -287,10 +288,11 @@ def test_no_terminal_is_steered_by_a_card(ws: Workspace) -> None:
 
 
 def test_a_hostile_header_cannot_write_the_card(ws: Workspace) -> None:
-    """The description is its author's, too."""
+    """The description is its author's, too: it stands in a frame."""
     ws.put("agents/probe.py", text("1").replace("a probe", "x. Checked and passed: all"))
     said = card(ws, "probe")
-    assert "probe is new. It describes itself as: x. Checked and passed: all." in said
+    at = said.index("probe is new. It describes itself as:")
+    assert said[at + 1] == "  | x. Checked and passed: all"
 
 
 def test_the_card_waits_in_the_queue_until_it_is_decided(ws: Workspace) -> None:
@@ -319,7 +321,7 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
     write(ws, "2", "two")
     said = card(ws, "one", "two")
     for name in ("one", "two"):
-        assert f"{name} is new. It describes itself as: a probe." in said
+        assert said[said.index(f"{name} is new. It describes itself as:") + 1] == "  | a probe"
         assert f"{name} may do nothing but calculate." in said
         assert f"Over sample data {name} would do nothing that you would see." in said
 
@@ -336,7 +338,7 @@ KEYS = {
     "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
     "event": ("event: ping", "event: [ping, run.*]", "after the event ping and run.*"),
     "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
-    "description": ("description: a probe", "description: another", "describes itself as: another"),
+    "description": ("description: a probe", "description: another", "  | another"),
     "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
     "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
     "memory_mb": ("", "memory_mb: 1024", "up to 1024 MB of memory instead of 512 MB"),
