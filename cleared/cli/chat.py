@@ -136,7 +136,8 @@ class _Conversation:
             elif command == "/reject":
                 proposals.reject_proposal(named, rest.strip(), workspace=root)
             else:
-                proposals.show_proposal(open_host(root), named, "card" if command == "/card" else "code")
+                parts = ("card", "message") if command == "/card" else ("code",)
+                proposals.show_proposal(open_host(root), named, *parts)
         except ClearedError as error:
             self._code = int(error.exit_code)
             print_message(f"cleared: {error}")

@@ -201,13 +201,14 @@ def show_diff(
         note_part(host.root, subject, "code", json)
 
 
-def show_proposal(host: Host, name: str, part: str) -> None:
-    """Print one part of a proposal, ``card`` or ``code``, and keep that this terminal has shown it."""
+def show_proposal(host: Host, name: str, *parts: str) -> None:
+    """Print parts of a proposal (``card``, ``code``, ``message``), and keep that this terminal has shown them."""
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
 
     subject = describe_subject(read_shown_proposal(host, name))
-    subject.parts[part]()
-    note_part(host.root, subject, part)
+    for part in parts:
+        subject.parts[part]()
+        note_part(host.root, subject, part)
 
 
 def _print_report(stages: Mapping[str, Any]) -> None:

@@ -90,8 +90,7 @@ def test_a_reader_that_writes_without_end_fills_nothing(monkeypatch: pytest.Monk
 def test_without_what_is_required_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine without Landlock: ``sandbox.confine: require`` reads no PDF, ``best`` does."""
     lines = (
-        "import sys; from cleared.processes import confinement; "
-        "from cleared.books.importing import pdf_text; confinement.landlock_abi = lambda: 0; "
+        "import sys; from cleared.books.importing import pdf_text; pdf_text.landlock_abi = lambda: 0; "
         "pdf_text.print_text(sys.argv[1])"
     )
     monkeypatch.setattr(pdf_text, "COMMAND", (sys.executable, "-I", "-c", lines))

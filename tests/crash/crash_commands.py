@@ -116,6 +116,16 @@ def add_bank(ws: Workspace) -> list[str]:
     return ["bank", "add", str(file), "--id", "second", "--ledger-account", "1020", "--type", "savings", "--yes"]
 
 
+def decide_thrice(ws: Workspace) -> list[str]:
+    """Three lines of one payee, booked to one account by a person."""
+    ws.drop("more.csv", chase(*((f"01/0{n}/2025", f"BLUEBIRD HOLDINGS {n}{n}", "-50.00") for n in (1, 2, 3))))
+    ws.run("ingest")
+    for entry in ws.entries():
+        if entry["description"].startswith("BLUEBIRD"):
+            ws.ok("queue", "correct", entry["entry_id"], "--account", "5040")
+    return ["improve"]
+
+
 def approve_definition(ws: Workspace) -> list[str]:
     ws.put("records/prices.yaml", SCHEMA)
     argv = ("definition", "approve", "records/prices.yaml")
@@ -298,6 +308,7 @@ CASES: dict[str, Case] = {
     "config set": Case(after(then=("config", "set", "sandbox.timeout", "20"))),
     "event emit": Case(after(then=("event", "emit", "statement.read"))),
     "import files": Case(import_files),
+    "improve": Case(decide_thrice),
     "revert": Case(after(then=("revert", "january.csv", "--yes"))),
     "import undo": Case(after(then=("import", "undo", "january.csv"))),
     "init": Case(lambda ws: ["init", str(ws.root.parent / "made"), "--name", "Acme"]),

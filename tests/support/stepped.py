@@ -58,7 +58,10 @@ def main() -> int:
         if event == "os.rename" and os.fsdecode(args[1]).startswith(home):
             reach(MACHINE)
 
-    workspace_opening.open_workspace = partial(workspace_opening.open_workspace, on_step=reach)
-    workspace_creation.create_workspace = partial(workspace_creation.create_workspace, on_step=reach)
+    for function in (workspace_opening.open_workspace, workspace_creation.create_workspace):
+        watched = partial(function, on_step=reach)
+        for module in list(sys.modules.values()):  # some have the name already
+            if getattr(module, function.__name__, None) is function:
+                setattr(module, function.__name__, watched)
     sys.addaudithook(notice)
     return run(sys.argv[5:])
