@@ -124,7 +124,10 @@ class HttpServer:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
                 wire.send(body)
             reply = wire.getresponse()
-            return reply.status, reply.read().decode()
+            said = b""
+            with contextlib.suppress(ConnectionResetError):  # nor was all of it read: the answer's end is lost
+                said = reply.read()
+            return reply.status, said.decode()
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit code and stderr."""
