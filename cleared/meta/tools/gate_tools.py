@@ -258,6 +258,7 @@ def _describe_rehearsal(run: DryRun) -> str:
         lines.append(_one_line(f"It fails: {run.error.message}. Remedy: {say_to_model(run.error.remedy or '')}"))
     lines += [f"The books would be wrong: {_one_line(each.message)}" for each in run.violations]
     shown = [f"result: {json.dumps(run.result, ensure_ascii=False, default=str)}"]
+    shown += [f"{kind}: {text}" for kind in ("log", "message") for text in run.outputs.get(kind, ())[:_MAX_EXAMPLES]]
     shown += [f"question: {title}" for _, title in run.cards[:_MAX_EXAMPLES]]
     return "\n".join([*lines, quote_data("\n".join([*shown, *_list_records(run.records)]), "the run")])
 

@@ -78,3 +78,4 @@ def test_a_command_that_only_the_owner_gives_is_said_to_be_theirs(session: Sessi
     assert "cleared" not in told
     sampled = session.ok("try", name="ingest", sample=True)
     assert "Over sample data" in sampled and "entries: " in sampled and '"imported": 9' in sampled
+    assert "log: Parsed 9 transactions" in sampled, sampled
