@@ -331,7 +331,7 @@ def test_beyond_ten_completed_tasks_are_archived(tasks: Tasks) -> None:
 def test_a_second_orchestrator_is_refused(tasks: Tasks, tmp_path: Path) -> None:
     """G8"""
     tasks.planned(task(1))
-    process = tasks.ws.start("task", "run", "--command", "sleep 30")
+    process = tasks.ws.start("task", "run", "--command", "sleep 600")
     try:
         end = time.monotonic() + 90
         while tasks.states() != {"T-001": "in-progress"} and time.monotonic() < end:
