@@ -443,7 +443,7 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
     """A disk that takes no more: a clear refusal and nothing changed, or all of it."""
     before = work.files()
     code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step=step, room=room, nobody=False)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("refused")
     assert "nothing was changed" in done.stdout
@@ -457,7 +457,7 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
 @pytest.mark.parametrize("step", ["verified", "ref", "file", "worktree"])
 def test_full_disk_after_the_commit(work: Work, step: str) -> None:
     code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step=step, room=0, nobody=False)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     # Files and index were written before; what is left needs no room.
     assert work.repo.read_head() != work.base

@@ -79,7 +79,8 @@ class State:
 def command(*argv: str, stdin: bytes | None = None, **options: Any) -> Done:
     """The real ``cleared``, in a process of its own."""
     if "preexec_fn" in options:  # limits from before the start
-        program = [sys.executable, "-m", "cleared", *argv]
+        # -B: where files may not grow, Python would leave half a .pyc in the package and never start again from it.
+        program = [sys.executable, "-B", "-m", "cleared", *argv]
         done = subprocess.run(program, capture_output=True, input=stdin, timeout=60, check=False, **options)
     else:
         done = preloaded.run(argv, input=stdin, **options)

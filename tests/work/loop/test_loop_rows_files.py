@@ -403,7 +403,7 @@ def test_i2_a_full_disk_leaves_what_was_there(loop: Loop, room: int) -> None:
 
     for argv in (["run", "--once"], ["enqueue", "continuity_scan"], ["init"]):
         done = subprocess.run(
-            [sys.executable, "-m", "cleared", "loop", *argv, "-C", str(loop.ws.root)],
+            [sys.executable, "-B", "-m", "cleared", "loop", *argv, "-C", str(loop.ws.root)],
             env=changed({}),
             preexec_fn=limit,
             capture_output=True,
