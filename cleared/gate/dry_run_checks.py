@@ -136,9 +136,8 @@ class DryRunChecks:
         """What the new version could do beyond what dry runs over sample data and the agent's past runs show."""
         if self.runs == 0 or _is_unchanged(subject) or subject.script is None:
             return
-        inputs = [*self._sample_inputs_again(subject), *(occasion for occasion, _ in reversed(subject.past_runs))]
-        results = [*subject.dry_runs, *(result for _, result in subject.past_runs)]
-        subject.latent = find_latent(subject, inputs, results, self._dry_run)
+        dry_runs = [*zip(self._sample_inputs_again(subject), subject.dry_runs, strict=True)]
+        subject.latent = find_latent(subject, [*dry_runs, *reversed(subject.past_runs)], self._dry_run)
 
     def compare_versions(self, subject: Subject, limit: int) -> Impact:
         """The two versions over the agent's last ``limit`` runs, on the books as they stood before each."""

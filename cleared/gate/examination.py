@@ -24,7 +24,7 @@ from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
 from cleared.gate.dry_run_checks import DryRunChecks
 from cleared.gate.dry_run_inputs import SAMPLE_DATA, DryRunPin
 from cleared.gate.impact import Impact
-from cleared.gate.latent_changes import Latent
+from cleared.gate.latent_findings import Latent
 from cleared.gate.lint_rules import RULES, TITLES, result_to_dict
 from cleared.gate.regression_tests import parse_test, to_plain_json
 from cleared.gate.static_checks import CHECKS as STATIC_CHECKS

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from functools import cache, partial
+from typing import Final
 
 from cleared.base.short_text import shorten_text
-from cleared.base.terminal import count_noun
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
+from cleared.gate.latent_findings import Latent, UnreachedLine, list_some
 from cleared.gate.past_runs import DryRunInput
 from cleared.gate.posted_values import PostedValues
 from cleared.gate.reach_marks import Mark, ReachMarks
 from cleared.gate.script_changes import ScriptChanges
+from cleared.gate.silent_changes import SilentSearch, list_removals, list_reversals
 from cleared.gate.unmet_values import find_unmet_values, fold_constants, fold_text
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.sandbox.script_source import normalise_text, parse_script
@@ -34,76 +36,13 @@ _YEAR: Final = timedelta(days=365)
 RunScript = Callable[[Setup, Script, DryRunInput], DryRun]
 
 
-@dataclass(frozen=True, slots=True)
-class UnreachedLine:
-    """A line of a script that does, or did, what no dry run showed."""
-
-    file: str
-    line: int
-    text: str
-    how: str
-    """``never reached``, ``never true`` or ``never false``; of a calculation in a condition ``always the same``; of
-    what is posted ``worked out``; of what is decided by ``decided by``; of the approved version ``gone``; of all that
-    is new ``no difference``, where none of it made one."""
-
-
-@dataclass(slots=True)
-class Latent:
-    """All of it, of one agent. Empty where every dry run together shows what is new."""
-
-    lines: list[UnreachedLine] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
-    """What new text names, and nothing in any dry run went to: ``3200 Member draws``."""
-    values: list[str] = field(default_factory=list)
-    """New texts, amounts and dates that no dry run met."""
-    outcomes: list[str] = field(default_factory=list)
-    """What came of them where they were made to come, one sentence each."""
-
-    def __bool__(self) -> bool:
-        return bool(self.lines or self.references or self.values or self.outcomes)
-
-    def describe(self) -> list[str]:
-        """The first lines of the card."""
-        hows = ("gone", "worked out", "decided by", "no difference")
-        gone, worked_out, decided_by, silent = ([e for e in self.lines if e.how == how] for how in hows)
-        new = [e for e in self.lines if e.how not in hows]
-        number = len({(each.file, each.line) for each in new})
-        posts = f"it could post to {_list_some(self.references)}" if self.references else ""
-        said = []
-        if number:
-            what = posts or "what comes of it is not shown"
-            said.append(f"No dry run reached {count_noun(number, 'line')} of it ({_name_lines(new)}): {what}.")
-        elif posts:
-            said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
-        if worked_out:
-            said.append(f"What it posts is worked out, and may be anything ({_name_lines(worked_out)}).")
-        if decided_by:
-            said.append(f"What it decides by is worked out, and may be anything ({_name_lines(decided_by)}).")
-        if silent:
-            said.append(f"What is new made no difference in any dry run: read it ({_name_lines(silent)}).")
-        if gone:
-            said.append(f"What is gone made no difference in any dry run ({_name_lines(gone)}, as approved).")
-        said += self.outcomes
-        if self.values:
-            said.append(f"New in its text, and met by no dry run: {_list_some(self.values, 8)}.")
-        return said
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "lines": [{"file": e.file, "line": e.line, "text": e.text, "how": e.how} for e in self.lines],
-            "references": self.references,
-            "values": self.values,
-            "outcomes": self.outcomes,
-        }
-
-
-def find_latent(subject: Subject, inputs: Sequence[DryRunInput], results: Sequence[DryRun], run: RunScript) -> Latent:
-    """What the new version of an agent could do beyond what its dry runs over ``inputs`` showed. ``results``: of the
-    new version, those there are."""
-    search = _Search(subject, inputs, results, run)
+def find_latent(subject: Subject, dry_runs: Sequence[tuple[DryRunInput, DryRun]], run: RunScript) -> Latent:
+    """What the new version of an agent could do beyond what its ``dry_runs`` showed: inputs, and what came of them."""
+    search = _Search(subject, dry_runs, run)
     if not search.changes:
         return Latent()
     latent = Latent(search.find_unreached())
+    latent.lines += search.find_silent(latent.lines)
     latent.references = search.find_references()
     latent.values = search.values.describe()
     probed = search.probe()
@@ -114,14 +53,14 @@ def find_latent(subject: Subject, inputs: Sequence[DryRunInput], results: Sequen
     return latent
 
 
-class _MarkedScripts(Scripts):
-    """Scripts of which some have marks."""
+class _OtherScripts(Scripts):
+    """Scripts of which some have another source."""
 
-    marked: Mapping[str, str] = {}
+    sources: Mapping[str, str] = {}
 
     def load_shared(self, name: str) -> Script:
         script = super().load_shared(name)
-        return replace(script, source=self.marked.get(script.file, script.source))
+        return replace(script, source=self.sources.get(script.file, script.source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +75,9 @@ class _Outcome:
 
 
 class _Search:
-    def __init__(
-        self, subject: Subject, inputs: Sequence[DryRunInput], results: Sequence[DryRun], run: RunScript
-    ) -> None:
-        self.subject, self.inputs, self.results, self._run = subject, inputs, results, run
+    def __init__(self, subject: Subject, dry_runs: Sequence[tuple[DryRunInput, DryRun]], run: RunScript) -> None:
+        self.subject, self._run = subject, run
+        self.inputs, self.results = [each for each, _ in dry_runs], [result for _, result in dry_runs]
         self.new_trees: dict[str, ast.Module] = {}
         self.old_trees: dict[str, ast.Module] = {}
         self.changes: dict[str, ScriptChanges] = {}
@@ -148,7 +86,7 @@ class _Search:
         self.used = self._find_used()
         layout, snapshot = subject.proposed_setup.host.layout, subject.proposed_setup.scripts.snapshot
         self.names = name_references(layout, CommittedSource(snapshot))
-        self.values = find_unmet_values(self.changes.values(), inputs, subject.proposed_setup.host.registry)
+        self.values = find_unmet_values(self.changes.values(), self.inputs, subject.proposed_setup.host.registry)
 
     def _read_changes(self) -> None:
         subject = self.subject
@@ -238,17 +176,48 @@ class _Search:
         marks = ReachMarks()
         marked = {file: marks.mark_script(tree, file) for file, tree in trees.items()}
         missed = {number: mark for number, mark in enumerate(marks.marks) if is_wanted(mark)}
-        scripts = _MarkedScripts(setup.host, setup.scripts.snapshot, texts=setup.scripts.texts)
-        scripts.marked = marked
         for each in self.inputs:
             if not missed:  # most changes show in the first dry runs
                 break
-            source = marked.get(script.file, script.source)
-            result = self._run(Setup(setup.host, scripts), replace(script, source=source), each)
-            for number in marks.read_reached(result.printed):
+            for number in marks.read_reached(self._run_texts(setup, script, marked, each).printed):
                 missed.pop(number, None)
         closed = [mark for mark in missed.values() if mark.outcome is None]
         return [m for m in missed.values() if not any(m is not outer and m.nodes < outer.nodes for outer in closed)]
+
+    def _run_texts(self, setup: Setup, script: Script, sources: Mapping[str, str], each: DryRunInput) -> DryRun:
+        """A dry run with other sources (file → text) of the script, or of shared ones that it runs."""
+        scripts = _OtherScripts(setup.host, setup.scripts.snapshot, texts=setup.scripts.texts)
+        scripts.sources = sources
+        source = sources.get(script.file, script.source)
+        return self._run(Setup(setup.host, scripts), replace(script, source=source), each)
+
+    def find_silent(self, said: Sequence[UnreachedLine]) -> list[UnreachedLine]:
+        """What makes no difference, each piece taken back alone: beyond what is ``said``, and values that none met."""
+        proposed, approved = self.subject.proposed_setup, self.subject.approved_setup
+        new, old = self.subject.script, self.subject.old
+        if old is None or new is None:
+            return []
+        search, found = SilentSearch(self.inputs), []
+        known = {(each.file, each.line) for each in said}
+        read_old = cache(lambda number: self._run(approved, old, self.inputs[number]))
+        for file, tree in self.old_trees.items():
+            changes = self.changes[file]
+            reversals = (
+                r for r in list_reversals(self.new_trees[file], changes) if not self.values.has_one_in(r.piece)
+            )
+            for how, setup, script, candidates, read_result in (
+                ("no difference", proposed, new, reversals, self.results.__getitem__),
+                ("gone", approved, old, list_removals(tree, changes), read_old),
+            ):
+                untold = (each for each in candidates if (file, each.piece.line) not in known)
+                run = partial(self._run_text, setup, script, file)
+                silent, untried = search.find_silent(untold, run, read_result)
+                found += [UnreachedLine(file, piece.line, piece.text, how) for piece in silent]
+                found += [UnreachedLine(file, piece.line, piece.text, "untried") for piece in untried]
+        return found
+
+    def _run_text(self, setup: Setup, script: Script, file: str, source: str, each: DryRunInput) -> DryRun:
+        return self._run_texts(setup, script, {file: source}, each)
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""
@@ -292,7 +261,7 @@ class _Search:
                     is_new[outcome.what] = outcome.is_new
             known |= {outcome.what for outcome in found}
         order = sorted(texts, key=lambda key: (not is_new[key[1]], "without asking" not in key[1]))
-        said = [f"{key[0]}{_list_some([*dict.fromkeys(texts[key])])} {key[1]}" for key in order]
+        said = [f"{key[0]}{list_some([*dict.fromkeys(texts[key])])} {key[1]}" for key in order]
         more = len(said) - _MOST_SHOWN
         return said[:_MOST_SHOWN] + ([f"… and {more} more outcomes like these."] if more > 0 else [])
 
@@ -382,17 +351,3 @@ def _lines_of(mark: Mark, changes: ScriptChanges) -> list[UnreachedLine]:
 def _parse(data: bytes, file: str) -> ast.Module | None:
     tree = parse_script(normalise_text(data.decode("utf-8", "replace")), file)
     return tree if isinstance(tree, ast.Module) else None
-
-
-def _name_lines(lines: Sequence[UnreachedLine]) -> str:
-    by_file: dict[str, list[int]] = {}
-    for each in lines:
-        by_file.setdefault(each.file, []).append(each.line)
-    return "; ".join(
-        f"{file}: {_list_some([str(n) for n in sorted(set(numbers))], 6)}" for file, numbers in by_file.items()
-    )
-
-
-def _list_some(texts: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more

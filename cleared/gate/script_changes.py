@@ -25,8 +25,13 @@ class Piece:
     text: str
     line: int
     nodes: tuple[ast.AST, ...]
-    is_row: bool = False
+    row: tuple[ast.expr, ...] = ()
+    """The parts of the row of a table that it is: an element, or a key and its value."""
     is_module_level: bool = False
+
+    @property
+    def is_row(self) -> bool:
+        return bool(self.row)
 
     @property
     def bound_names(self) -> frozenset[str]:
@@ -109,7 +114,7 @@ def _list_pieces(body: Sequence[ast.stmt], depth: int, *, in_function: bool = Fa
             for row in _rows_of(table):
                 nodes = (*targets, *(node for part in row for node in ast.walk(part)))
                 text = ": ".join(ast.unparse(part) for part in row)
-                yield Piece(depth + 1, text, row[0].lineno, nodes, is_row=True, is_module_level=is_module_level)
+                yield Piece(depth + 1, text, row[0].lineno, nodes, tuple(row), is_module_level)
         for number, block in enumerate(blocks):
             if number:
                 yield Piece(depth, "else:", block[0].lineno, ())

@@ -38,6 +38,11 @@ class UnmetValues:
         pairs = [f"{word} {text}" for text in self.texts[:3] for word in self.words]
         return [*self.texts, *pairs, *(f"{text} {word}" for text in self.texts[:3] for word in self.words)]
 
+    def has_one_in(self, piece: Piece) -> bool:
+        """Whether one of the texts or dates stands in this piece."""
+        mine = {*self.texts, *map(str, self.dates)}
+        return any(isinstance(n, ast.Constant) and n.value in mine for n in piece.nodes)
+
     def describe(self) -> list[str]:
         return [*(f"“{shorten_text(text, 60)}”" for text in self.texts), *map(str, self.amounts), *map(str, self.dates)]
 

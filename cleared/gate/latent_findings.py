@@ -1,0 +1,86 @@
+"""What a change could do that no dry run showed, and how its card says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cleared.base.terminal import count_noun
+
+_UNREACHED: Final = ("never reached", "never true", "never false", "always the same")
+_WORDS: Final = {
+    "worked out": "What it posts is worked out, and may be anything ({lines}).",
+    "decided by": "What it decides by is worked out, and may be anything ({lines}).",
+    "no difference": "What is new made no difference in any dry run: read it ({lines}).",
+    "untried": "Too much is new to try each line by itself: read it ({lines}).",
+    "gone": "What is gone made no difference in any dry run ({lines}, as approved).",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class UnreachedLine:
+    """A line of a script that does, or did, what no dry run showed."""
+
+    file: str
+    line: int
+    text: str
+    how: str
+    """``never reached``, ``never true`` or ``never false``; of a calculation in a condition ``always the same``; of
+    what is posted ``worked out``; of what is decided by ``decided by``; of the approved version ``gone``; of what is
+    new ``no difference``, where it made none, and ``untried`` where too much is new to try each line."""
+
+
+@dataclass(slots=True)
+class Latent:
+    """All of it, of one agent. Empty where every dry run together shows what is new."""
+
+    lines: list[UnreachedLine] = field(default_factory=list)
+    references: list[str] = field(default_factory=list)
+    """What new text names, and nothing in any dry run went to: ``3200 Member draws``."""
+    values: list[str] = field(default_factory=list)
+    """New texts, amounts and dates that no dry run met."""
+    outcomes: list[str] = field(default_factory=list)
+    """What came of them where they were made to come, one sentence each."""
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.references or self.values or self.outcomes)
+
+    def describe(self) -> list[str]:
+        """The first lines of the card."""
+        posts = f"it could post to {list_some(self.references)}" if self.references else ""
+        said = []
+        if number := len({(each.file, each.line) for each in self._find_lines(*_UNREACHED)}):
+            lines, what = self._name_lines(*_UNREACHED), posts or "what comes of it is not shown"
+            said.append(f"No dry run reached {count_noun(number, 'line')} of it ({lines}): {what}.")
+        elif posts:
+            said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
+        said += [text.format(lines=self._name_lines(how)) for how, text in _WORDS.items() if any(self._find_lines(how))]
+        if said:  # in one: what comes of it has to stand near the top, too
+            said = [" ".join(said)]
+        said += self.outcomes
+        if self.values:
+            said.append(f"New in its text, and met by no dry run: {list_some(self.values, 8)}.")
+        return said
+
+    def _find_lines(self, *hows: str) -> Iterator[UnreachedLine]:
+        return (each for each in self.lines if each.how in hows)
+
+    def _name_lines(self, *hows: str) -> str:
+        by_file: dict[str, set[int]] = {}
+        for each in self._find_lines(*hows):
+            by_file.setdefault(each.file, set()).add(each.line)
+        return "; ".join(f"{file}: {list_some([str(n) for n in sorted(lines)], 6)}" for file, lines in by_file.items())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "lines": [{"file": e.file, "line": e.line, "text": e.text, "how": e.how} for e in self.lines],
+            "references": self.references,
+            "values": self.values,
+            "outcomes": self.outcomes,
+        }
+
+
+def list_some(texts: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
