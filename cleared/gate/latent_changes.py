@@ -261,7 +261,7 @@ class _Search:
                     is_new[outcome.what] = outcome.is_new
             known |= {outcome.what for outcome in found}
         order = sorted(texts, key=lambda key: (not is_new[key[1]], "without asking" not in key[1]))
-        said = [f"{key[0]}{list_some([*dict.fromkeys(texts[key])])} {key[1]}" for key in order]
+        said = [_write_outcome(key[0], [*dict.fromkeys(texts[key])], key[1]) for key in order]
         more = len(said) - _MOST_SHOWN
         return said[:_MOST_SHOWN] + ([f"… and {more} more outcomes like these."] if more > 0 else [])
 
@@ -329,6 +329,10 @@ def _list_sample_effects(subject: Subject) -> list[str]:
     said += [f"Over sample data, another {kind} than before." for kind in sorted(kinds)]
     more = len(said) - _MOST_SHOWN
     return said[:_MOST_SHOWN] + ([f"… and {more} more effects over sample data."] if more > 0 else [])
+
+
+def _write_outcome(when: str, texts: Sequence[str], what: str) -> str:
+    return f"{when}{list_some(texts)} {'go' + what.removeprefix('goes') if len(texts) > 1 else what}"
 
 
 def _describe_outcome(to: Sequence[str], away: Sequence[str], now: str, then: str) -> str:

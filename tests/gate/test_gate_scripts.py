@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import cures
 import pytest
 from harness import Workspace, no_traceback
 
 from cleared.base.errors import WorkspaceError
 from cleared.books.ledger.chart import parse_chart
 from cleared.domains.installed_domains import parse_header
-from cleared.gate.lint_rules import rule_of
+from cleared.gate.lint_rules import RULES, rule_of
 from cleared.gate.static_checks import lint_semantics
 from cleared.primitives import primitive_registry
 from cleared.primitives.registry import projections
@@ -101,6 +102,17 @@ def test_hostile_texts_end_in_findings(check: Check, name: str) -> None:
     began = time.process_time()
     compare(check(source), [(rule, line, None) for rule, line in expected], source)
     assert time.process_time() - began < 20
+
+
+def test_each_remedy_is_followed(check: Check) -> None:
+    """CARD 3: what a rule says to do instead passes, for every rule of a script's text."""
+    pairs = {rule: (HEADER + broken, HEADER + cured) for rule, (broken, cured) in cures.BODIES.items()} | cures.WHOLE
+    for rule, (broken, cured) in pairs.items():
+        assert rule in {finding.rule for finding in check(broken)}, (rule, check(broken))
+        assert check(cured) == [], (rule, check(cured))
+    static = {rule.id for rule in RULES.values() if rule.stage in ("lint", "traps", "types")}
+    # A size and a length of time are their own remedy; arguments are those of shared scripts; the rest has no text.
+    assert static - pairs.keys() == {"size", "header-args", "type:unfinished", "type:*"}
 
 
 def test_there_are_enough_of_them() -> None:

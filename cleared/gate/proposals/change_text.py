@@ -118,7 +118,10 @@ def list_changes(change: Change, report: Report, host: Host, at: datetime) -> li
         ]
         old, new = (_header_of(data, change.path, "script") for data in (change.old, change.new))
         if (old.args if old else ()) != (new.args if new else ()):
-            lines.append(f"It takes {join_words([*new.args]) if new and new.args else 'no arguments'}.")
+            arguments = count_noun(len(new.args), "argument") if new and new.args else ""
+            lines.append(
+                f"It takes {f'{arguments}: {join_words([*new.args])}' if new and arguments else 'no argument'}."
+            )
         return lines
     header = subject.header if subject else None
     if change.old is None:
@@ -266,12 +269,26 @@ def list_impact(report: Report) -> list[str]:
     """What every agent would have done otherwise, one sentence for each sort of effect."""
     lines = [f"Attention: {w.message}." for w in report.warnings if w.rule == _IMPACT]
     agents = [s for s in report.subjects.values() if s.kind == "agent"]
+    alike = [s for s in agents if _is_alike_over_sample(s)] if len(agents) > 1 else []
     for subject in agents:
         if subject.old is None:
             lines += _describe_dry_runs(subject)
-        else:
+        elif subject not in alike:
             lines += _compare_lines(subject, f" of {subject.name}" if len(agents) > 1 else "")
+    if alike:
+        names = join_words([subject.name for subject in alike])
+        lines.append(f"Over sample data, {names} would have done the same; there are no past runs to compare with.")
     return lines
+
+
+def _is_alike_over_sample(subject: Subject) -> bool:
+    """Whether nothing else is to be said of an agent than that it would have done the same over sample data."""
+    past, sample = subject.impact, subject.sample_impact
+    return (
+        past is not None
+        and sample is not None
+        and not (past.runs or past.not_comparable or sample.entries or sample.outputs or sample.failed)
+    )
 
 
 def _describe_dry_runs(subject: Subject) -> list[str]:

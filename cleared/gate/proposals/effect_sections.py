@@ -41,7 +41,7 @@ def _make_section(
         [each for each in impact.get(key, ()) if agents is None or str(each.get("agent", "")) in agents]
         for key in ("entries", "outputs")
     )
-    parts, lines = [*_list_groups(entries)], []
+    parts, lines = [*list_groups(entries)], []
     for output in outputs:
         part = _describe_output(output)
         if part.name in _FOLDED and str(output.get("agent", "")) not in new_agents:
@@ -52,7 +52,7 @@ def _make_section(
         yield CardSection(title, tuple(lines), parts=tuple(parts), name="effects")
 
 
-def _list_groups(entries: Iterable[Mapping[str, Any]]) -> Iterator[CardSection]:
+def list_groups(entries: Iterable[Mapping[str, Any]]) -> Iterator[CardSection]:
     """The groups of differences, the largest first."""
     groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
     for entry in entries:

@@ -14,6 +14,7 @@ from cleared.gate.dry_run_inputs import SAMPLE_DATA
 from cleared.gate.examination import Gate
 from cleared.gate.impact import describe_not_comparable, example_line
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
+from cleared.gate.proposals.effect_sections import list_groups
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
 from cleared.meta.tools.open_proposals import adopt_proposals, refuse_surprises
@@ -28,6 +29,8 @@ from cleared.workspace.settings.setting_keys import to_plain_values
 
 MAX_FINDINGS: Final = 30
 _MAX_EXAMPLES: Final = 40
+_MAX_ROWS: Final = 10
+"""Differences that are shown beside their groups."""
 _SETTINGS: Final = frozenset({"business", "fiscal", "bank_accounts", "thresholds", "import.profiles"})
 """Parts of ``config.yaml`` that a session may propose to change. The others hold scripts and models back, name
 programs that are started or places that are written to: a person changes those without a model's help."""
@@ -155,8 +158,9 @@ class GateTools:
             lines.append(describe_not_comparable(found["not_comparable"]))
         lines += [f"Warning: {text}" for text in found["warnings"]]
         details = [f"New failure: {_one_line(text)}" for text in found["failed"][:_MAX_EXAMPLES]]
-        details += [example_line(entry) for entry in found["entries"][:_MAX_EXAMPLES]]
-        more = len(found["entries"]) - _MAX_EXAMPLES
+        details += [group.title for group in list_groups(found["entries"])]
+        details += [example_line(entry) for entry in found["entries"][:_MAX_ROWS]]
+        more = len(found["entries"]) - _MAX_ROWS
         if more > 0:
             details.append(f"… and {more} more")
         return "\n".join([*lines, *([quote_data("\n".join(details), "the books")] if details else [])])
