@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 
 
 def new_group(*, bare: bool = False) -> typer.Typer:
@@ -44,7 +44,7 @@ class CommandGroup(TyperGroup):
 
     def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands that begin so."""
-        return completion_items(name for name in self.list_commands(ctx) if name.startswith(incomplete))
+        return completion_items(ctx, (name for name in self.list_commands(ctx) if name.startswith(incomplete)))
 
 
 class DefaultingGroup(CommandGroup):
@@ -85,14 +85,13 @@ class DefaultingGroup(CommandGroup):
 
     def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands that begin so, and files."""
-        return [*super().complete_names(ctx, incomplete), *completion_items([incomplete], kind="file")]
+        return [*super().complete_names(ctx, incomplete), *completion_items(ctx, [incomplete], kind="file")]
 
 
-def completion_items(values: Iterable[str], kind: str = "plain") -> list[Any]:
+def completion_items(ctx: Any, values: Iterable[str], kind: str = "plain") -> list[Any]:
     """What a shell is given; ``kind``: ``file`` has it list files. Without help texts: to prepare those takes longer
     than all the rest."""
-    try:
-        from typer._click.shell_completion import CompletionItem
-    except ImportError:  # versions of typer without a click of their own
-        from click.shell_completion import CompletionItem  # type: ignore[assignment]
-    return [CompletionItem(value, kind) for value in values]
+    # The class of an item is click's, or of a copy of click inside typer: an argument makes one of its own.
+    argument = TyperArgument(param_decls=["word"], shell_complete=lambda context, parameter, incomplete: [""])
+    make_item = type(argument.shell_complete(ctx, "")[0])
+    return [make_item(value, kind) for value in values]

@@ -82,11 +82,11 @@ def _run_command(argv: Sequence[str]) -> int:
 
 
 def _plain_usage(message: str, parameter: str) -> str:
-    """What typer says about a value of a wrong type, without the words of the library that checked it."""
-    if message.startswith("Input should be a valid integer"):
+    """What typer says about a value of a wrong type, with the words of this program."""
+    if message.removesuffix(".").removesuffix(" range").endswith((" is not a valid int", " is not a valid integer")):
         is_account = parameter.startswith("account")
         return f"not a whole number{'; cleared accounts list shows those of accounts' if is_account else ''}"
-    return message.removeprefix("Value error, ")
+    return message
 
 
 def _discard_output() -> int:

@@ -148,7 +148,7 @@ class RootGroup(CommandGroup):
 
     def complete_names(self, ctx: Any, incomplete: str) -> list[Any]:
         """Commands that begin so; none is loaded for that."""
-        return completion_items(name for name in ENTRIES if name.startswith(incomplete))
+        return completion_items(ctx, (name for name in ENTRIES if name.startswith(incomplete)))
 
 
 def _add_entry(app: typer.Typer, entry: Entry) -> None:

@@ -36,7 +36,8 @@ def _completer(read: Callable[[Path], Iterable[str]]) -> Complete:
 def _find_root(ctx: typer.Context) -> Path:
     from cleared.workspace.location import find_workspace
 
-    return find_workspace(ctx.params.get("workspace") or ctx.find_root().params.get("workspace"))
+    named = ctx.params.get("workspace") or ctx.find_root().params.get("workspace")
+    return find_workspace(Path(named) if named else None)
 
 
 class FolderSource:
