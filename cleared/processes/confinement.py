@@ -251,7 +251,10 @@ class _FilterProgram(ctypes.Structure):
 
 def _check_result(result: int, what: str) -> int:
     if result < 0:
-        raise ConfinementUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
+        number = ctypes.get_errno()
+        if number in (errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE):
+            raise OSError(number, f"{what}: {os.strerror(number)}")  # the machine is short of something for a moment
+        raise ConfinementUnavailable(f"{what}: {os.strerror(number)}")
     return result
 
 

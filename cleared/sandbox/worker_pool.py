@@ -179,10 +179,14 @@ _TRIES = 3
 
 def _start_patiently(binary: Path, wanted: Restrictions, request_timeout: float) -> Worker:
     """A worker under these restrictions and no less, also where a start fails once on a busy machine."""
-    for _ in range(_TRIES - 1):
-        with contextlib.suppress(Exception):  # the last try says what is wrong
+    tries = _TRIES
+    while True:
+        try:
             return _start_confined(binary, wanted, request_timeout)
-    return _start_confined(binary, wanted, request_timeout)
+        except Exception as error:
+            tries -= 1
+            if not tries or isinstance(error, ConfinementUnavailable):  # what the kernel refuses, it refuses again
+                raise
 
 
 @contextlib.contextmanager

@@ -13,7 +13,13 @@ import pytest
 from sandbox_samples import run, worker_pids
 
 from cleared.base.errors import WorkspaceError
-from cleared.processes.confinement import ConfinementLevel, limit_processor_time, run_restricted, worker_restrictions
+from cleared.processes.confinement import (
+    ConfinementLevel,
+    ConfinementUnavailable,
+    limit_processor_time,
+    run_restricted,
+    worker_restrictions,
+)
 from cleared.sandbox import worker_pool
 from cleared.sandbox.monty import Sandbox
 
@@ -174,6 +180,21 @@ def test_A18_a_start_that_fails_for_a_moment_lowers_no_wall(monkeypatch: pytest.
     failures = iter([True] * 20)
     with pytest.raises(WorkspaceError, match="no process can be had now"):
         worker_pool.start_worker("require", 60.0)
+
+
+@needs_all
+def test_A18_what_the_kernel_refuses_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = []
+
+    def refuse(binary: Any, wanted: Any, request_timeout: float) -> worker_pool.Worker:
+        tries.append(wanted)
+        raise ConfinementUnavailable("landlock: Operation not permitted")
+
+    monkeypatch.setattr(worker_pool, "_start_confined", refuse)
+    monkeypatch.setattr(worker_pool, "_refused_restrictions", {})
+    with pytest.raises(WorkspaceError, match="Operation not permitted"):
+        worker_pool.start_worker("require", 60.0)
+    assert len(tries) == len(set(tries))
     monkeypatch.undo()
     assert worker_pool.confinement_level("require").is_full
 
