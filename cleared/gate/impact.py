@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cleared.base.terminal import count_noun
-from cleared.domains.installed_domains import load_comparisons
+from cleared.domains.installed_domains import count_records, load_comparisons
 from cleared.domains.record_comparison import Record, RecordComparison
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
@@ -149,6 +149,21 @@ def example_line(entry: Mapping[str, Any]) -> str:
         f"  {what}  {entry['date']}  {entry['amount']}  {str(entry['description'])[:50]}: "
         f"{was or 'nothing'} → {becomes or 'nothing'}"
     )
+
+
+def group_effects(entries: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Differences of one agent that are alike, the largest group first."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for entry in entries:
+        key = (str(entry.get("agent", "")), str(entry.get("noun", "")), entry["change"], str(entry.get("group", "")))
+        groups.setdefault(key, []).append(entry)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def name_group(members: Sequence[Mapping[str, Any]]) -> str:
+    """``3 entries: 5010 becomes 5020``: how many of a group there are, and what is alike in them."""
+    first = members[0]
+    return f"{count_records({str(first.get('noun', '')): len(members)})}: {first.get('group') or first['change']}"
 
 
 def describe_sides(entry: Mapping[str, Any]) -> tuple[str, str]:

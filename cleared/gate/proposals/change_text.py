@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -19,7 +18,7 @@ from cleared.gate.candidate import Change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
 from cleared.gate.examination import Report
-from cleared.gate.impact import describe_not_comparable
+from cleared.gate.impact import describe_not_comparable, group_effects, name_group
 from cleared.gate.lint_rules import TITLES
 from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import Primitive
@@ -330,8 +329,8 @@ def _compare_lines(subject: Subject, whose: str) -> list[str]:
     if counts:
         listed = f": {', '.join(f'{n} {c}' for c, n in counts.items())}" if [*counts] != ["changed"] else ""
         lines.append(f"{over}, {count_records(impact.records)} would differ{listed}.")
-        groups = Counter((str(e["noun"]), str(e["group"])) for e in impact.entries).most_common()
-        lines += [f"{count_records({noun: number})}: {words}." for (noun, words), number in groups[:_MOST_GROUPS]]
+        groups = group_effects(impact.entries)
+        lines += [f"{name_group(members)}." for members in groups[:_MOST_GROUPS]]
         if left := groups[_MOST_GROUPS:]:
             lines.append(f"{count_noun(len(left), 'more kind')} of difference: see below.")
         kinds = {kind: None for kind in kinds if kind not in _FOLLOWING}

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection
-from cleared.domains.installed_domains import count_records
-from cleared.gate.impact import describe_sides
+from cleared.gate.impact import describe_sides, group_effects, name_group
 from cleared.gate.proposals.change_text import describe_last_runs, frame_text
 from cleared.gate.run_outputs import KINDS
 
@@ -54,23 +53,14 @@ def _make_section(
 
 def list_groups(entries: Iterable[Mapping[str, Any]]) -> Iterator[CardSection]:
     """The groups of differences, the largest first."""
-    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-    for entry in entries:
-        key = (
-            str(entry.get("agent", "")),
-            str(entry.get("noun", "")),
-            str(entry["change"]),
-            str(entry.get("group", "")),
-        )
-        groups.setdefault(key, []).append(entry)
-    agents = {key[0] for key in groups}
-    ordered = sorted(groups.items(), key=lambda item: -len(item[1]))
-    for (agent, noun, change, words), members in ordered[:_MOST_GROUPS]:
-        of = f"{agent}: " if len(agents) > 1 else ""
-        yield _describe_group(f"{of}{count_records({noun: len(members)})}: {words or change}", members)
-    if len(ordered) > _MOST_GROUPS:
-        rest = [entry for _, members in ordered[_MOST_GROUPS:] for entry in members]
-        yield _describe_group(f"{len(rest)} more, in {len(ordered) - _MOST_GROUPS} groups", rest)
+    groups = group_effects(entries)
+    agents = {str(members[0].get("agent", "")) for members in groups}
+    for members in groups[:_MOST_GROUPS]:
+        of = f"{members[0].get('agent', '')}: " if len(agents) > 1 else ""
+        yield _describe_group(f"{of}{name_group(members)}", members)
+    if left := groups[_MOST_GROUPS:]:
+        rest = [entry for members in left for entry in members]
+        yield _describe_group(f"{len(rest)} more, in {len(left)} groups", rest)
 
 
 def _describe_group(title: str, members: list[Mapping[str, Any]]) -> CardSection:
