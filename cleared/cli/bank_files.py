@@ -23,7 +23,7 @@ from cleared.books.queries import open_committed_books
 from cleared.changes.host import Host
 from cleared.cli.agent import print_run
 from cleared.cli.command_groups import DefaultingGroup
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
 from cleared.gate.manual_runs import run_command
 from cleared.git import Snapshot
 from cleared.runs.run_queries import read_agents
@@ -219,7 +219,7 @@ def _print_outcome(result: Any, *, json: bool) -> bool:
 @app.command("undo")
 def undo_bank_import(
     name: Annotated[str, typer.Argument(metavar="RUN|FILE", help="The run, or the file's name or path.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why; it stays on record.")] = "",
+    reason: ReasonOption = "",
     despite: Annotated[
         str, typer.Option("--despite", metavar="REASON", help="Why to take back what somebody has decided, too.")
     ] = "",

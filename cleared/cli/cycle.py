@@ -11,24 +11,28 @@ from cleared.base.terminal import escape_lines, print_fields, print_json, print_
 from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.guiding import take_guiding_texts
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.loop_options import ENGINE_CHOICE, AllowEngineOption
+from cleared.cli.options import JsonOption, PrintOption, WorkspaceOption, open_host
 from cleared.cli.service_manager import choose_manager, install_unit, uninstall_unit
 from cleared.cli.showing import DigestOption
 from cleared.work.cycles.consensus import ConsensusFile
 from cleared.work.cycles.cycle_control import follow_main_log, list_history, read_status, set_paused, stop_loop
 from cleared.work.cycles.cycle_files import make_cycle_files
 from cleared.work.cycles.cycle_log import list_cycle_logs, remove_old_logs
-from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, read_cycle_settings, require_opt_in
+from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, OVERRIDES, read_cycle_settings, require_opt_in
 from cleared.work.cycles.engines import load_engine
 
 app = new_group()
 
 EngineOption = Annotated[
-    str | None, typer.Option("--engine", metavar="ENGINE", help="codex, qwen, opencode or claude (loop.ai.engine).")
+    str | None, typer.Option("--engine", metavar="ENGINE", help=f"{ENGINE_CHOICE} (loop.ai.engine).")
 ]
-AllowOption = Annotated[
-    bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
-]
+
+
+def _overriding(name: str, metavar: str, least: float | None = None) -> Any:
+    """The option that says a setting of ``loop.ai`` for one start."""
+    flag, variable = OVERRIDES[name]
+    return typer.Option(flag, metavar=metavar, help=f"{variable}." if variable else "End after N.", min=least)
 
 
 @app.command("init")
@@ -47,24 +51,23 @@ def init_cycles(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
 
 @app.command("start")
 def start_cycles(
+    context: typer.Context,
     engine: EngineOption = None,
-    allow_ai: AllowOption = False,
+    allow_ai: AllowEngineOption = False,
     awake: Annotated[bool, typer.Option("--awake", help="Keep the machine awake meanwhile.")] = False,
-    max_cycles: Annotated[int | None, typer.Option("--max-cycles", metavar="N", min=1, help="End after N.")] = None,
-    model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="MODEL.")] = None,
-    interval: Annotated[float | None, typer.Option("--interval", metavar="S", help="LOOP_INTERVAL.")] = None,
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="CYCLE_TIMEOUT_SECONDS.")] = None,
-    max_errors: Annotated[int | None, typer.Option("--max-errors", metavar="N", help="MAX_CONSECUTIVE_ERRORS.")] = None,
-    cooldown: Annotated[float | None, typer.Option("--cooldown", metavar="S", help="COOLDOWN_SECONDS.")] = None,
-    limit_wait: Annotated[float | None, typer.Option("--limit-wait", metavar="S", help="LIMIT_WAIT_SECONDS.")] = None,
-    max_logs: Annotated[int | None, typer.Option("--max-logs", metavar="N", help="MAX_LOGS.")] = None,
-    sandbox_mode: Annotated[
-        str | None, typer.Option("--sandbox-mode", metavar="MODE", help="CODEX_SANDBOX_MODE.")
-    ] = None,
-    codex_bin: Annotated[str | None, typer.Option("--codex-bin", metavar="PATH", help="CODEX_BIN.")] = None,
-    qwen_bin: Annotated[str | None, typer.Option("--qwen-bin", metavar="PATH", help="QWEN_BIN.")] = None,
-    opencode_bin: Annotated[str | None, typer.Option("--opencode-bin", metavar="PATH", help="OPENCODE_BIN.")] = None,
-    claude_bin: Annotated[str | None, typer.Option("--claude-bin", metavar="PATH", help="CLAUDE_BIN.")] = None,
+    max_cycles: Annotated[int | None, _overriding("max_cycles", "N", least=1)] = None,
+    model: Annotated[str | None, _overriding("model", "NAME")] = None,
+    interval_seconds: Annotated[float | None, _overriding("interval_seconds", "S")] = None,
+    cycle_timeout_seconds: Annotated[float | None, _overriding("cycle_timeout_seconds", "S")] = None,
+    max_consecutive_errors: Annotated[int | None, _overriding("max_consecutive_errors", "N")] = None,
+    cooldown_seconds: Annotated[float | None, _overriding("cooldown_seconds", "S")] = None,
+    limit_wait_seconds: Annotated[float | None, _overriding("limit_wait_seconds", "S")] = None,
+    max_logs: Annotated[int | None, _overriding("max_logs", "N")] = None,
+    codex_sandbox_mode: Annotated[str | None, _overriding("codex_sandbox_mode", "MODE")] = None,
+    codex_bin: Annotated[str | None, _overriding("codex_bin", "PATH")] = None,
+    qwen_bin: Annotated[str | None, _overriding("qwen_bin", "PATH")] = None,
+    opencode_bin: Annotated[str | None, _overriding("opencode_bin", "PATH")] = None,
+    claude_bin: Annotated[str | None, _overriding("claude_bin", "PATH")] = None,
     digest: DigestOption = "",
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -83,26 +86,10 @@ def start_cycles(
     from cleared.work.cycles.guiding_texts import read_own_texts
     from cleared.work.cycles.keep_awake import keep_awake
 
-    flags: dict[str, Any] = {
-        "engine": engine,
-        "max_cycles": max_cycles,
-        "model": model,
-        "interval_seconds": interval,
-        "cycle_timeout_seconds": timeout,
-        "max_consecutive_errors": max_errors,
-        "cooldown_seconds": cooldown,
-        "limit_wait_seconds": limit_wait,
-        "max_logs": max_logs,
-        "codex_sandbox_mode": sandbox_mode,
-        "codex_bin": codex_bin,
-        "qwen_bin": qwen_bin,
-        "opencode_bin": opencode_bin,
-        "claude_bin": claude_bin,
-    }
     host = open_host(workspace)
     host.refuse_invalid_policy()
     require_opt_in(host.config, allow_ai)
-    settings = read_cycle_settings(host.config, flags)
+    settings = read_cycle_settings(host.config, context.params)
     own = read_own_texts(host.root)
     binary = find_binary(settings, host.root, os.environ)
     take_guiding_texts(host, digest, "cleared cycle start", own=own)
@@ -198,8 +185,8 @@ def resume_cycles(workspace: WorkspaceOption = None) -> None:
 @app.command("install")
 def install_cycles(
     engine: EngineOption = None,
-    allow_ai: AllowOption = False,
-    only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
+    allow_ai: AllowEngineOption = False,
+    only_print: PrintOption = False,
     digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

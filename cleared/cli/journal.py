@@ -25,9 +25,12 @@ from cleared.books.ledger.entry import STATUSES
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_accounts
 from cleared.cli.options import (
+    AccountOption,
     JsonOption,
     LegArguments,
+    MapOption,
     MonthOption,
+    ReasonOption,
     WorkspaceOption,
     open_host,
     open_host_once,
@@ -46,10 +49,7 @@ _WRAP: Final = ("description", "accounts")
 def list_entries(
     month: MonthOption = None,
     status: Annotated[str | None, typer.Option("--status", help="Only entries of this status.")] = None,
-    account: Annotated[
-        int | None,
-        typer.Option("--account", metavar="N", autocompletion=complete_accounts, help="Only entries that touch it."),
-    ] = None,
+    account: AccountOption = None,
     text: Annotated[str | None, typer.Option("--text", help="Only entries that hold this text.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=0, help="Only the newest so many.")] = None,
     json: JsonOption = False,
@@ -114,7 +114,7 @@ def print_entries(entries: list[dict[str, Any]], file: TextIO) -> None:
 @app.command("void")
 def void_journal_entry(
     entry_id: Annotated[str, typer.Argument(metavar="ENTRY", help="An entry's id (or one of its legs').")],
-    reason: Annotated[str, typer.Option("--reason", help="Why.")],
+    reason: ReasonOption,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -171,9 +171,7 @@ def add_journal_entry(
 @app.command("adjust")
 def take_adjusting_entries(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="CSV: date, description, account, debit, credit.")],
-    map_file: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="CSV of ACCOUNT,NUMBER for accounts it cannot place.")
-    ] = None,
+    map_file: MapOption = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

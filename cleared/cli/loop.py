@@ -24,7 +24,7 @@ from cleared.cli.loop_options import (
     SleepOption,
     open_loop,
 )
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, WaitOption, WorkspaceOption, open_host
 
 app = new_group()
 
@@ -157,7 +157,7 @@ def start_loop(
 @app.command("stop")
 def stop_loop(
     now: Annotated[bool, typer.Option("--now", help="End the job that is on, too; it is recorded as failed.")] = False,
-    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")] = 60.0,
+    wait: WaitOption = 60.0,
     session: SessionOption = None,
     runtime_dir: RuntimeOption = None,
     workspace: WorkspaceOption = None,

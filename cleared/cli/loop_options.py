@@ -7,9 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.short_text import join_words
 from cleared.changes.host import Host
 from cleared.cli.options import open_host
 from cleared.work.loop.loop_settings import LoopSettings, read_settings
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 RuntimeOption = Annotated[
     Path | None,
@@ -60,8 +62,9 @@ AllowOption = Annotated[
         show_default=False,
     ),
 ]
+ENGINE_CHOICE = join_words(ENGINE_NAMES, "or")
 AllowEngineOption = Annotated[
-    bool, typer.Option("--allow-ai", help="Run AI cycles too, where the approved settings allow (CLEARED_ALLOW_AI=1).")
+    bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
 ]
 DryOption = Annotated[
     bool | None,

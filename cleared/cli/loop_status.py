@@ -10,7 +10,7 @@ import typer
 
 from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_table
 from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import FollowOption, JsonOption, LinesOption, WorkspaceOption, open_host
 from cleared.jobs import loop_reader
 from cleared.jobs.loop_reader import read_log, read_tree
 
@@ -194,8 +194,8 @@ def list_job_types(json: JsonOption = False, workspace: WorkspaceOption = None) 
 
 
 def show_loop_log(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
+    follow: FollowOption = False,
+    lines: LinesOption = 50,
     runtime_dir: RuntimeOption = None,
     log_dir: LogOption = None,
     workspace: WorkspaceOption = None,

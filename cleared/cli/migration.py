@@ -12,7 +12,7 @@ from cleared.base import money
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
 from cleared.books.exports.migration import moving_in
 from cleared.books.exports.migration.moving_in import MovePlan
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, parse_day
+from cleared.cli.options import JsonOption, MapOption, WorkspaceOption, open_host, parse_day
 
 
 class SourceFormat(StrEnum):
@@ -31,9 +31,7 @@ def start_books(
             "--from", metavar="DATE", help="First day of your books here; what is before becomes opening balances."
         ),
     ] = None,
-    map_file: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help="CSV of ACCOUNT,NUMBER for accounts it cannot place.")
-    ] = None,
+    map_file: MapOption = None,
     format: Annotated[
         SourceFormat | None, typer.Option("--format", help="What the file is (default: by its name and content).")
     ] = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.base.terminal import print_json, print_message
-from cleared.cli.completion import complete_accounts, complete_agents
+from cleared.cli.completion import complete_accounts, complete_agents, complete_proposals, complete_runs
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -29,12 +29,37 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON value a
 AgentName = Annotated[
     str, typer.Argument(metavar="NAME", autocompletion=complete_agents, help="The stem of its file in agents/.")
 ]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", autocompletion=complete_runs, help="Its id, or an end or beginning of it that is unique."
+    ),
+]
 AccountArgument = Annotated[
     int, typer.Argument(metavar="NUMBER", autocompletion=complete_accounts, help="As cleared accounts list shows it.")
 ]
 LegArguments = Annotated[
     list[str],
     typer.Argument(metavar="ACCOUNT=AMOUNT…", help="Accounts with amounts, such as 5220=120.00 1590=-120.00."),
+]
+ReasonOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it stays on record.")]
+PrintOption = Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")]
+AccountOption = Annotated[
+    int | None,
+    typer.Option("--account", metavar="N", autocompletion=complete_accounts, help="Only entries that touch it."),
+]
+MapOption = Annotated[
+    Path | None, typer.Option("--map", metavar="FILE", help="CSV of ACCOUNT,NUMBER for accounts it cannot place.")
+]
+WaitOption = Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")]
+FollowOption = Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")]
+LinesOption = Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")]
+ProposalArgument = Annotated[
+    str,
+    typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list)."),
+]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", metavar="NAME", autocompletion=complete_agents, help="Only this agent's.")
 ]
 MonthOption = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Only this month.")]
 

@@ -13,7 +13,7 @@ from cleared.books.decisions.period_closing import close_period, reopen_period
 from cleared.books.queries import read_periods
 from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host
 
 app = new_group()
 
@@ -59,7 +59,7 @@ def close_books(
 @app.command("reopen")
 def reopen_books(
     start: Annotated[str, typer.Argument(metavar="DATE", help="The first day (2025-01-01) or month to open again.")],
-    reason: Annotated[str, typer.Option("--reason", help="Why.")],
+    reason: ReasonOption,
     filed: Annotated[bool, typer.Option("--filed", help="Also what was marked as filed.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
-from cleared.cli.completion import complete_agents, complete_changes, complete_proposals
-from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.completion import complete_agents, complete_changes
+from cleared.cli.options import (
+    AgentName,
+    JsonOption,
+    ProposalArgument,
+    ReasonOption,
+    WorkspaceOption,
+    open_host,
+    open_host_once,
+)
 from cleared.cli.proposal_output import (
     describe_subject,
     note_card,
@@ -30,9 +38,6 @@ if TYPE_CHECKING:
     from cleared.gate.proposals.proposal import Proposal
 
 PROPOSAL_ID = re.compile(r"[Pp][0-9]+(-[0-9a-f]{8,64})?")
-ProposalId = Annotated[
-    str, typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list).")
-]
 
 
 def register_agent_commands(app: typer.Typer) -> None:
@@ -218,7 +223,7 @@ def _print_report(stages: Mapping[str, Any]) -> None:
         print_checks([{**r, "findings": []} for r in results])
 
 
-def approve_proposal(proposal: ProposalId, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def approve_proposal(proposal: ProposalArgument, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Make a proposal live: one commit, with your signature. Refused where anything changed since it was examined.
 
     On a terminal it shows what was not shown there yet, and asks. In a script name what you have looked at by the
@@ -272,8 +277,8 @@ def _type_number(proposal: Proposal, typed: str, json: bool) -> str:
 
 
 def reject_proposal(
-    proposal: ProposalId,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with it.")] = "",
+    proposal: ProposalArgument,
+    reason: ReasonOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -307,7 +312,7 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
 
 def roll_back_agent(
     name: AgentName,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the quarantine.")] = "",
+    reason: ReasonOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -358,11 +363,8 @@ def roll_back_agent(
         )
 
 
-SwitchReason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it stays on record.")]
-
-
 def disable_agent(
-    name: AgentName, reason: SwitchReason = "", json: JsonOption = False, workspace: WorkspaceOption = None
+    name: AgentName, reason: ReasonOption = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Disable an agent: no trigger and no person starts it until it is enabled. Dry runs still work.
 
@@ -372,7 +374,7 @@ def disable_agent(
 
 
 def enable_agent(
-    name: AgentName, reason: SwitchReason = "", json: JsonOption = False, workspace: WorkspaceOption = None
+    name: AgentName, reason: ReasonOption = "", json: JsonOption = False, workspace: WorkspaceOption = None
 ) -> None:
     """Enable an agent that was disabled: a signed record, as every approval is. What waited for it is run."""
     _switch_agent(name, reason, json, workspace, is_enabled=True)

@@ -16,6 +16,7 @@ from cleared.cli.completion import complete_accounts, complete_cards, complete_c
 from cleared.cli.options import (
     JsonOption,
     LegArguments,
+    ReasonOption,
     WorkspaceOption,
     open_host,
     open_host_once,
@@ -113,6 +114,7 @@ CardIds = Annotated[
 ]
 
 
+NoteOption = Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")]
 MixedOption = Annotated[
     bool, typer.Option("--mixed", help="Amounts of both signs are meant, such as wages less the tax withheld.")
 ]
@@ -129,7 +131,7 @@ def split_entry(
     ],
     lines: LegArguments,
     counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME", help="Who it was.")] = None,
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    note: NoteOption = None,
     mixed: MixedOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -183,7 +185,7 @@ def correct_booked_entries(
     date: Annotated[str | None, typer.Option("--date", metavar="YYYY-MM-DD", help="Another date.")] = None,
     counterparty: Annotated[str | None, typer.Option("--counterparty", metavar="NAME")] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Instead of its tags.")] = None,
-    note: Annotated[str | None, typer.Option("--note", metavar="TEXT", help="Why; kept with the correction.")] = None,
+    note: NoteOption = None,
     mixed: MixedOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -215,7 +217,7 @@ def correct_booked_entries(
 @app.command("reject")
 def reject_entries(
     ids: CardIds,
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the reversal.")] = "",
+    reason: ReasonOption = "",
     outcome: Annotated[
         RejectOutcome | None, typer.Option("--outcome", help="What the bank line is then, where the entry posts one.")
     ] = None,

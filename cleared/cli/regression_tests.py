@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from cleared.base.short_text import parse_count
 from cleared.base.terminal import print_json, print_line, print_table
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_runs
@@ -33,9 +34,10 @@ def add_test(
     corrections = {}
     for text in correct or ():
         entry, _, account = text.partition("=")
-        if not account.isdecimal():
+        number = parse_count(account)
+        if number is None:
             raise typer.BadParameter(f"{text!r} is not ENTRY=ACCOUNT", param_hint="--correct")
-        corrections[entry] = int(account)
+        corrections[entry] = number
     case, commit = do(open_host(workspace), run, why=why, corrections=corrections)
     if json:
         print_json({"name": case.name, "path": case.path, "agent": case.agent, "commit": commit})

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
-from cleared.cli.completion import complete_runs
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, RunArgument, WorkspaceOption, open_host
 from cleared.gate.replay import replay_run
 
 
 def replay_past_run(
-    run_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", autocompletion=complete_runs, help="Its id, or an end or beginning of it that is unique."
-        ),
-    ],
+    run_id: RunArgument,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

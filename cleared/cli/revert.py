@@ -9,7 +9,7 @@ import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_runs
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
+from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
 from cleared.review.reverting import RevertPlan, revert_run
 
 _MAX_SHOWN = 20
@@ -20,7 +20,7 @@ def revert_past_run(
         str,
         typer.Argument(metavar="RUN|FILE", autocompletion=complete_runs, help="A run, or a file that was imported."),
     ],
-    reason: Annotated[str, typer.Option("--reason", help="Why; it stays on record.")] = "",
+    reason: ReasonOption = "",
     plan: Annotated[bool, typer.Option("--plan", help="Show what it would come to; change nothing.")] = False,
     alone: Annotated[bool, typer.Option("--alone", help="What later runs made of it stays.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,

@@ -11,8 +11,7 @@ import typer
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import print_fields, print_json, print_line, print_table
 from cleared.cli.command_groups import new_group
-from cleared.cli.completion import complete_agents, complete_runs
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import AgentOption, JsonOption, RunArgument, WorkspaceOption, open_host
 from cleared.runs.run_queries import read_run, read_runs
 
 app = new_group()
@@ -20,9 +19,7 @@ app = new_group()
 
 @app.command("list")
 def list_runs(
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", autocompletion=complete_agents, help="Only this agent's.")
-    ] = None,
+    agent: AgentOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 20,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -55,12 +52,7 @@ def list_runs(
 
 @app.command("show")
 def show_past_run(
-    run_id: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN", autocompletion=complete_runs, help="Its id, or an end or beginning of it that is unique."
-        ),
-    ],
+    run_id: RunArgument,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

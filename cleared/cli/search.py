@@ -9,9 +9,8 @@ import typer
 from cleared.base.terminal import print_json_list
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
-from cleared.cli.completion import complete_accounts
 from cleared.cli.journal import print_months
-from cleared.cli.options import JsonOption, WorkspaceOption, parse_day
+from cleared.cli.options import AccountOption, JsonOption, WorkspaceOption, parse_day
 from cleared.cli.quick_books import open_journal
 
 
@@ -24,10 +23,7 @@ def search_entries(
     ] = None,
     start: Annotated[str | None, typer.Option("--from", metavar="DATE", help="Not before this day.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="DATE", help="Up to and including this day.")] = None,
-    account: Annotated[
-        int | None,
-        typer.Option("--account", metavar="N", autocompletion=complete_accounts, help="Only entries that touch it."),
-    ] = None,
+    account: AccountOption = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.command_groups import new_group
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
+from cleared.cli.options import JsonOption, PrintOption, WorkspaceOption, chosen_workspace, open_host
 from cleared.cli.service_manager import (
     CALL_SECONDS,
     Launchd,
@@ -41,7 +38,7 @@ def _open_service(workspace: Path | None) -> Systemd | Launchd:
 
 @app.command("install")
 def install_service(
-    only_print: Annotated[bool, typer.Option("--print", help="Print the file that would be written, and end.")] = False,
+    only_print: PrintOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:

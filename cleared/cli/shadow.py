@@ -8,21 +8,17 @@ import typer
 
 from cleared.base.terminal import print_json, print_line
 from cleared.cli.command_groups import new_group
-from cleared.cli.completion import complete_proposals
-from cleared.cli.options import JsonOption, WorkspaceOption, open_host
+from cleared.cli.options import JsonOption, ProposalArgument, WorkspaceOption, open_host
 
 if TYPE_CHECKING:
     from cleared.gate.shadow import Shadow
 
 app = new_group()
-_Proposal = Annotated[
-    str, typer.Argument(metavar="PROPOSAL", autocompletion=complete_proposals, help="Such as P7 (cleared queue list).")
-]
 
 
 @app.command("start")
 def start_shadow(
-    proposal: _Proposal,
+    proposal: ProposalArgument,
     days: Annotated[int, typer.Option("--days", min=1, max=366, help="For how long.")] = 14,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -38,7 +34,7 @@ def start_shadow(
 
 
 @app.command("stop")
-def stop_shadow(proposal: _Proposal, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def stop_shadow(proposal: ProposalArgument, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """End it; what it has shown stays on the proposal's card."""
     from cleared.gate import shadow
 

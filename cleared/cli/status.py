@@ -11,8 +11,16 @@ import typer
 
 from cleared.base.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 from cleared.books.decisions.bank_agreement import describe_completeness, list_completeness
-from cleared.cli.completion import complete_agents
-from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host, open_readable_host
+from cleared.cli.options import (
+    AgentOption,
+    FollowOption,
+    JsonOption,
+    LinesOption,
+    WorkspaceOption,
+    chosen_workspace,
+    open_host,
+    open_readable_host,
+)
 from cleared.service import status_report
 from cleared.triggers.service_log import LogFollower, read_last_rows
 from cleared.workspace.location import Layout, find_workspace
@@ -100,8 +108,8 @@ def _notification_text(state: dict[str, Any]) -> str:
 
 
 def show_logs(
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is added, until Ctrl-C.")] = False,
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, max=100_000, help="How many of the newest.")] = 50,
+    follow: FollowOption = False,
+    lines: LinesOption = 50,
     json: Annotated[bool, typer.Option("--json", help="As they are kept: one JSON object a line.")] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -128,9 +136,7 @@ def _print_log_row(row: dict[str, Any], as_json: bool) -> None:
 
 def show_schedule(
     days: Annotated[float, typer.Option("--days", min=0.01, max=3660, help="How far ahead.")] = 7.0,
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="NAME", autocompletion=complete_agents, help="Only this agent's.")
-    ] = None,
+    agent: AgentOption = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many times.")] = 100,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,

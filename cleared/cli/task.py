@@ -14,6 +14,7 @@ from cleared.base.terminal import print_fields, print_json, print_line, print_me
 from cleared.changes.host import current_user
 from cleared.cli.command_groups import new_group
 from cleared.cli.guiding import take_guiding_texts
+from cleared.cli.loop_options import ENGINE_CHOICE, AllowEngineOption
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.showing import DigestOption
 from cleared.cli.task_output import outcome_data, print_outcome, print_planned, print_recorded, safe_output
@@ -291,11 +292,9 @@ def run_tasks(
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option("--engine", metavar="ENGINE", help="The worker: codex, qwen, opencode, claude (tasks.engine)."),
+        typer.Option("--engine", metavar="ENGINE", help=f"The worker: {ENGINE_CHOICE} (tasks.engine)."),
     ] = None,
-    allow_ai: Annotated[
-        bool, typer.Option("--allow-ai", help="Let an engine run, for this start (CLEARED_ALLOW_AI=1).")
-    ] = False,
+    allow_ai: AllowEngineOption = False,
     most: Annotated[int | None, typer.Option("--max", min=1, help="How many tasks at the most.")] = None,
     digest: DigestOption = "",
     json: JsonOption = False,

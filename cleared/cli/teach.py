@@ -13,6 +13,7 @@ import typer
 from cleared.base import money
 from cleared.base.errors import Place, UsageError
 from cleared.base.money import currency_exponent
+from cleared.base.short_text import parse_count
 from cleared.base.terminal import count_noun, escape_text, print_json, print_line, print_message, print_table
 from cleared.books.teaching.matched_lines import describe_matches, list_matches
 from cleared.books.teaching.row_limits import RowLimits, is_part
@@ -104,7 +105,7 @@ def _read_limits(
     parts = []
     for text in split:
         number, _, part = text.partition("=")
-        if not (number.isascii() and number.isdecimal() and len(number) <= 10 and is_part(part)):
+        if parse_count(number, 10) is None or not is_part(part):
             raise UsageError(
                 f"{text[:60]!r} is no part",
                 place=Place(field="--split"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cleared.base.terminal import print_message
-from cleared.cli.options import WorkspaceOption, chosen_workspace, open_host, read_clock
+from cleared.cli.options import WaitOption, WorkspaceOption, chosen_workspace, open_host, read_clock
 from cleared.cli.server import make_server
 from cleared.service.serving import serve
 from cleared.web import page_server
@@ -67,7 +67,7 @@ def _serve_pages(roots: list[Path], port: int) -> AbstractContextManager[Any]:
 
 def stop_service(
     now: Annotated[bool, typer.Option("--now", help="Break off the run that is on, with nothing of it done.")] = False,
-    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for it.")] = 60.0,
+    wait: WaitOption = 60.0,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the current run."""

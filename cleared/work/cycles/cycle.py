@@ -29,13 +29,13 @@ from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence
 from cleared.work.cycles.engine_process import EngineRun, run_engine
-from cleared.work.cycles.engines import ENGINE_MODULES
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
 from cleared.work.cycles.included_texts import list_include_problems
 from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
 
@@ -267,7 +267,7 @@ def read_handover(host: Host) -> Handover | None:
         texts = (handover.began, handover.log, handover.before, handover.after, handover.outcome, handover.cost)
         numbers = (handover.number, handover.exit_code)
         is_whole = (
-            handover.engine in ENGINE_MODULES
+            handover.engine in ENGINE_NAMES
             and bool(_COMMIT.fullmatch(handover.base))
             and all(isinstance(text, str) for text in texts)
             and all(type(number) is int for number in numbers)

@@ -9,8 +9,9 @@ from typing import Final
 from cleared.base.clock import Clock, format_iso
 from cleared.base.safe_files import append_rotated
 from cleared.base.terminal import escape_text
-from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import Engine
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 from cleared.workspace.settings.secrets import Redactor
 
 ROTATE_BYTES: Final = 10 << 20
@@ -54,7 +55,7 @@ def remove_old_logs(root: Path, most: int) -> int:
 
 def main_logs(root: Path) -> list[Path]:
     """The main logs that exist."""
-    return [path for name in ENGINE_MODULES if (path := root / load_engine(name).main_log).is_file()]
+    return [path for name in ENGINE_NAMES if (path := root / load_engine(name).main_log).is_file()]
 
 
 def _read_name(path: Path) -> tuple[int, str]:

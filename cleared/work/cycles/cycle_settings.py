@@ -12,42 +12,25 @@ from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import Engine, LaunchOptions
 from cleared.work.loop.loop_settings import OPT_IN_VARIABLE as OPT_IN_VARIABLE
-from cleared.workspace.settings.ai_cycle_section import LoopAi
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES, LoopAi
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.value_checks import CHECKS
 
-VARIABLES: Final = {
-    "interval_seconds": "LOOP_INTERVAL",
-    "cycle_timeout_seconds": "CYCLE_TIMEOUT_SECONDS",
-    "max_consecutive_errors": "MAX_CONSECUTIVE_ERRORS",
-    "cooldown_seconds": "COOLDOWN_SECONDS",
-    "limit_wait_seconds": "LIMIT_WAIT_SECONDS",
-    "max_logs": "MAX_LOGS",
-    "model": "MODEL",
-    "codex_bin": "CODEX_BIN",
-    "qwen_bin": "QWEN_BIN",
-    "opencode_bin": "OPENCODE_BIN",
-    "claude_bin": "CLAUDE_BIN",
-    "codex_sandbox_mode": "CODEX_SANDBOX_MODE",
+OVERRIDES: Final = {
+    "engine": ("--engine", ""),
+    "interval_seconds": ("--interval", "LOOP_INTERVAL"),
+    "cycle_timeout_seconds": ("--timeout", "CYCLE_TIMEOUT_SECONDS"),
+    "max_consecutive_errors": ("--max-errors", "MAX_CONSECUTIVE_ERRORS"),
+    "cooldown_seconds": ("--cooldown", "COOLDOWN_SECONDS"),
+    "limit_wait_seconds": ("--limit-wait", "LIMIT_WAIT_SECONDS"),
+    "max_logs": ("--max-logs", "MAX_LOGS"),
+    "model": ("--model", "MODEL"),
+    **{f"{name}_bin": (f"--{name}-bin", f"{name.upper()}_BIN") for name in ENGINE_NAMES},
+    "codex_sandbox_mode": ("--sandbox-mode", "CODEX_SANDBOX_MODE"),
+    "max_cycles": ("--max-cycles", ""),
+    "cost_cap": ("--cost-cap", ""),
 }
-"""Setting → environment variable, as the documented scripts name them."""
-FLAGS: Final = {
-    "engine": "--engine",
-    "interval_seconds": "--interval",
-    "cycle_timeout_seconds": "--timeout",
-    "max_consecutive_errors": "--max-errors",
-    "cooldown_seconds": "--cooldown",
-    "limit_wait_seconds": "--limit-wait",
-    "max_logs": "--max-logs",
-    "model": "--model",
-    "codex_bin": "--codex-bin",
-    "qwen_bin": "--qwen-bin",
-    "opencode_bin": "--opencode-bin",
-    "claude_bin": "--claude-bin",
-    "codex_sandbox_mode": "--sandbox-mode",
-    "max_cycles": "--max-cycles",
-    "cost_cap": "--cost-cap",
-}
+"""Setting → the flag and the environment variable that say it for one start, as the documented scripts name them."""
 _NUMBERS: Final = {"max_consecutive_errors": int, "max_logs": int}
 _UNSET: Final = "Set it right, or unset it."
 
@@ -77,7 +60,7 @@ def read_cycle_settings(
     """The settings from flags (None: not given), environment and configuration. Raises ``UsageError``."""
     environment = os.environ if environment is None else environment
     section = config.loop.ai
-    values = {name: _read_value(section, name, flags, environment) for name in {*VARIABLES, *FLAGS}}
+    values = {name: _read_value(section, name, flags, environment) for name in OVERRIDES}
     engine = load_engine(values["engine"])
     return CycleSettings(
         engine=engine,
@@ -117,10 +100,9 @@ def require_opt_in(config: Config, allow_ai: bool, environment: Mapping[str, str
 
 
 def _read_value(section: LoopAi, name: str, flags: Mapping[str, Any], environment: Mapping[str, str]) -> Any:
-    given = flags.get(name)
+    given, (flag, variable) = flags.get(name), OVERRIDES[name]
     if given is not None:
-        return _check_value(name, given, FLAGS[name], "Give another.")
-    variable = VARIABLES.get(name, "")
+        return _check_value(name, given, flag, "Give another.")
     text = environment.get(variable, "").strip() if variable else ""
     if not text:
         return getattr(section, name)

@@ -12,10 +12,11 @@ from typing import Any, Final
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.process_identity import is_alive, process_start
 from cleared.base.safe_files import read_stable, write_atomic
-from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import Engine
 from cleared.workspace.location import Layout
 from cleared.workspace.lock import read_holder
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 STATE_FILE: Final = ".auto-loop-state"
 LOCK_FILE: Final = "cycle.lock"
@@ -119,7 +120,7 @@ def claim_pid_file(root: Path, engine: Engine) -> str:
 
 def remove_pid_files(root: Path) -> None:
     """Remove the pid files of every engine: called where no loop runs."""
-    for name in ENGINE_MODULES:
+    for name in ENGINE_NAMES:
         (root / load_engine(name).pid_file).unlink(missing_ok=True)
 
 

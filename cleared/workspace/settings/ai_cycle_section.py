@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from cleared.workspace.settings.section import Section, config_section, protected
 
-ONE_LINE_TEXTS: Final = ("model", "codex_bin", "qwen_bin", "opencode_bin", "claude_bin", "codex_sandbox_mode")
+EngineName = Literal["codex", "qwen", "opencode", "claude"]
+ENGINE_NAMES: Final[tuple[str, ...]] = get_args(EngineName)
+ONE_LINE_TEXTS: Final = ("model", *(f"{name}_bin" for name in ENGINE_NAMES), "codex_sandbox_mode")
 """Settings that are handed to another program as one argument."""
 
 
@@ -18,7 +20,7 @@ class LoopAi(Section):
 
     enabled: bool = protected(default=False)
     """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
-    engine: Literal["codex", "qwen", "opencode", "claude"] = protected(default="codex")
+    engine: EngineName = protected(default="codex")
     model: str | None = protected(default=None)
     """None: the engine's own choice. MODEL."""
     codex_bin: str | None = protected(default=None)
@@ -62,7 +64,7 @@ class Tasks(Section):
     """A shell command that works on a task: in a private clone, without network, the briefing as its input."""
     agent: str | None = protected(default=None)
     """Or an agent whose result is the changed files."""
-    engine: Literal["codex", "qwen", "opencode", "claude"] | None = protected(default=None)
+    engine: EngineName | None = protected(default=None)
     """Or a coding engine, with the opt-in of AI cycles."""
     work_seconds: float = protected(default=1800.0)
     """The most that a worker may take for one task."""

@@ -7,7 +7,8 @@ import pytest
 from fake_engine import FakeEngine
 from harness import Workspace, copy_books, use_machine_of
 
-from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.engines import load_engine
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +34,7 @@ def cyc(cycles_start: Path, tmp_path: Path, plain_environment: None) -> Workspac
 @pytest.fixture
 def engines(tmp_path: Path) -> dict[str, FakeEngine]:
     """One where each engine keeps its credential."""
-    return {name: FakeEngine(tmp_path / "home" / load_engine(name).credential_paths[0]) for name in ENGINE_MODULES}
+    return {name: FakeEngine(tmp_path / "home" / load_engine(name).credential_paths[0]) for name in ENGINE_NAMES}
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from fake_engine import FakeEngine, good
 from harness import Workspace
 
 from cleared.base.errors import PolicyError, UsageError
-from cleared.work.cycles.cycle_settings import VARIABLES, read_cycle_settings, require_opt_in
-from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.cycle_settings import OVERRIDES, read_cycle_settings, require_opt_in
+from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import LaunchOptions
 from cleared.work.cycles.usage_limit import find_usage_limit, names_limit, read_reset
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
 
@@ -32,7 +33,7 @@ VECTORS = {
 }
 
 
-@pytest.mark.parametrize("name", ENGINE_MODULES)
+@pytest.mark.parametrize("name", ENGINE_NAMES)
 def test_f1_f4_the_argument_vector(name: str) -> None:
     """F1, F4: the exact vector; MODEL unset omits its flag; the sandbox mode is passed verbatim."""
     engine = load_engine(name)
@@ -44,7 +45,7 @@ def test_f1_f4_the_argument_vector(name: str) -> None:
     assert engine.name == name and engine.verified and engine.binary_variable == f"{name.upper()}_BIN"
 
 
-@pytest.mark.parametrize("name", ENGINE_MODULES)
+@pytest.mark.parametrize("name", ENGINE_NAMES)
 def test_f1_f3_what_each_engine_receives(
     cyc: Workspace, engines: dict[str, FakeEngine], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,9 +67,7 @@ def test_f1_f3_what_each_engine_receives(
 def test_a_fifth_engine_is_one_module() -> None:
     with pytest.raises(UsageError, match="no engine 'gemini'"):
         load_engine("gemini")
-    names = {
-        (load_engine(n).pid_file, load_engine(n).main_log, load_engine(n).cycle_log(7, "S")) for n in ENGINE_MODULES
-    }
+    names = {(load_engine(n).pid_file, load_engine(n).main_log, load_engine(n).cycle_log(7, "S")) for n in ENGINE_NAMES}
     assert (".auto-loop.pid", "logs/auto-loop.log", "logs/cycle-0007-S.log") in names
     assert (".auto-loop-qwen.pid", "logs/auto-loop-qwen.log", "logs/cycle-qwen-0007-S.log") in names
     assert (".auto-loop-opencode.pid", "logs/auto-loop-opencode.log", "logs/cycle-opencode-0007-S.log") in names
@@ -211,7 +210,7 @@ def test_settings_flag_environment_config() -> None:
     assert (by_environment.interval_seconds, by_environment.binary) == (8, "/x/codex")
     assert by_environment.launch == LaunchOptions("env", "read-only")
     assert read_cycle_settings(config, {"interval_seconds": 9.0}, environment).interval_seconds == 9
-    assert set(VARIABLES.values()) >= {
+    assert {variable for _, variable in OVERRIDES.values()} >= {
         "LOOP_INTERVAL",
         "CYCLE_TIMEOUT_SECONDS",
         "MAX_CONSECUTIVE_ERRORS",

@@ -19,10 +19,11 @@ from terminals import run_on_terminal
 
 from cleared.base.process_identity import process_start
 from cleared.work.cycles.cycle_state import initial_state, read_state, write_state
-from cleared.work.cycles.engines import ENGINE_MODULES, load_engine
+from cleared.work.cycles.engines import load_engine
+from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 
-@pytest.mark.parametrize("name", ENGINE_MODULES)
+@pytest.mark.parametrize("name", ENGINE_NAMES)
 def test_f24_f25_an_immediate_stop_leaves_nothing(cyc: Workspace, engines: dict[str, FakeEngine], name: str) -> None:
     """F24, F25: --now and SIGTERM, for all engines alike: no child is left, and the pid file is gone."""
     engine = engines[name]
