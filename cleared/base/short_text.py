@@ -1,4 +1,4 @@
-"""Long texts and lists, cut to what a line or a card can show."""
+"""Long texts and lists, cut to what a line or a card can show; and numbers read from texts of others."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ def join_words(words: Sequence[str], word: str = "and") -> str:
 def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first ``most`` names, with " …" where there are more."""
     return separator.join(names[:most]) + (" …" if len(names) > most else "")
+
+
+def parse_count(text: object, digits: int = 9) -> int | None:
+    """The whole number that a text of others is, of at most so many plain digits; None for anything else."""
+    is_number = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= digits
+    return int(text) if isinstance(text, str) and is_number else None

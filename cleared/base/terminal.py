@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TextIO
 
+from cleared.base.short_text import parse_count
+
 _UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _NO_WIDTH: Final = {"Mn", "Me"}
 MIN_WRAP_WIDTH: Final = 24
@@ -237,9 +239,8 @@ def text_width(text: str) -> int:
 
 
 def _terminal_width(out: TextIO) -> int:
-    columns = os.environ.get("COLUMNS", "")
-    if columns.isdecimal() and int(columns):
-        return int(columns)
+    if columns := parse_count(os.environ.get("COLUMNS")):
+        return columns
     try:
         return os.get_terminal_size(out.fileno()).columns or 80
     except OSError:

@@ -18,6 +18,7 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PolicyError, WorkspaceError
+from cleared.base.short_text import parse_count
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 from cleared.changes import attestation
@@ -207,8 +208,7 @@ def _add_attestation(db: sqlite3.Connection, said: Attestation) -> None:
 
 def trailer_number(trailers: Mapping[str, str], key: str) -> int:
     """The number in a trailer; 0 where there is none."""
-    text = trailers.get(key, "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return parse_count(trailers.get(key)) or 0
 
 
 ORIGIN: Final = "Origin"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from cleared.base.short_text import parse_count
 from cleared.base.terminal import count_noun
 from cleared.changes.attestation import accepted_workspaces, trusted_signers
 from cleared.changes.attestation_lines import Attestation, list_shards, split_lines
@@ -123,7 +124,7 @@ def _parse_run(said: Attestation) -> RunEvidence | None:
         failed,
         violations if type(violations) is int and violations > 0 else 0,
         len(opened) if isinstance(opened, dict) and not failed else 0,
-        int(made) if isinstance(made, str) and made.isascii() and made.isdigit() and len(made) < 10 else None,
+        parse_count(made),
     )
 
 

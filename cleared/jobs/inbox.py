@@ -13,6 +13,7 @@ from typing import Final, Literal
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import BusyError, PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, write_new
+from cleared.base.short_text import parse_count
 from cleared.jobs import file_schemas
 from cleared.jobs.job_types import JobType, resolve_request
 from cleared.jobs.loop_state import peek_state
@@ -130,8 +131,7 @@ def put_message(
         "refused": refused,
     }
     # Messages are taken in by name: by time, and within one instant by the number of the job's id.
-    number = name.rpartition("_")[2]
-    order = int(number) if number.isdigit() else 0
+    order = parse_count(name.rpartition("_")[2]) or 0
     stem = f"{clock.now():%Y%m%dT%H%M%S%f}-{order:06d}-{name or f'{what}-{secrets.token_hex(4)}'}"
     file_schemas.write_record("inbox", runtime.inbox_folder / f"{stem}.json", message, fsync=True)
     wake_loop(runtime)

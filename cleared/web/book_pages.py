@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from cleared.base.date_spans import parse_span
 from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
 from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
@@ -32,7 +33,7 @@ def show_books(page: PageRequest) -> Response:
 def search_entries(page: PageRequest) -> Response:
     """Entries of which all that is asked for holds: a month, an account, a text, an amount, days; newest last."""
     month, text, account = page.read_query("month"), page.read_query("text")[:200].strip(), page.read_query("account")
-    if account and not (account.isdecimal() and len(account) < 10):
+    if account and parse_count(account) is None:
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
     amount = page.read_query("amount")[:40].strip()
     span = parse_span(month) if month else None

@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, ExitCode, Interrupted
+from cleared.base.short_text import parse_count
 from cleared.sandbox.bridge.jsonrpc import encode_frame
 from cleared.web.client_file import Scope
 from cleared.web.client_tokens import allows_scope, find_token
@@ -105,7 +106,7 @@ async def read_body(request: Request, most: int) -> bytes:
     """The body, of at most so many bytes. Raises ``Refused`` where it is larger, or does not come in time."""
     lengths = request.headers.getlist("content-length")
     too_large = Refused(413, f"a body of at most {most >> 10} kB is taken here")
-    if any(not each.isdigit() or int(each) > most for each in lengths):
+    if any((length := parse_count(each)) is None or length > most for each in lengths):
         raise too_large
     data = b""
     try:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError, UsageError
+from cleared.base.short_text import parse_count
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
@@ -262,9 +263,10 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
 
 
 def _read_account(text: str) -> int:
-    if not text.isdecimal() or len(text) > 10:
+    account = parse_count(text, 10)
+    if account is None:
         raise UsageError("choose an account", remedy="Tap one of the list.")
-    return int(text)
+    return account
 
 
 def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCard:

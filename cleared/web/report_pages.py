@@ -14,6 +14,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
 from cleared.books.queries import make_report_books, open_journal_index
 from cleared.books.reports.catalogue import COMPARED, REPORTS, ReportRequest, make_report
 from cleared.books.reports.html_page import write_body
@@ -87,7 +88,7 @@ def _open_report_books(page: PageRequest) -> Iterator[ReportBooks]:
 
 def _read_request(page: PageRequest) -> ReportRequest:
     account = page.read_query("account")
-    if account and not (account.isdecimal() and len(account) < 10):
+    if account and parse_count(account) is None:
         raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one from the books.")
     return ReportRequest(
         page.part("name"),

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from time import monotonic
 from typing import Any, Final
 
+from cleared.base.short_text import parse_count
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -90,7 +92,7 @@ class RequestGuard:
         is_program = self._programs.fullmatch(scope["path"]) is not None
         if scope["method"] not in _SAFE_METHODS and not origins and not is_program:
             return 403, "The request does not say which page sent it (no Origin)."
-        if any(not length.isdigit() or int(length) > MAX_BODY for length in lengths):
+        if any((length := parse_count(text.decode("latin-1"))) is None or length > MAX_BODY for text in lengths):
             return 413, f"At most {MAX_BODY >> 20} MB are taken at once."
         return None
 

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
 from cleared.sandbox.bridge.jsonrpc import parse_payload
 from cleared.triggers.webhook_calls import CallState, WebhookCall
 from cleared.web.program_requests import Refused, answer_json, read_body
@@ -50,10 +51,10 @@ async def take_call(request: Request, site: Site) -> Response:
 
 
 def _read_wait(request: Request) -> float:
-    text = request.query_params.get("wait", "0")
-    if not text.isascii() or not text.isdigit() or len(text) > 6:
+    seconds = parse_count(request.query_params.get("wait", "0"))
+    if seconds is None:
         raise Refused(400, "wait is a number of seconds", f"At most {MAX_WAIT:g}.")
-    return min(float(text), MAX_WAIT)
+    return min(float(seconds), MAX_WAIT)
 
 
 def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -> WebhookCall:

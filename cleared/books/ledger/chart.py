@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +18,7 @@ TYPES: Final = ("asset", "liability", "equity", "revenue", "expense")
 INCOME_TYPES: Final = ("revenue", "expense")
 """Their balances begin each year anew."""
 MAX_ACCOUNTS: Final = 20_000
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 OPENING_BALANCES: Final = 3900
 """What accounts began with is posted against this one, in every chart."""
 
@@ -109,11 +111,11 @@ def parse_chart(data: bytes | None, file: str) -> Chart:
 
 def _parse_account(row: list[str], file: str, line: int) -> Account:
     number, name, kind, parent, tax_line, description, _code, _currency, status, closed_on = row
-    if not (_is_number(number) and int(number)):
+    if not (_NUMBER.fullmatch(number) and int(number)):
         raise _chart_error(file, line, "account_id", f"{number[:40]!r} is not an account number")
     if kind not in TYPES:
         raise _chart_error(file, line, "account_type", f"{kind!r} is not one of {', '.join(TYPES)}")
-    if parent and not _is_number(parent):
+    if parent and not _NUMBER.fullmatch(parent):
         raise _chart_error(file, line, "parent_id", f"{parent[:40]!r} is not an account number")
     if status not in ("", "open", "closed"):
         raise _chart_error(file, line, "status", f"{status!r} is not open or closed")
@@ -124,10 +126,6 @@ def _parse_account(row: list[str], file: str, line: int) -> Account:
     return Account(
         int(number), name, kind, int(parent) if parent else None, tax_line, description, status or "open", closed
     )
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def _chart_error(file: str, line: int, field: str | None, message: str) -> WorkspaceError:

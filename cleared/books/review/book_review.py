@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, cast
 from cleared.base import money
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
 from cleared.books.card_kinds import ADJUSTMENT, ENTRY, LINE, RECEIPT, TRANSFER
 from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
@@ -296,7 +297,7 @@ def read_suggestion(value: str) -> Correction:
     try:
         for word in value.split()[:_MOST_PARTS]:
             account, _, digits = word.partition("=")
-            if not (account.isascii() and account.isdecimal() and len(account) <= 10):
+            if parse_count(account, 10) is None:
                 raise ValueError
             amount = Decimal(digits) if digits else None
             if amount is not None and not amount.is_finite():

@@ -17,6 +17,7 @@ from typing import IO, Final, Self
 from cleared.base.bounds import clip_text
 from cleared.base.errors import BusyError, Place, WorkspaceError
 from cleared.base.safe_files import describe_os_error
+from cleared.base.short_text import parse_count
 from cleared.changes.backup.sealed_stream import OpeningReader, SealingWriter, damage_error
 from cleared.git.working_files import check_path
 
@@ -196,11 +197,8 @@ def _set_time(info: tarfile.TarInfo, nanoseconds: int) -> None:
 
 def _parse_time(text: str) -> int:
     whole, _, part = text.partition(".")
-    if not (
-        whole.isascii() and whole.isdigit() and len(whole) < 12 and (part == "" or (part.isascii() and part.isdigit()))
-    ):
-        return 0
-    return int(whole) * 10**9 + int(f"{part[:9]:0<9}")
+    seconds, nanoseconds = parse_count(whole, 11), parse_count(f"{part[:9]:0<9}")
+    return 0 if seconds is None or nanoseconds is None else seconds * 10**9 + nanoseconds
 
 
 def _read_size(file: IO[bytes], size: int) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cleared.base.short_text import parse_count
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_states import BLOCKED, COMPLETED, FAILED, IN_PROGRESS, PENDING
 
@@ -86,5 +87,4 @@ def list_blockers(task: Task, states: Mapping[str, str]) -> list[str]:
 
 def sort_key(task_id: str) -> tuple[int, str]:
     """Orders ids by their number."""
-    digits = task_id.removeprefix("T-")
-    return (int(digits) if digits.isdecimal() else 0, task_id)
+    return (parse_count(task_id.removeprefix("T-")) or 0, task_id)

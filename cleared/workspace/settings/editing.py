@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
 from cleared.workspace.settings import yaml_tree
 from cleared.workspace.settings.edit_checks import refuse_new_problems
 from cleared.workspace.settings.key_removal import cut_out, cut_repeated
@@ -167,10 +168,11 @@ def _show_entry(section: type) -> str:
 def _find_entry(data: Any, name: str) -> int | None:
     if not isinstance(data, list):
         return None
-    for number, item in enumerate(data):
+    for at, item in enumerate(data):
         if isinstance(item, dict) and item.get("id") == name:
-            return number
-    return int(name) if name.isdecimal() and len(name) < 6 and int(name) < len(data or ()) else None
+            return at
+    number = parse_count(name)
+    return number if number is not None and number < len(data) else None
 
 
 def _format_value(field: SettingField, dotted: str, value: str | None) -> str:

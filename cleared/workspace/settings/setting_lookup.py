@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
+from cleared.base.short_text import parse_count
 from cleared.workspace.settings.column_checks import nearest_names
 from cleared.workspace.settings.loading import MISSING
 from cleared.workspace.settings.model import Config
@@ -54,8 +55,9 @@ def _step_into(value: Any, parts: list[str]) -> tuple[Any, int]:
         named = _index_entries(value)
         if parts[0] in named:
             return named[parts[0]], 1
-        if parts[0].isdecimal() and len(parts[0]) < 6 and int(parts[0]) < len(value):
-            return value[int(parts[0])], 1
+        number = parse_count(parts[0])
+        if number is not None and number < len(value):
+            return value[number], 1
     return MISSING, 0
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from cleared.base.short_text import parse_count
 from cleared.workspace.settings.setting_keys import ALIASES
 from cleared.workspace.settings.yaml_tree import Node
 
@@ -63,8 +64,9 @@ def _find_parts(node: Node | None, parts: list[str]) -> list[str | int] | None:
         named = find_pair(item, "id")
         if named is not None and named[1].kind == "scalar" and named[1].text == parts[0]:
             steps.append((number, item, 1))
-    if node.kind == "list" and parts[0].isdecimal() and len(parts[0]) < 6 and int(parts[0]) < len(node.items):
-        steps.append((int(parts[0]), node.items[int(parts[0])], 1))
+    at = parse_count(parts[0])
+    if node.kind == "list" and at is not None and at < len(node.items):
+        steps.append((at, node.items[at], 1))
     for step, inner, length in steps:
         rest = _find_parts(inner, parts[length:])
         if rest is not None:
