@@ -187,6 +187,11 @@ def proposal_approved(proposal: str, title: str, *, is_config: bool) -> CommitSu
     return CommitSubject(f"{'config' if is_config else 'agent'}: {proposal} approved: {title}")
 
 
+def proposal_approved_itself(proposal: str, title: str) -> CommitSubject:
+    """A change that became live without a person, as the settings let it."""
+    return CommitSubject(f"agent: {proposal} approved itself: {title}")
+
+
 def proposal_rejected(proposal: str, reason: str) -> CommitSubject:
     return compose_subject("agent", f"{proposal} rejected: {reason}")
 

@@ -17,7 +17,11 @@ _ACTS: Final = (
     Act(r"agent: (\S+) disabled", "switch", "cleared agent enable NAME"),
     Act(r"agent: (\S+) enabled", "switch", ""),
     Act(r"agent: (\S+) rolled back to ", "version", ""),
-    Act(r"agent: P\S+ approved: ", "version", "cleared agent rollback NAME, for each script that it changed."),
+    Act(
+        r"agent: P\S+ approved(?: itself)?: ",
+        "version",
+        "cleared agent rollback NAME, of each script in it.",
+    ),
     Act(r"agent: P\S+ rejected: ", "proposal", "Propose it again: cleared agent propose."),
     Act(r"agent: P\S+ is stale", "stale", ""),
     Act(r"agent: these books ", "id", "It stays: cleared trust."),

@@ -9,8 +9,9 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host
 def improve_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Propose what follows from your decisions: rows for agents' tables, rows to take out, what contradicts itself.
 
-    Nothing becomes live by it: each agent's changes are one proposal with their evidence, and each contradiction one
-    card. No model is asked. The service does the same once a night where self_improvement.enabled is on.
+    Each agent's changes are one proposal with their evidence, and each contradiction one card. Nothing becomes live by
+    it, but for what self_improvement.approve lets through. No model is asked. The service does the same once a night
+    where self_improvement.enabled is on.
     """
     from cleared.gate.proposals.improving import improve_agents as do
 
@@ -18,6 +19,11 @@ def improve_agents(json: JsonOption = False, workspace: WorkspaceOption = None) 
     if json:
         print_json(done.to_dict())
         return
+    for proposal in done.approved:
+        print_line(f"{proposal.id} is live, as you decided: {', '.join(proposal.paths)}")
+        print_line(f"  to take it back: cleared agent rollback {' '.join(proposal.agents)}")
+    for improvement in done.confirmed:
+        print_line(f"  {escape_text(improvement.says)}")
     for proposal in done.proposals:
         print_line(f"{proposal.id} waits as a card: cleared agent approve {proposal.id}, or in cleared review")
     for improvement in done.proposed:
@@ -26,5 +32,5 @@ def improve_agents(json: JsonOption = False, workspace: WorkspaceOption = None) 
         print_line(f"asked: {escape_text(question.title)}")
     for line in done.held:
         print_message(escape_text(line))
-    if not done.proposed and not done.asked:
+    if not done.proposed and not done.asked and not done.confirmed:
         print_line("Nothing new was learned.")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from cleared.base.terminal import count_noun
 from cleared.cards import queue_files
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -62,6 +63,16 @@ class AgentStats:
             "trend": list(self.trend),
             "calibration": list(self.calibration),
         }
+
+
+def describe_health(stats: AgentStats) -> str:
+    """``ingest: 31 runs, 1 error, 84 % booked without asking, 2 % of that corrected later``"""
+    said = [count_noun(stats.runs, "run"), count_noun(stats.errors, "error")]
+    if stats.without_asking is not None:
+        said.append(f"{stats.without_asking:.0%} booked without asking")
+    if stats.corrected is not None:
+        said.append(f"{stats.corrected:.0%} of that corrected later")
+    return f"{stats.agent}: {', '.join(said)}"
 
 
 def read_stats(host: Host, name: str = "") -> list[AgentStats]:

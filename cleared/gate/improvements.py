@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+
+AUTHOR: Final = "improve"
+"""Who proposes what was learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,15 @@ class Improvement:
     path: str
     key: str
     """What it changes, in a few words that no other improvement has: one that was rejected is not proposed again."""
+    title: str
+    """The same as a list has it, with why: ``BLUEBIRD → 5040 from now on, as you decided 3 of 3 times``."""
     says: str
-    """The same, and then the evidence, in one line."""
+    """That, and then the evidence, in one line."""
     edit: Callable[[str], str]
     """The script with the change; every byte that it is not about stays. Gives the same text where it is not needed."""
+    confirms: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Where all that it is about was decided by persons, and equally: each such record, and what it went to, as
+    ``RecordComparison.list_references`` says. Empty where a person must look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,20 @@ def find_lessons(source: LessonSource) -> Lessons:
             total.improvements += found.improvements
             total.questions += found.questions
     return total
+
+
+def find_title(source: LessonSource, path: str, before: bytes | None, after: bytes | None, message: str) -> str:
+    """What stands above a change of ``path`` that is just what was learned; empty for any other. ``message``: the
+    proposer's, which names what was learned but is not trusted."""
+    if before is None or after is None:
+        return ""
+    said = set(message.splitlines())
+    learned = [each for each in find_lessons(source).improvements if each.path == path and each.says in said]
+    text = combine_edits(before.decode("utf-8", "replace"), learned) if learned else ""
+    if text.encode("utf-8") != after:
+        return ""
+    more = f", and {len(learned) - 1} more" if len(learned) > 1 else ""
+    return f"{learned[0].title}{more}"
 
 
 def combine_edits(source: str, improvements: Sequence[Improvement]) -> str:

@@ -11,7 +11,7 @@ from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import is_approved_test, require_verifiable
 from cleared.gate.examination import Gate
-from cleared.gate.proposals.approval import Signer, sign_tests
+from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.proposals.recorded_tests import corrected_test, corrected_test_name, record_test
 from cleared.gate.regression_tests import RegressionTest, find_corrected, parse_test, path_of_test
 from cleared.review.action_request import CorrectionWish

@@ -18,7 +18,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.changes.ways_back import find_way_back
 from cleared.domains.domain import WayBack
 from cleared.domains.installed_domains import load_domains
-from cleared.gate.proposals.improving import AUTHOR
+from cleared.gate.improvements import AUTHOR
 from cleared.git import Snapshot, history
 from cleared.review.damage_cards import CHECK
 from cleared.runs.question_tickets import TIMEOUT_ACTOR

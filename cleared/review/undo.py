@@ -16,7 +16,7 @@ from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.past_runs import parent_commit
-from cleared.gate.proposals.approval import Signer, sign_tests
+from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.gate.regression_tests import CASES_DIR
 from cleared.git import Snapshot, history

@@ -9,6 +9,7 @@ from harness import Workspace, chase
 from cleared.cli.options import open_host
 from cleared.service.nightly_improvement import NightlyImprovement
 
+TITLE = "P1: BLUEBIRD (money out, from 20, up to 100) → 5040 from now on, as you decided 3 of 3 times"
 NIGHT = datetime.fromisoformat("2025-02-11T03:00:00+00:00")
 
 
@@ -32,7 +33,7 @@ def test_it_improves_once_a_night_where_it_is_enabled(ws: Workspace) -> None:
     assert look(NIGHT - timedelta(minutes=1)) == [], "not before three"
     assert look(NIGHT) == ["1 change proposed"]
     assert look(NIGHT + timedelta(hours=2)) == [], "once a night, also where the service starts again"
-    assert [c["title"] for c in ws.cards()] == ["P1: Change ingest"]
+    assert [c["title"] for c in ws.cards()] == [TITLE]
     assert look(NIGHT + timedelta(days=1)) == ["1 change proposed"], "the same proposal, which waits"
-    assert [c["title"] for c in ws.cards()] == ["P1: Change ingest"]
+    assert [c["title"] for c in ws.cards()] == [TITLE]
     ws.in_order()

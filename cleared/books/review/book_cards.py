@@ -99,7 +99,7 @@ def iter_sections(books: BookFacts, card: Card) -> Iterator[CardSection]:
         sure = f"{where}   {confidence_text(str(found.confidence))}"
         yield CardSection("Suggested", (sure, found.evidence))
     if (learned := books.learned_row_of(card)) is not None:
-        yield CardSection("Always so?", (learned.describe(), books.history.describe_past(learned.row)))
+        yield CardSection("Always so?", (f"{learned.title}.", books.history.describe_past(learned.row)))
     past = tuple(
         (e.date.isoformat(), money.format_amount(e.amount), books.account_summary(e), e.status, e.description)
         for e in list_similar_entries(books, card)
@@ -135,7 +135,7 @@ def iter_suggestions(books: BookFacts, card: Card) -> Iterator[CardChoice]:
         label = f"Take {books.account_label(found.account)}"
         yield CardChoice("suggested", label, str(found.account), found.evidence)
     if (learned := books.learned_row_of(card)) is not None:
-        evidence = f"{learned.describe()} {books.history.describe_past(learned.row)}"
+        evidence = f"{learned.title}. {books.history.describe_past(learned.row)}"
         label = f"Always {books.account_label(learned.row.account)}"
         yield CardChoice("always", label, learned.row.describe(), evidence)
 

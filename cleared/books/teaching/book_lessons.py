@@ -4,6 +4,7 @@ contradict each other.
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
@@ -85,8 +86,20 @@ def _is_known(script: TableScript, learned: LearnedRow, enough: float) -> bool:
 
 def _propose_row(script: TableScript, learned: LearnedRow, history: DecidedHistory) -> Improvement:
     row = learned.row
-    says = f"{learned.describe()} {history.describe_past(row)}"
-    return Improvement(script.path, f"{row.describe()} from now on", says, lambda text: put_row(text, row))
+    return Improvement(
+        script.path,
+        f"{row.describe()} from now on",
+        learned.title,
+        f"{learned.title}. {history.describe_past(row)}",
+        lambda text: put_row(text, row),
+        history.list_confirmed(row) if row.account in _list_numbers(script.source) else {},
+    )
+
+
+def _list_numbers(source: str) -> set[int]:
+    """The numbers that a script names, its accounts among them: where it may post is not widened without a person."""
+    nodes = ast.walk(ast.parse(source))
+    return {n.value for n in nodes if isinstance(n, ast.Constant) and type(n.value) is int}
 
 
 def put_row(source: str, row: VendorRow) -> str:
@@ -160,14 +173,15 @@ def _find_useless_rows(
     found = []
     for at, (row, use) in enumerate(zip(rows, uses, strict=True)):
         covering = next((each for each in rows[:at] if row.is_same_rule(each) or row.is_more_special(each)), None)
-        key = f"No row any more: {row.describe()}."
+        title = f"No row any more: {row.describe()}"
+        key = f"{title}."
         if covering is not None and not use.lines:
             says = f"{key} The row {covering.describe()} stands before it and takes all its lines."
         elif not use.fitting and first <= long_ago and _is_older(source, script.path, row, long_ago):
             says = f"{key} No line has had its words since {first}."
         else:
             continue
-        found.append(Improvement(script.path, key, says, _remover(row, covering is not None)))
+        found.append(Improvement(script.path, key, title, says, _remover(row, covering is not None)))
     return found
 
 

@@ -55,10 +55,11 @@ class LearnedRow:
     decisions: tuple[BookedLine, ...]
     """All of its group, equal, oldest first."""
 
-    def describe(self) -> str:
-        """``BLUEBIRD HOLDINGS (money out) → 5040 from now on, as you decided 3 of 3 times.``"""
+    @property
+    def title(self) -> str:
+        """``BLUEBIRD HOLDINGS (money out) → 5040 from now on, as you decided 3 of 3 times``"""
         number = len(self.decisions)
-        return f"{self.row.describe()} from now on, as you decided {number} of {number} times."
+        return f"{self.row.describe()} from now on, as you decided {number} of {number} times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,17 @@ class DecidedHistory:
         others = sum(1 for line in past if {account for account, _ in line.lines} != accounts)
         how = f"{others} otherwise than they are booked" if others else "all as you did"
         return f"It would have booked {count_noun(len(past), 'past line')}, {how}."
+
+    def list_confirmed(self, row: VendorRow) -> dict[str, frozenset[str]]:
+        """The entries of all lines that a row fits, with the accounts they went to, where persons decided each of them
+        as the row says; else none. What a person said of exceptions does not count here: they were decisions, too."""
+        if row.limits.split:
+            return {}
+        past = [line for line in self.lines if row.fits(line.text, line.amount, line.bank)]
+        wanted: Verdict = ((row.account, None),)
+        if not all(line.status in DECIDED and verdict_of(line) == wanted for line in past):
+            return {}
+        return {line.entry_id: frozenset((str(line.bank), str(row.account))) for line in past}
 
     def _is_contradicted(self, row: VendorRow) -> bool:
         """Whether a person decided otherwise of any line that the row fits, also of another payee."""

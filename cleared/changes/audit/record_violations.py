@@ -41,7 +41,7 @@ def find_violations(host: Host) -> list[Violation]:
     """Invariants, files that differ from HEAD, commits of unknown origin. Raises ``BusyError``."""
     with compare_with_commit(host, "check") as (repo, snapshot, different):
         if not different:
-            return _check_unchanged_records(host, repo, snapshot)
+            return check_committed_records(host, repo, snapshot)
         committed = CommittedSource(snapshot)
         unfinished = explain_unfinished(repo, host.layout)
         if unfinished is not None:
@@ -80,8 +80,9 @@ def describe_violations(host: Host) -> list[dict[str, Any]]:
     ]
 
 
-def _check_unchanged_records(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    """The violations of a commit that the working tree is equal to. Nothing is judged again that was right before."""
+def check_committed_records(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
+    """The violations of the last commit, whose managed files the working tree has as they are. Nothing is judged again
+    that was right before."""
     if is_known_right(host, repo, snapshot):
         return []
     description = describe_check(host, repo, snapshot)

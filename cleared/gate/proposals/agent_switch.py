@@ -14,7 +14,7 @@ from cleared.changes.decisions.decision_context import (
 )
 from cleared.changes.decisions.shown_cards import refuse_changed
 from cleared.changes.host import Host
-from cleared.gate.proposals.approval import Signer
+from cleared.gate.proposals.record_signing import Signer
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store
 from cleared.trust.approval_record import digest_of

@@ -15,7 +15,7 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import RecordAudit
-from cleared.gate.proposals.approval import Signer
+from cleared.gate.proposals.record_signing import Signer
 from cleared.git import Snapshot, history
 from cleared.trust import trust_store
 from cleared.trust.approval_record import (

@@ -19,16 +19,15 @@ from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.improvements import Improvement, LessonSource, OpenQuestion, combine_edits, find_lessons
+from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, OpenQuestion, combine_edits, find_lessons
+from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
 from cleared.gate.proposals.proposal import Proposal, load_proposals
-from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
+from cleared.gate.proposals.submission import LEARNING, Author, GateFailed, propose_changes
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.person_only import current_job
 from cleared.workspace.location import CONFIG_NAME
 
-AUTHOR: Final = "improve"
-"""Who proposes what was learned."""
 _MOST_QUESTIONS: Final = 5
 """Contradictions that are asked about at a time: the others wait until these are answered."""
 
@@ -40,6 +39,10 @@ class Improved:
     proposals: list[Proposal] = field(default_factory=list)
     """New ones, or those that say the same and wait already."""
     proposed: list[Improvement] = field(default_factory=list)
+    approved: list[Proposal] = field(default_factory=list)
+    """What became live without a person, as ``self_improvement.approve`` lets it."""
+    confirmed: list[Improvement] = field(default_factory=list)
+    """What it does."""
     asked: list[OpenQuestion] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     """What was not proposed, and why, in one sentence each."""
@@ -48,15 +51,18 @@ class Improved:
         return {
             "proposals": [p.id for p in self.proposals],
             "proposed": [{"file": each.path, "change": each.key, "says": each.says} for each in self.proposed],
+            "approved": [p.id for p in self.approved],
+            "confirmed": [{"file": each.path, "change": each.key, "says": each.says} for each in self.confirmed],
             "asked": [each.title for each in self.asked],
             "held": self.held,
         }
 
     def describe(self) -> str:
         """It in one line."""
-        if not self.proposed and not self.asked:
+        if not self.proposed and not self.asked and not self.confirmed:
             return "nothing new was learned"
-        parts = [f"{count_noun(len(self.proposed), 'change')} proposed"] if self.proposed else []
+        parts = [f"{count_noun(len(self.confirmed), 'change')} approved as you decided"] if self.confirmed else []
+        parts += [f"{count_noun(len(self.proposed), 'change')} proposed"] if self.proposed else []
         parts += [f"{count_noun(len(self.asked), 'contradiction')} to settle"] if self.asked else []
         return ", ".join(parts)
 
@@ -85,8 +91,10 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
         if others := [p for p in proposals if p.status == "open" and path in p.paths and not _is_own(p)]:
             done.held.append(f"{path} is left alone while {others[0].id} waits")
         elif source is not None:
-            wanted = [each for each in improvements if not _was_rejected(each, proposals)]
-            _propose(host, path, source.decode("utf-8", "replace"), wanted, author, done)
+            wanted = [each for each in improvements if not was_refused(each, proposals, scripts.approvals)]
+            is_free = host.config.self_improvement.approve == ADDITIVE
+            left = _approve(host, path, wanted, author, done) if is_free else wanted
+            _propose(host, path, source.decode("utf-8", "replace"), left, author, done)
     _ask(host, lessons.questions, cards.values(), done)
     return done
 
@@ -96,12 +104,25 @@ def _read_approved(scripts: Scripts, snapshot: Snapshot, path: str) -> bytes | N
 
 
 def _is_own(proposal: Proposal) -> bool:
-    return not proposal.by_human and proposal.data["author"]["name"] in (AUTHOR, f"job {AUTHOR}")
+    return not proposal.by_human and proposal.data["author"]["name"] in LEARNING
 
 
-def _was_rejected(improvement: Improvement, proposals: Iterable[Proposal]) -> bool:
-    rejected = (str(p.data["message"]).splitlines() for p in proposals if p.status == "rejected")
-    return any(line.startswith(improvement.key) for lines in rejected for line in lines)
+def _approve(
+    host: Host, path: str, wanted: Sequence[Improvement], author: Author, done: Improved
+) -> Sequence[Improvement]:
+    """Make live what only confirms decisions, and return what is left to propose: nothing after a change, which rests
+    first."""
+    try:
+        approved = approve_additive(host, path, wanted, author)
+    except PersonNeeded as needed:
+        done.held.append(f"{path} waits for a person: {needed.message}")
+        return wanted
+    except PolicyError as refused:
+        done.held.append(f"{path}: {refused.message}")
+        return []
+    done.approved += approved.proposal
+    done.confirmed += approved.improvements
+    return [] if approved.improvements else wanted
 
 
 def _propose(

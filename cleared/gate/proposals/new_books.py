@@ -17,8 +17,8 @@ from cleared.changes.decisions.decision_context import (
     undo_unless_decided,
 )
 from cleared.changes.host import Host
-from cleared.gate.proposals.approval import Signer
 from cleared.gate.proposals.clone_trust import read_identity
+from cleared.gate.proposals.record_signing import Signer
 from cleared.git.shared_history import identifying_commits
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store

@@ -12,7 +12,7 @@ from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.noticed_history import notice_withdrawals
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.proposals.approval import Signer
+from cleared.gate.proposals.record_signing import Signer
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store

@@ -19,7 +19,7 @@ from cleared.gate.approved_tests import find_approved_digest, is_approved_test, 
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script
 from cleared.gate.examination import Gate
 from cleared.gate.past_runs import DryRunInput, find_past_run
-from cleared.gate.proposals.approval import Signer, sign_tests
+from cleared.gate.proposals.record_signing import Signer, sign_tests
 from cleared.gate.regression_tests import RecordingSnapshot, RegressionTest, find_corrected, parse_test, to_plain_json
 from cleared.git import Snapshot, history
 from cleared.runs.approved_scripts import Scripts

@@ -16,8 +16,9 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.past_runs import parent_commit
-from cleared.gate.proposals.approval import Signer, is_edited, sign_script
+from cleared.gate.proposals.approval import is_edited
 from cleared.gate.proposals.proposal_history import script_path
+from cleared.gate.proposals.record_signing import Signer, sign_script
 from cleared.git import Repository, Snapshot, blob_id, history
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust import trust_store

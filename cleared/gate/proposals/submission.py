@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
+from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
 from cleared.changes import commit_messages
@@ -23,6 +24,7 @@ from cleared.changes.host import Host, current_user
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
+from cleared.gate.improvements import AUTHOR, LessonSource, find_title
 from cleared.gate.proposals import change_text, proposal_card
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
@@ -39,6 +41,8 @@ from cleared.trust.verification import Approvals
 from cleared.workspace.lock import ensure_state_dir
 
 _MAX_MESSAGE: Final = 10_000
+LEARNING: Final = (AUTHOR, f"job {AUTHOR}")
+"""The authors of what was learned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +114,9 @@ def propose_changes(
             report = gate.examine(candidate)
             if not report.passed:
                 raise GateFailed(report)
-            replaced = [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
+            replaced = list_superseded(proposals, paths, author, instead_of)
             new, files = write_proposal(host, decision_context, gate, report, proposals, author, message, replaced)
-            for old in replaced:
-                contains = not list_lost_lines(old, candidate, gate.scripts)
-                reason = say_successor(new.id, contains=contains)
-                files |= settle_proposal(decision_context, old, "superseded", reason)
+            files |= supersede_proposals(decision_context, gate, new, candidate, replaced)
         made.append((new, True))
         return Decision(commit_messages.proposal_made(new.id, new.title), files, (("Proposal", new.folder),))
 
@@ -123,6 +124,24 @@ def propose_changes(
     if commit is not None:
         mark_examined(host, made[0][0])
     return made[0]
+
+
+def list_superseded(
+    proposals: Iterable[Proposal], paths: Sequence[str], author: Author, instead_of: Collection[str] = ()
+) -> list[Proposal]:
+    """The open proposals whose place a new one of these paths takes."""
+    return [p for p in proposals if p.status == "open" and _takes_place(paths, author, p, instead_of)]
+
+
+def supersede_proposals(
+    decision_context: DecisionContext, gate: Gate, new: Proposal, candidate: Candidate, replaced: Iterable[Proposal]
+) -> dict[str, bytes | None]:
+    """The files that say that ``new`` took the place of these."""
+    files: dict[str, bytes | None] = {}
+    for old in replaced:
+        reason = say_successor(new.id, contains=not list_lost_lines(old, candidate, gate.scripts))
+        files |= settle_proposal(decision_context, old, "superseded", reason)
+    return files
 
 
 def _takes_place(paths: Sequence[str], author: Author, old: Proposal, instead_of: Collection[str]) -> bool:
@@ -220,7 +239,7 @@ def describe_proposal(
                 again.append(f"{change.name}: {standing.reason}")
     history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
-        "title": change_text.write_title(report, host),
+        "title": _find_learned_title(host, gate, report, author, message) or change_text.write_title(report, host),
         "author": {"name": author.name, "human": author.is_human} | ({"asked": True} if author.is_asked else {}),
         "message": message,
         "created_at": at,
@@ -245,6 +264,16 @@ def describe_proposal(
             "warnings": [w.message for w in report.warnings],
         },
     }
+
+
+def _find_learned_title(host: Host, gate: Gate, report: Report, author: Author, message: str) -> str:
+    """What stands above a change that was learned; empty for any other."""
+    if author.is_human or author.name not in LEARNING or len(report.candidate.changes) != 1:
+        return ""
+    change = report.candidate.changes[0]
+    cards = queue_files.load_cards(CommittedSource(gate.snapshot), host.layout.queue_dir)
+    source = LessonSource(host, gate.snapshot, gate.scripts, cards)
+    return find_title(source, change.path, change.old, change.new, message)
 
 
 def settle_proposal(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.domains.domain import Standing
+from cleared.gate.agent_stats import describe_health, read_stats
+from cleared.gate.proposals.additive_approval import list_self_approved
 from cleared.git import Snapshot
 from cleared.service.notify.channels import Message, escape_text
 
@@ -43,15 +45,46 @@ def count_failed_runs(host: Host, since: datetime) -> Counter[str]:
     return +failed
 
 
-def digest_message(
-    host: Host, cards: list[Card], failed: Counter[str], now: datetime, standing: Mapping[str, Standing]
-) -> Message:
-    """The daily digest: the open ``cards``, oldest first, and how often each agent ``failed`` since the last one.
-    ``standing``: for the first one of a month, how the records of each domain stand, by what that is called."""
+@dataclass(frozen=True, slots=True)
+class DigestFacts:
+    """What a digest is about."""
+
+    cards: list[Card]
+    """The open ones, oldest first."""
+    failed: Counter[str]
+    """Agent → how many of its runs failed since the last digest."""
+    approved: list[str]
+    """What has approved itself since then, one line each."""
+    standing: Mapping[str, Standing]
+    """In the first digest of a month, how the records of each domain stand, by what that is called."""
+    health: list[str]
+    """How each agent does, one line each."""
+
+    @property
+    def is_worth_sending(self) -> bool:
+        is_standing = any(part.lines for part in self.standing.values())
+        return bool(self.cards or self.failed or self.approved or is_standing)
+
+
+def read_digest_facts(host: Host, since: datetime, standing: Mapping[str, Standing]) -> DigestFacts:
+    """What there is to say ``since`` the last digest. Raises ``ClearedError`` and its like where it cannot be read."""
+    return DigestFacts(
+        load_open_cards(host),
+        count_failed_runs(host, since),
+        list_self_approved(host, since),
+        standing,
+        [describe_health(stats) for stats in read_stats(host)],
+    )
+
+
+def digest_message(host: Host, facts: DigestFacts, now: datetime) -> Message:
+    """The daily digest."""
+    cards, failed, standing = facts.cards, facts.failed, facts.standing
     kinds = Counter(card.kind for card in cards)
     proposals = [card for card in cards if card.kind == PROPOSAL.name]
     counts = [count_noun(len(cards), "card") + (" waits" if len(cards) == 1 else " wait")] if cards else []
     counts += [count_noun(failed.total(), "run") + " failed"] if failed else []
+    counts += [count_noun(len(facts.approved), "change") + " approved as you decided"] if facts.approved else []
     counts = counts or ["the month before"]
     lines = [f"{', '.join(counts)}.", ""]
     for part in standing.values():
@@ -65,9 +98,13 @@ def digest_message(
         lines += _list_items([f"{card.created_at[:10]} {card.title}" for card in late])
     if proposals:
         lines += ["", "To approve or to reject:", *_list_items([card.title for card in proposals])]
+    if facts.approved:
+        lines += ["", "Live since the last digest, as you decided:", *_list_items(facts.approved)]
     if failed:
         lines += ["", "Runs that failed since the last digest:"]
         lines += _list_items([f"{agent}: {count}" for agent, count in failed.most_common()])
+    if facts.health:
+        lines += ["", "How agents do:", *_list_items(facts.health)]
     lines += ["", f"Look and decide: cleared review, in {host.root}"]
     data = {
         "cards": dict(kinds),
@@ -75,6 +112,8 @@ def digest_message(
         "overdue": [_card_summary(card) for card in late[:_MAX_LISTED]],
         "proposals": [_card_summary(card) for card in proposals[:_MAX_LISTED]],
         "failed": dict(failed),
+        "approved": facts.approved,
+        "health": facts.health,
         **{name: part.rows for name, part in standing.items()},
     }
     return make_message(host, "digest", ", ".join(counts), lines, data, now)

@@ -18,13 +18,7 @@ from cleared.changes.host import Host
 from cleared.domains.domain import Standing
 from cleared.domains.installed_domains import load_domains
 from cleared.service.notify.channels import Message, Undelivered, escape_text, send_message
-from cleared.service.notify.messages import (
-    count_failed_runs,
-    digest_message,
-    failure_message,
-    load_open_cards,
-    redact_message,
-)
+from cleared.service.notify.messages import digest_message, failure_message, read_digest_facts, redact_message
 from cleared.service.notify.notifier_state import (
     MAX_LISTED_FAILURES,
     STATE_FILE,
@@ -143,8 +137,7 @@ class Notifier:
         if due is None or due > now or (self._look_again is not None and self._look_again > now):
             return
         try:
-            cards, failed = load_open_cards(self.host), count_failed_runs(self.host, since)
-            standing = self._read_standing(since, now)
+            facts = read_digest_facts(self.host, since, self._read_standing(since, now))
         except (ClearedError, OSError, sqlite3.Error, ValueError) as error:
             with self._lock:
                 self._state.last_error = self._clean_error(f"what waits cannot be read: {error}")
@@ -157,8 +150,8 @@ class Notifier:
             self._state.outbox = [w for w in self._state.outbox if w.message.kind != "digest"]
             if not self._state.outbox:
                 self._state.last_error = None
-            if cards or failed or any(part.lines for part in standing.values()):
-                self._queue_message(digest_message(self.host, cards, failed, now, standing), now)
+            if facts.is_worth_sending:
+                self._queue_message(digest_message(self.host, facts, now), now)
             self._state.digest_at = format_iso(now)
             self._unwritten = True
 

@@ -237,6 +237,9 @@ class AutoRevert(Section):
 class SelfImprovement(Section):
     enabled: bool = protected(default=False)
     """Let the service propose once a night what follows from decisions, as ``cleared improve`` does."""
+    approve: Literal["none", "additive"] = protected(default="none")
+    """What becomes live without a person. ``additive``: a row that would only have booked, without asking, what persons
+    decided so; only where your own key has approved this setting."""
     max_changes_per_night: int = protected(default=20)
     """Proposals not made by a human, in one day, over all agents."""
     max_changes_per_agent: int = protected(default=5)

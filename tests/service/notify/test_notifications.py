@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import IDENTITY, Workspace, refused, take_ok
+from harness import IDENTITY, Workspace, chase, refused, take_ok
 from mailserver import MailServer, certificate
 from running import eventually
 
@@ -146,6 +146,26 @@ def test_a_digest_says_once_a_day_what_waits(posted: Workspace, server: MailServ
     assert not any("3d or longer" in m.get_content() for m in server.mails)
     box.send_due_messages(MORNING + 3 * DAY)
     assert "Waiting for 3d or longer:" in server.mails[-1].get_content(), "review.remind_after"
+
+
+def test_a_digest_names_what_approved_itself_and_how_agents_do(ws: Workspace, server: MailServer) -> None:
+    ws.config("self_improvement.approve=additive")
+    rows = [(f"01/0{n}/2025", f"BLUEBIRD {n}{n}", "-50.00") for n in (1, 2, 3)]
+    ws.drop("a.csv", chase(*rows, ("01/09/2025", "TEA", "-3.00")))
+    ws.run("ingest")
+    ws.ok("queue", "correct", *(f"2025-01-00{n}" for n in (1, 2, 3)), "--account", "5020")
+    by_mail(ws, server)
+    box = notifier(ws)
+    box.send_due_messages(NIGHT)
+    assert ws.json("improve")["approved"] == ["P1"]
+    box.send_due_messages(MORNING)
+    text = server.mails[0].get_content()
+    assert server.mails[0]["Subject"] == "Acme: 1 card waits, 1 change approved as you decided"
+    assert "P1: BLUEBIRD (money out, from 20, up to 100) → 5020 from now on, as you decided 3 of 3 times" in text
+    assert "take it back: cleared agent rollback ingest" in text
+    assert "ingest: 1 run, 0 errors, 0% booked without asking" in text
+    box.send_due_messages(MORNING + DAY)
+    assert server.mails[1]["Subject"] == "Acme: 1 card waits", "each once"
 
 
 def test_nothing_is_sent_where_nothing_waits(ws: Workspace, server: MailServer) -> None:

@@ -1,0 +1,32 @@
+"""Which records persons have decided about, by what machines that count here attest."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from cleared.changes.attestation import accepted_workspaces, trusted_signers
+from cleared.changes.attestation_lines import Attestation, list_shards, split_lines
+from cleared.changes.decisions.decision_context import SHOWN_TRAILER, UNDO_TRAILER
+from cleared.changes.host import Host
+from cleared.changes.taken_over import TAKES_OVER, list_counting
+from cleared.git import Snapshot
+
+
+def list_decided_records(host: Host, snapshot: Snapshot, wanted: Collection[str]) -> frozenset[str]:
+    """Those of the ``wanted`` records that a decision of a person names. Whoever can push makes no such line, and who
+    answers for somebody else's commit (``cleared accept``) has decided nothing that is in it."""
+    keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
+    marks = (*(each.encode("utf-8", "replace") for each in wanted), TAKES_OVER.encode("ascii"))
+    decided: set[str] = set()
+    for path in list_shards(snapshot):
+        lines = [line for line in split_lines(snapshot.read_file(path) or b"") if any(mark in line for mark in marks)]
+        for _, said in list_counting(snapshot, lines, keys, books):
+            if _is_of_person(said):
+                decided |= set(said.trailers.get(UNDO_TRAILER, "").split()).intersection(wanted)
+    return frozenset(decided)
+
+
+def _is_of_person(said: Attestation) -> bool:
+    """Whether a person decided it, not a timeout or a check: these sign with a name of their own."""
+    by_user = said.trailers.get("By") == said.statement.get("user") or SHOWN_TRAILER in said.trailers
+    return "Decision" in said.trailers and by_user
