@@ -30,7 +30,7 @@ from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import add_reading_time, limits_of
 from cleared.sandbox.executor import Executor
-from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError, format_traceback
+from cleared.sandbox.script_failure import FAULTS, HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import (
     granted_job_types,
@@ -265,6 +265,7 @@ class Attempt:
         explained = self._locate_error(error)
         clean = self.host.redactor.redact_text
         explained.message = clean(explained.message)
+        explained.is_of_script = _is_of_script(error)
         if _is_timeout(error):
             explained.remedy = self._timeout_remedy()
         explained.remedy = clean(explained.remedy) if explained.remedy else None
@@ -313,6 +314,12 @@ def _is_timeout(error: BaseException) -> bool:
     while isinstance(error, HostCallFailed):
         error = error.original
     return isinstance(error, DeadlineExceeded) or (isinstance(error, ScriptError) and error.kind == "timeout")
+
+
+def _is_of_script(error: BaseException) -> bool:
+    while isinstance(error, HostCallFailed):
+        error = error.original
+    return isinstance(error, PrimitiveError) or (isinstance(error, ScriptError) and error.kind in FAULTS)
 
 
 def _allowed_primitives(host: Host, script: Script) -> frozenset[str]:

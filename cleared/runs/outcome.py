@@ -33,6 +33,8 @@ class RunError:
     remedy: str | None = None
     file: str | None = None
     traceback: str | None = None
+    is_of_script: bool = False
+    """Whether the script is at fault, and no limit, model or machine: tried again, it fails again."""
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}: " if self.file and self.line else ""

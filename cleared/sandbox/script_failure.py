@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from cleared.base.errors import CheckFailed, ClearedError, Place
 
 FailureKind = Literal["error", "timeout", "memory", "calls", "output", "crash", "result", "syntax", "recursion"]
 
+FAULTS: Final = frozenset({"error", "result", "syntax", "recursion"})
+"""The kinds for which the script's own text is the reason."""
 _SHOWN_FRAMES = 12  # frames shown at each end of a deep traceback
 _MAX_MESSAGE = 2000
 

@@ -18,7 +18,7 @@ from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
 from cleared.runs.model_asking import ModelAsker, WaitsForModel
 from cleared.runs.outcome import RunResult
-from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE
+from cleared.sandbox.trigger_kinds import EVENT, SCHEDULE, WEBHOOK
 from cleared.service.actions import ServiceActions
 from cleared.triggers import service_notices
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
@@ -176,7 +176,8 @@ class DeliveryRunner:
             self.log("run.failed", f"{delivery.agent} failed: {cause.splitlines()[0]}", level="error", **about)
             if self.on_failed:
                 self.on_failed(result.run_id, delivery.agent, cause, host.clock.now())
-            self._handle_failure(host, inbox, delivery, listener, cause)
+            again = delivery.event.kind != WEBHOOK.name or result.error is None or not result.error.is_of_script
+            self._handle_failure(host, inbox, delivery, listener, cause, may_retry=again)
             return
         if result.status == "waiting":
             self.log("run.waiting", result.cards[0].title, **about)
@@ -208,11 +209,19 @@ class DeliveryRunner:
             inbox.hold_delivery(delivery, why)
 
     def _handle_failure(
-        self, host: Host, inbox: Inbox, delivery: Delivery, listener: TriggeredAgent, cause: str
+        self,
+        host: Host,
+        inbox: Inbox,
+        delivery: Delivery,
+        listener: TriggeredAgent,
+        cause: str,
+        *,
+        may_retry: bool = True,
     ) -> None:
+        """``may_retry``: False for a call whose script fails over its body, as it would again: later calls wait."""
         settings, now = host.config.triggers, host.clock.now()
         retries = listener.header.retries if listener.header.retries is not None else settings.retries
-        if delivery.failures < retries:
+        if may_retry and delivery.failures < retries:
             wait = min(settings.retry_seconds * 2**delivery.failures, 3_600.0)
             inbox.retry_delivery(delivery, now + timedelta(seconds=wait), cause, failed=True)
             self.log("run.again", agent=delivery.agent, key=delivery.event.key, seconds=wait)

@@ -20,7 +20,7 @@ from cleared.runs.attempt import Event, parse_event
 from cleared.workspace.database import connect_to_read, connect_to_write
 
 DeliveryState = Literal["waiting", "held"]
-_VERSION: Final = 1
+_VERSION: Final = 2
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS marks (agent TEXT PRIMARY KEY, at REAL NOT NULL) WITHOUT ROWID;
@@ -28,12 +28,13 @@ CREATE TABLE IF NOT EXISTS deliveries (
   id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, key TEXT NOT NULL, event TEXT NOT NULL,
   created REAL NOT NULL, not_before REAL NOT NULL, failures INTEGER NOT NULL DEFAULT 0,
   starts INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT 'waiting', why TEXT NOT NULL DEFAULT '',
-  UNIQUE (agent, key));
-CREATE INDEX IF NOT EXISTS deliveries_of ON deliveries (agent, id);
+  ordering_key TEXT NOT NULL, UNIQUE (agent, key));
+CREATE INDEX IF NOT EXISTS deliveries_of ON deliveries (agent, ordering_key, id);
 CREATE TABLE IF NOT EXISTS done (agent TEXT, key TEXT, at REAL NOT NULL, PRIMARY KEY (agent, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
   agent TEXT, sha256 TEXT, path TEXT NOT NULL, version TEXT NOT NULL, PRIMARY KEY (agent, sha256)) WITHOUT ROWID;
 """
+_FIRST: Final = "SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent, ordering_key"
 COMMITS_CURSOR: Final = "cursor"
 """The cursor's key: the commit up to which events were read."""
 DONE_SECONDS: Final = 14 * 86_400
@@ -123,14 +124,16 @@ class Inbox:
         not_before: datetime | None = None,
         failures: int = 0,
         why: str = "",
+        ordering_key: str = "",
     ) -> bool:
-        """Take an event in for an agent; False where it waits already, or was dealt with."""
+        """Take an event in for an agent; False where it waits already, or was dealt with. Those of one agent with one
+        ``ordering_key`` have their turns in the order they came; those with others do not wait for them."""
         assert event.key is not None
         if self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, event.key)).fetchone():
             return False
         inserted = self._db.execute(
-            "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why)"
-            " VALUES (?,?,?,?,?,?,?)",
+            "INSERT OR IGNORE INTO deliveries (agent, key, event, created, not_before, failures, why, ordering_key)"
+            " VALUES (?,?,?,?,?,?,?,?)",
             (
                 agent,
                 event.key,
@@ -139,6 +142,7 @@ class Inbox:
                 (not_before or now).timestamp(),
                 failures,
                 why,
+                ordering_key,
             ),
         )
         return inserted.rowcount == 1
@@ -148,10 +152,10 @@ class Inbox:
         return bool(self._db.execute("SELECT 1 FROM done WHERE agent=? AND key=?", (agent, key)).fetchone())
 
     def next_delivery(self, now: datetime, besides: Collection[str] = ()) -> Delivery | None:
-        """The delivery whose turn it is: the oldest of those that are the first of their agent, and due. Agents that
-        are in ``besides`` have no turn."""
+        """The delivery whose turn it is: the oldest of those that are the first of their agent and ordering key, and
+        due. Agents that are in ``besides`` have no turn."""
         rows = self._db.execute(
-            "SELECT * FROM deliveries WHERE id IN (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
+            f"SELECT * FROM deliveries WHERE id IN ({_FIRST})"
             " AND not_before<=? AND agent NOT IN (SELECT value FROM json_each(?)) ORDER BY id LIMIT 1",
             (now.timestamp(), json.dumps(list(besides))),
         ).fetchall()
@@ -160,8 +164,7 @@ class Inbox:
     def next_due_at(self, besides: Collection[str] = ()) -> datetime | None:
         """When the turn of the next delivery comes that is of none of the agents in ``besides``."""
         row = self._db.execute(
-            "SELECT min(not_before) FROM deliveries WHERE id IN"
-            " (SELECT min(id) FROM deliveries WHERE state='waiting' GROUP BY agent)"
+            f"SELECT min(not_before) FROM deliveries WHERE id IN ({_FIRST})"
             " AND agent NOT IN (SELECT value FROM json_each(?))",
             (json.dumps(list(besides)),),
         ).fetchone()
@@ -276,7 +279,7 @@ def _from_timestamp(seconds: float) -> datetime:
 
 
 def _delivery_from_row(row: tuple[Any, ...]) -> Delivery:
-    identity, agent, _, event, created, not_before, failures, starts, state, why = row
+    identity, agent, _, event, created, not_before, failures, starts, state, why, _ = row
     return Delivery(
         identity,
         agent,

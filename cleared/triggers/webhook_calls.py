@@ -26,11 +26,12 @@ MAX_WAITING: Final = 10_000
 KEEP_FOR: Final = timedelta(days=14)
 """How long the id of a call is remembered after its run, to refuse a replay. A signature counts for minutes."""
 _MAX_RESULT: Final = 64 << 10
-_VERSION: Final = 1
+_VERSION: Final = 2
 _TABLES: Final = """
 CREATE TABLE IF NOT EXISTS calls (
   number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
-  received REAL NOT NULL, settled REAL, result TEXT NOT NULL DEFAULT '', UNIQUE (agent, id));
+  received REAL NOT NULL, settled REAL, result TEXT NOT NULL DEFAULT '',
+  ordering_key TEXT NOT NULL, UNIQUE (agent, id));
 CREATE INDEX IF NOT EXISTS waiting ON calls (number) WHERE settled IS NULL;
 """
 
@@ -43,6 +44,8 @@ class WebhookCall:
     id: str
     body: str
     received: datetime
+    ordering_key: str = ""
+    """Calls with the same one are run in the order they came; a call without one waits for no other."""
 
     @property
     def key(self) -> str:
@@ -140,8 +143,9 @@ class WebhookCalls:
                 if room <= 0 and not self._is_known(db, call):
                     outcomes.append("full")
                     continue
-                row = (call.agent, call.id, call.body, call.received.timestamp())
-                added = db.execute("INSERT OR IGNORE INTO calls (agent, id, body, received) VALUES (?,?,?,?)", row)
+                row = (call.agent, call.id, call.body, call.received.timestamp(), call.ordering_key)
+                columns = "agent, id, body, received, ordering_key"
+                added = db.execute(f"INSERT OR IGNORE INTO calls ({columns}) VALUES (?,?,?,?,?)", row)
                 outcomes.append("new" if added.rowcount else "known")
                 room -= added.rowcount
             db.execute("COMMIT")
@@ -171,13 +175,13 @@ class WebhookCalls:
             rows = (
                 self._connect()
                 .execute(
-                    "SELECT number, agent, id, body, received FROM calls WHERE settled IS NULL AND number>?"
-                    " ORDER BY number LIMIT ?",
+                    "SELECT number, agent, id, body, received, ordering_key FROM calls"
+                    " WHERE settled IS NULL AND number>? ORDER BY number LIMIT ?",
                     (after, most),
                 )
                 .fetchall()
             )
-        return [(row[0], WebhookCall(row[1], row[2], row[3], _from_timestamp(row[4]))) for row in rows]
+        return [(row[0], WebhookCall(row[1], row[2], row[3], _from_timestamp(row[4]), row[5])) for row in rows]
 
     def record_result(self, agent: str, key: str, result: dict[str, Any]) -> None:
         """A run for the call with this event key has ended so."""

@@ -77,7 +77,8 @@ class WebhookSource:
         if call.agent not in self._agents:
             return True  # read again when the agents change
         event = Event(WEBHOOK.name, "", json.loads(call.body), call.key)
-        added = view.inbox.add_delivery(call.agent, event, now)
+        order = f"named {call.ordering_key}" if call.ordering_key else call.key
+        added = view.inbox.add_delivery(call.agent, event, now, ordering_key=order)
         return added or not view.inbox.was_settled(call.agent, call.key)
 
     def record_end(self, delivery: Delivery, result: RunResult | None, is_settled: bool) -> None:

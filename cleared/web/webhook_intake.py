@@ -28,15 +28,16 @@ _POLL_SECONDS: Final = 0.1
 _HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _ID: Final = re.compile(r"[!-\-/-~]{1,200}")
 """Printable, without the full stop, which separates the parts that are signed."""
+_ID_WORDS: Final = "1 to 200 printable ASCII characters, without a full stop or a space"
 
 
 async def take_call(request: Request, site: Site) -> Response:
     """202 with the event's key; with ``?wait=SECONDS``, 200 with the run's result where it ends within that time."""
-    agent, wait = str(request.path_params["agent"]), _read_wait(request)
+    agent, wait, order = str(request.path_params["agent"]), _read_wait(request), _read_ordering_key(request)
     body = await read_body(request, MAX_BODY)
     sent = {name: request.headers.getlist(name) for name in _HEADERS}
     headers = {name: values[0] for name, values in sent.items() if len(values) == 1}
-    call = await run_in_threadpool(_accept_call, site, agent, headers, body)
+    call = await run_in_threadpool(_accept_call, site, agent, headers, body, order)
     answer: dict[str, Any] = {"key": call.key, "agent": agent}
     if not wait or request.app.state.waiters >= _MAX_WAITERS:
         return answer_json(answer, 202)
@@ -57,7 +58,14 @@ def _read_wait(request: Request) -> float:
     return min(float(seconds), MAX_WAIT)
 
 
-def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -> WebhookCall:
+def _read_ordering_key(request: Request) -> str:
+    text = request.query_params.get("ordering_key", "")
+    if text and not _ID.fullmatch(text):
+        raise Refused(400, f"ordering_key must be {_ID_WORDS}", "Such as the id of the customer or of the order.")
+    return text
+
+
+def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes, order: str) -> WebhookCall:
     """Check and store the call. Raises ``Refused``, ``ClearedError``."""
     try:
         body.decode("utf-8")
@@ -77,7 +85,7 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -
         again = {"Retry-After": str(int(seconds) + 1)}
         raise Refused(429, "too many calls within a minute", "See webhooks.rate.", again)
     if not _ID.fullmatch(headers["webhook-id"]):
-        raise Refused(400, "webhook-id must be 1 to 200 printable ASCII characters, without a full stop or a space")
+        raise Refused(400, f"webhook-id must be {_ID_WORDS}")
     try:
         text = json.dumps(parse_payload(body), ensure_ascii=True)
     except ValueError as error:
@@ -86,7 +94,7 @@ def _accept_call(site: Site, agent: str, headers: dict[str, str], body: bytes) -
         site.webhook_agents.refuse_other_triggers(host, agent)
     except UsageError as error:
         raise Refused(404, error.message, error.remedy or "") from None
-    call = WebhookCall(agent, headers["webhook-id"], text, host.clock.now())
+    call = WebhookCall(agent, headers["webhook-id"], text, host.clock.now(), order)
     if not site.calls.add_call(call):
         raise Refused(409, f"a call with this webhook-id was taken already; its event is {call.key}")
     return call

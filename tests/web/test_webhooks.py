@@ -189,6 +189,40 @@ def test_a_call_is_held_until_its_agent_is_approved_and_a_failed_run_is_told(ws:
     calls.close()
 
 
+LIMITED = '''"""
+name: orders
+trigger: webhook
+max_calls: 2
+"""
+order = ctx_event()["payload"]["order"]
+for n in range(2 if order == 0 else 0):
+    ctx_log("one call too many")
+{"order": 10 / (order + 1)}
+'''
+
+
+def test_c9_a_call_that_fails_holds_up_those_of_its_ordering_key_alone(ws: Workspace, program: Program) -> None:
+    """Row C9. What the script fails over is not tried again; what a limit ended is, and its followers wait."""
+    ws.config("triggers.retries=2")
+    ws.put("agents/orders.py", LIMITED)
+    ws.commit("agents", *ws.approve("agents/orders.py"), message="approve")
+    sent = [("bad", -1, ""), ("limited", 0, "?ordering_key=anna"), ("after", 1, "?ordering_key=anna")]
+    sent += [("alone", 2, ""), ("other", 3, "?ordering_key=bert")]
+    assert [program.hook(name, {"order": n}, query=query)[0] for name, n, query in sent] == [202] * 5
+    refused = program.hook("odd", query="?ordering_key=a%20b")
+    assert refused[0] == 400 and "ordering_key" in str(refused[1])
+    with World(ws) as world:
+        began = world.time.at
+        world.until(began)
+        assert world.keys("orders") == ["hook/alone", "hook/other"]
+        assert [row["key"] for row in world.log("run.failed")] == ["hook/bad", "hook/limited"]
+        assert [row["key"] for row in world.log("delivery.given_up")] == ["hook/bad"]
+        world.forward(minutes=1)
+        assert world.keys("orders")[2:] == ["hook/after"] and world.waiting() == []
+    bodies = [card["details"]["event"]["payload"] for card in ws.cards() if card["kind"] == "failed_run"]
+    assert {"order": -1} in bodies and {"order": 0} in bodies
+
+
 def test_no_stored_call_ends_the_service(ws: Workspace) -> None:
     """What an older version took in: half a character, which no file and no commit takes."""
     from datetime import UTC, datetime
