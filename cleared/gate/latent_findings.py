@@ -56,8 +56,8 @@ class Latent:
         elif posts:
             said.append(f"{posts[:1].upper()}{posts[1:]}, which it did in no dry run.")
         said += [text.format(lines=self._name_lines(how)) for how, text in _WORDS.items() if any(self._find_lines(how))]
-        if said:  # in one: what comes of it has to stand near the top, too
-            said = [" ".join(said)]
+        if len(said) > 2:  # what comes of it has to stand near the top, too
+            said[1:] = [" ".join(said[1:])]
         said += self.outcomes
         if self.values:
             said.append(f"New in its text, and met by no dry run: {list_some(self.values, 8)}.")
