@@ -28,6 +28,7 @@ from cleared.primitives.registry.vocabulary import (
     PositiveAmount,
     Text,
 )
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
@@ -86,7 +87,15 @@ def host_call(quick: bool) -> Result:
 
         def act() -> None:
             sandbox.run(
-                SCRIPT, file="bench.py", call=answer, names=dispatcher.registry, limits=LIMITS, now=NOW, seed="bench"
+                ScriptRun(
+                    SCRIPT,
+                    file="bench.py",
+                    call=answer,
+                    names=dispatcher.registry,
+                    limits=LIMITS,
+                    now=NOW,
+                    seed="bench",
+                )
             )
             outcome = dict.fromkeys(("status", "duration_ms", "result", "error", "message", "commits", "entries"))
             traces.end_run("r", {**outcome, "status": "succeeded", "cards": None, "log": []}, calls, 0.0)
@@ -132,7 +141,9 @@ def bridge_call(quick: bool) -> Result:
             ours.append(cpu_seconds(bridge) - before)
             waited.append(time.perf_counter() - began)
             before = cpu_seconds(os.getpid(), without=bridge)
-            sandbox.run(loop, file="b.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench")
+            sandbox.run(
+                ScriptRun(loop, file="b.py", call=lambda *_: 1, names={"price"}, limits=LIMITS, now=NOW, seed="bench")
+            )
             direct.append(cpu_seconds(os.getpid(), without=bridge) - before)
     best, base = min(ours) / CALLS, min(direct) / CALLS
     return Result(
@@ -231,13 +242,15 @@ def empty_primitives(rows: int, sandbox: Sandbox) -> Side:
     def side() -> Callable[[], object]:
         def act() -> None:
             found = sandbox.run(
-                script,
-                file="agents/ingest.py",
-                call=answer,
-                names={*answers, "config_get"},
-                limits=LIMITS,
-                now=NOW,
-                seed="bench",
+                ScriptRun(
+                    script,
+                    file="agents/ingest.py",
+                    call=answer,
+                    names={*answers, "config_get"},
+                    limits=LIMITS,
+                    now=NOW,
+                    seed="bench",
+                )
             )
             assert isinstance(found, dict) and found["imported"] == rows
 

@@ -19,6 +19,7 @@ from bench.measure import Result, Side, cpu_seconds, interleave, seconds
 from bench.startup import CLEARED
 from bench.workspaces import NOW, approved, chase, copy, git, host, workspace
 from cleared.gate.proposals.setting_changes import set_setting
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 from cleared.trust.approval_record import WORKSPACE
@@ -206,7 +207,7 @@ def _bare(sandbox: Sandbox) -> float:
         called.append(time.perf_counter())
 
     began = time.perf_counter()
-    sandbox.run(DROP, file="bench.py", call=answer, names={"ctx_log"}, limits=LIMITS, now=NOW, seed="bench")
+    sandbox.run(ScriptRun(DROP, file="bench.py", call=answer, names={"ctx_log"}, limits=LIMITS, now=NOW, seed="bench"))
     return called[0] - began
 
 

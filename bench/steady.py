@@ -19,6 +19,7 @@ from bench.workspaces import NOW, host
 from cleared.changes.workspace_opening import open_workspace
 from cleared.cli import GC_THRESHOLD
 from cleared.gate.proposals.setting_changes import set_setting
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.monty import Sandbox
 from cleared.service.driver import ServiceDriver
 from cleared.service.workspace_actions import WorkspaceActions
@@ -85,7 +86,9 @@ def throughput(quick: bool) -> Result:
         def bare() -> Callable[[], object]:
             def act() -> None:
                 for _ in range(BATCH):
-                    sandbox.run(EMPTY, file="empty.py", call=_none, names=(), limits=LIMITS, now=NOW, seed="bench")
+                    sandbox.run(
+                        ScriptRun(EMPTY, file="empty.py", call=_none, names=(), limits=LIMITS, now=NOW, seed="bench")
+                    )
 
             return act
 

@@ -15,6 +15,7 @@ from cleared.base.errors import ClearedError
 from cleared.cli.doctor_row import Row, check_space, run_check
 from cleared.git.git_process import NOT_INSTALLED, Git, find_git
 from cleared.processes.fences import list_walls
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 
@@ -85,7 +86,15 @@ def _check_sandbox() -> Iterator[Row]:
         with Sandbox(confine="best") as sandbox:
             began = clock.monotonic()
             answer = sandbox.run(
-                "1 + 1", file="doctor", call=lambda *_: None, names=(), limits=Limits(), now=clock.now(), seed="doctor"
+                ScriptRun(
+                    "1 + 1",
+                    file="doctor",
+                    call=lambda *_: None,
+                    names=(),
+                    limits=Limits(),
+                    now=clock.now(),
+                    seed="doctor",
+                )
             )
             took = (clock.monotonic() - began) * 1000
             level = sandbox.level

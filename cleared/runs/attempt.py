@@ -29,7 +29,7 @@ from cleared.primitives.model_requests import ModelAnswers
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.outcome import RunError, make_run_error
 from cleared.sandbox.effective_limits import add_reading_time, limits_of
-from cleared.sandbox.executor import Executor
+from cleared.sandbox.executor import Executor, ScriptRun
 from cleared.sandbox.script_failure import FAULTS, HostCallFailed, Position, ScriptError, format_traceback
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.sandbox.used_primitives import (
@@ -205,17 +205,19 @@ class Attempt:
             return answer
 
         return self.sandbox.run(
-            script.source,
-            file=script.file,
-            call=call,
-            names=self.host.registry,
-            limits=self.limits,
-            now=self.now,
-            timezone=self.host.config.business.timezone,
-            seed=self.run_id,
-            inputs=inputs,
-            on_print=self._collect_print,
-            deadline=self.started + self.limits.seconds,
+            ScriptRun(
+                script.source,
+                file=script.file,
+                call=call,
+                names=self.host.registry,
+                limits=self.limits,
+                now=self.now,
+                timezone=self.host.config.business.timezone,
+                seed=self.run_id,
+                inputs=inputs or {},
+                on_print=self._collect_print,
+                deadline=self.started + self.limits.seconds,
+            )
         )
 
     def _record_call(self, call: Call) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
-from cleared.base.clock import SystemClock
-from cleared.base.errors import Place, UsageError, WorkspaceError
+from cleared.base.errors import Place, WorkspaceError
 from cleared.processes.confinement import ConfinementLevel
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.finding import Finding
-from cleared.sandbox.limits import Limits
 from cleared.sandbox.script_failure import Frame, ScriptError
-from cleared.sandbox.script_session import HostCall, ScriptRun, ScriptSession
+from cleared.sandbox.script_session import ScriptSession
 from cleared.sandbox.script_source import RewrittenScript, normalise_text, parse_script
 from cleared.sandbox.worker_pool import MAX_WORKERS, Confine, Worker, WorkerPool, prepare_client
 from cleared.sandbox.worker_watchdog import Watchdog
@@ -58,62 +55,26 @@ class Sandbox:
         self._workers.return_worker(worker, reusable=True)
         return worker.level
 
-    def run(
-        self,
-        source: str,
-        *,
-        file: str,
-        call: HostCall,
-        names: Container[str],
-        limits: Limits,
-        now: datetime,
-        timezone: str = "UTC",
-        seed: str,
-        inputs: Mapping[str, object] | None = None,
-        on_print: Callable[[str], None] | None = None,
-        deadline: float | None = None,
-        monotonic: Callable[[], float] = SystemClock().monotonic,
-    ) -> object:
-        """Run ``source`` and return its result: the value of its last expression.
+    def run(self, run: ScriptRun) -> object:
+        """The result of the script.
 
-        ``call(name, args, kwargs, position)`` answers the calls of the functions in ``names``; an exception that it
-        raises ends the run. ``now`` (with a time zone) is the only time that the script can see, ``timezone`` its local
-        zone, ``seed`` the start of its random numbers; ``inputs`` are bound as variables. ``on_print`` gets printed
-        text at once. The run ends after ``limits.seconds`` or at ``deadline`` (a time of ``monotonic``), whichever is
-        first; the time spent in ``call`` counts.
-
-        Raises ``ScriptError`` where the script fails or reaches a limit, ``HostCallFailed`` where ``call``
+        Raises ``ScriptError`` where the script fails or reaches a limit, ``HostCallFailed`` where ``run.call``
         raises an ``Exception`` (any other ``BaseException`` comes through as it is), ``KeyboardInterrupt`` on
         Ctrl-C, ``BusyError`` where too many scripts run at once, ``WorkspaceError`` where no worker can start.
         """
-        if now.tzinfo is None:
-            raise UsageError("the time of a run must be aware of its zone")
-        script = _parse_source(source, file)
-        began = monotonic()
-        end = began + limits.seconds if deadline is None else min(began + limits.seconds, deadline)
+        script = _parse_source(run.source, run.file)
+        began = run.monotonic()
+        end = run.find_end(began)
         seconds = end - began
         if seconds <= 0:
             message = "there is no time left to run the script"
             remedy = "Do less at a time, or raise the limit."
-            raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(file), remedy=remedy)
-        worker, session = self._open_session(file, limits, seconds, now, timezone, seed)
+            raise ScriptError(message, kind="timeout", type="TimeoutError", place=Place(run.file), remedy=remedy)
+        worker, session = self._open_session(run, seconds)
         running: ScriptSession | None = None
         try:
             with self._watch.guard_run(worker.kill, seconds + _GRACE) as guard:
-                run = ScriptRun(
-                    script=script,
-                    file=file,
-                    call=call,
-                    names=names,
-                    limits=limits,
-                    inputs=inputs or {},
-                    on_print=on_print,
-                    monotonic=monotonic,
-                    seconds=round(seconds, 3),
-                    deadline=end,
-                    shorten_deadline=lambda more: self._watch.shorten_guard(guard, more),
-                )
-                running = ScriptSession(run, guard)
+                running = ScriptSession(run, script, began, guard, lambda more: self._watch.shorten_guard(guard, more))
                 return running.run(session)
         finally:
             reusable = running is not None and running.reusable
@@ -123,9 +84,8 @@ class Sandbox:
                 session.__exit__(None, None, None)
             self._workers.return_worker(worker, reusable=reusable)
 
-    def _open_session(
-        self, file: str, limits: Limits, seconds: float, now: datetime, timezone: str, seed: str
-    ) -> tuple[Worker, Any]:
+    def _open_session(self, run: ScriptRun, seconds: float) -> tuple[Worker, Any]:
+        limits = run.limits
         prepare_client()
         from pydantic_monty import MontyCrashedError, MontyRuntimeError
 
@@ -138,11 +98,11 @@ class Sandbox:
             "max_total_sleep_secs": 0.0,
         }
         policy: OSPolicy = {
-            "datetime": now,
-            "timezone": timezone,
+            "datetime": run.now,
+            "timezone": run.timezone,
             "sleep": "zero",
             "process_time": "zero",
-            "random_start": {"seed": seed},
+            "random_start": {"seed": run.seed},
         }
         for _ in range(MAX_WORKERS + 1):
             worker = self._workers.take_worker(seconds + 2 * _GRACE)
@@ -153,7 +113,7 @@ class Sandbox:
             except ValueError as error:  # a zone this system does not know
                 self._workers.return_worker(worker, reusable=True)
                 remedy = "Name an IANA time zone, or install the system's tzdata."
-                raise WorkspaceError(str(error), place=Place(file), remedy=remedy) from None
+                raise WorkspaceError(str(error), place=Place(run.file), remedy=remedy) from None
             except MontyCrashedError:  # it died while idle
                 self._workers.return_worker(worker, reusable=False)
                 continue
@@ -172,7 +132,7 @@ class Sandbox:
             self._workers.return_worker(worker, reusable=False)
         raise WorkspaceError(
             "the sandbox's workers die as soon as they are started",
-            place=Place(file),
+            place=Place(run.file),
             remedy="Look for a limit on memory or processes; `cleared doctor` says what the sandbox reaches.",
         )
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from cleared.base.errors import Place, PrimitiveError
 from cleared.sandbox import result_values
-from cleared.sandbox.limits import Limits
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.result_values import measure_arguments
 from cleared.sandbox.script_failure import FailureKind, Frame, HostCallFailed, Position, ScriptError
 from cleared.sandbox.script_source import RewrittenScript
@@ -19,8 +18,6 @@ from cleared.sandbox.worker_watchdog import RunGuard
 
 if TYPE_CHECKING:
     from pydantic_monty import FunctionSnapshot, MontyError, MontySession
-
-HostCall = Callable[[str, tuple[object, ...], dict[str, object], Position], object]
 
 # What tracebacks call the script: it is the second code of the session, after the prelude.
 _SCRIPT_FEED = "<python-input-1>"
@@ -30,31 +27,25 @@ _UNWIND_SECONDS = 1.0
 _MAX_MESSAGE = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptRun:
-    """A script to run, with all that the run needs."""
-
-    script: RewrittenScript
-    file: str
-    call: HostCall
-    names: Container[str]
-    limits: Limits
-    inputs: Mapping[str, object]
-    on_print: Callable[[str], None] | None
-    monotonic: Callable[[], float]
-    seconds: float
-    deadline: float
-    """In ``monotonic``'s time, ``seconds`` after the start."""
-    shorten_deadline: Callable[[float], None]
-    """Gives the worker at most so many seconds more."""
-
-
 class ScriptSession:
     """Runs one script. Every suspension of the interpreter is answered here, none by the client."""
 
-    def __init__(self, run: ScriptRun, guard: RunGuard) -> None:
+    def __init__(
+        self,
+        run: ScriptRun,
+        script: RewrittenScript,
+        began: float,
+        guard: RunGuard,
+        shorten_deadline: Callable[[float], None],
+    ) -> None:
+        """``script``: the source as it is fed; ``began``: when the run did, in ``run.monotonic``'s time;
+        ``shorten_deadline`` gives the worker at most so many seconds more."""
         self._run = run
+        self._script = script
+        self._end = run.find_end(began)
+        self._seconds = round(self._end - began, 3)
         self._guard = guard
+        self._shorten_deadline = shorten_deadline
         self._calls = 0
         self._argument_bytes = 0
         self._printed = 0
@@ -68,7 +59,7 @@ class ScriptSession:
         """The script's result. Raises ``ScriptError`` or ``HostCallFailed``."""
         run = self._run
         self._feed_code(session, result_values.PRELUDE, {})
-        self._feed_code(session, run.script.text, dict(run.inputs))
+        self._feed_code(session, self._script.text, dict(run.inputs))
         answer = self._feed_code(session, result_values.build_epilogue(run.limits.max_output_bytes), {})
         self.reusable = True
         try:
@@ -97,7 +88,7 @@ class ScriptSession:
         from pydantic_monty import FunctionSnapshot, MontyComplete, NameLookupSnapshot
 
         run, positions = self._run, self._positions
-        call, names, monotonic, deadline = run.call, run.names, run.monotonic, run.deadline
+        call, names, monotonic, deadline = run.call, run.names, run.monotonic, self._end
         cap, room = run.limits.max_calls, run.limits.memory_bytes
         while True:
             kind = type(snapshot)
@@ -158,7 +149,7 @@ class ScriptSession:
             self._guard.kill()  # an exception would reach the script too late
 
     def _locate_call(self, at: Any) -> Position:
-        line, column = self._run.script.original_position(at.start) if at.filename == _SCRIPT_FEED else (1, 1)
+        line, column = self._script.original_position(at.start) if at.filename == _SCRIPT_FEED else (1, 1)
         position = Position(self._run.file, line, column)
         if at.filename == _SCRIPT_FEED:
             self._positions[at.start] = position
@@ -171,7 +162,7 @@ class ScriptSession:
         from pydantic_monty import MontyRuntimeError
 
         frames = [self._make_frame(position.line, position.column, "<module>")]
-        self._run.shorten_deadline(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
+        self._shorten_deadline(_UNWIND_SECONDS)  # a script that catches it gets no more time, and no answers
         try:
             snapshot.resume({"exception": RuntimeError("the call was refused")})
         except MontyRuntimeError as unwound:
@@ -235,7 +226,7 @@ class ScriptSession:
     def _timeout_failure(self) -> ScriptError:
         where = f"; its last call was on line {self._last.line}" if self._last else ""
         # Say the limit itself where nearly all of it was left: the host's own start takes a moment of it.
-        left, limit = self._run.seconds, self._run.limits.seconds
+        left, limit = self._seconds, self._run.limits.seconds
         seconds = max(round(limit if left > 0.8 * limit else left, 1), 0.1)
         message = f"the script did not end within {seconds:g} s{where}"
         frames = [self._make_frame(self._last.line, self._last.column, "<module>")] if self._last else []
@@ -258,7 +249,7 @@ class ScriptSession:
         return ScriptError(message, kind=kind, type=name, place=place, remedy=remedy, frames=frames)
 
     def _tail_place(self, tail: object) -> Place:
-        tails = self._run.script.tails
+        tails = self._script.tails
         if type(tail) is int and 0 <= tail < len(tails):
             return Place(self._run.file, *tails[tail])
         return Place(self._run.file)
@@ -272,7 +263,7 @@ class ScriptSession:
         for frame in raw:
             function = frame.function_name or "<module>"
             if frame.filename == _SCRIPT_FEED:
-                column = self._run.script.original_column(frame.line, frame.column)
+                column = self._script.original_column(frame.line, frame.column)
                 frames.append(self._make_frame(frame.line, column, function))
             else:
                 text = (frame.source_line or "").split("\n")[0]
@@ -280,7 +271,7 @@ class ScriptSession:
         return frames
 
     def _make_frame(self, line: int, column: int, function: str) -> Frame:
-        return Frame(self._run.file, line, column, function, self._run.script.original_line(line))
+        return Frame(self._run.file, line, column, function, self._script.original_line(line))
 
 
 def _measure_call(name: str, args: tuple[object, ...], kwargs: dict[str, object], room: int) -> int:

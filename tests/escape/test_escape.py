@@ -28,6 +28,7 @@ from cleared.git import Repository, Snapshot, blob_id
 from cleared.runs.approved_scripts import Script, Scripts
 from cleared.runs.attempt import Attempt, Event
 from cleared.sandbox.construct_lint import lint_script
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.header import Header
 from cleared.sandbox.monty import Sandbox
 
@@ -264,13 +265,15 @@ def bridge(world: World) -> Iterator[Any]:
 
     with BridgeExecutor() as executor:
         executor.run(
-            "1",
-            file="x",
-            call=lambda *_: None,
-            names=(),
-            limits=dataclasses.replace(_limits()),
-            now=world.host.clock.now(),
-            seed="x",
+            ScriptRun(
+                "1",
+                file="x",
+                call=lambda *_: None,
+                names=(),
+                limits=dataclasses.replace(_limits()),
+                now=world.host.clock.now(),
+                seed="x",
+            )
         )
         yield executor
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
@@ -34,7 +35,7 @@ def run(sandbox: Sandbox, source: str, host: Host | None = None, **given: object
     host = host or Host()
     options: dict[str, object] = {"file": FILE, "now": NOW, "seed": "seed", "limits": Limits(seconds=5)}
     options |= {"call": host, "names": host.functions.keys()} | given
-    return sandbox.run(source, **options)  # type: ignore[arg-type]
+    return sandbox.run(ScriptRun(source, **options))  # type: ignore[arg-type]
 
 
 def worker_pids() -> list[int]:

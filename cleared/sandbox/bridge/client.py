@@ -11,14 +11,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
 
 import cleared
-from cleared.base.clock import SystemClock
-from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
+from cleared.base.errors import ClearedError, Place, WorkspaceError
 from cleared.sandbox.bridge import value_codec as values
 from cleared.sandbox.bridge.error_codec import read_frames, read_script_error
 from cleared.sandbox.bridge.jsonrpc import (
@@ -35,11 +33,10 @@ from cleared.sandbox.bridge.jsonrpc import (
     result_frame,
     without_nulls,
 )
-from cleared.sandbox.limits import Limits
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
 from cleared.sandbox.worker_pool import Confine
 
-Call = Callable[[str, tuple[object, ...], dict[str, object], Position], object]
 Inbox = queue.SimpleQueue[Request | Response | None]
 
 # The bridge ends a script at its limit; a bridge that does not is killed this much later. It has to start, too.
@@ -73,46 +70,29 @@ class BridgeExecutor:
         if child is not None:
             child.shut_down()
 
-    def run(
-        self,
-        source: str,
-        *,
-        file: str,
-        call: Call,
-        names: Any,
-        limits: Limits,
-        now: datetime,
-        timezone: str = "UTC",
-        seed: str,
-        inputs: Mapping[str, object] | None = None,
-        on_print: Callable[[str], None] | None = None,
-        deadline: float | None = None,
-        monotonic: Callable[[], float] = SystemClock().monotonic,
-    ) -> object:
+    def run(self, run: ScriptRun) -> object:
         """As ``Sandbox.run``. Raises ``ScriptError`` of kind ``crash`` too where the bridge dies."""
-        if now.tzinfo is None:
-            raise UsageError("the time of a run must be aware of its zone")
-        began = monotonic()
-        end = began + limits.seconds if deadline is None else min(began + limits.seconds, deadline)
+        began = run.monotonic()
+        end, names = run.find_end(began), run.names
         params = {
-            "script": source,
+            "script": run.source,
             "external_functions": [n for n in names if isinstance(n, str)] if isinstance(names, Iterable) else [],
-            "file": file,
-            "inputs": {k: values.encode_value(v, exact=True) for k, v in (inputs or {}).items()},
-            "limits": {**dataclasses.asdict(limits), "seconds": round(end - began, 6)},
-            "now": now.isoformat(),
-            "timezone": timezone,
-            "seed": seed,
+            "file": run.file,
+            "inputs": {k: values.encode_value(v, exact=True) for k, v in run.inputs.items()},
+            "limits": {**dataclasses.asdict(run.limits), "seconds": round(end - began, 6)},
+            "now": run.now.isoformat(),
+            "timezone": run.timezone,
+            "seed": run.seed,
             "positions": True,
             "prints": True,
             "exact": True,
         }
         child = self._ensure_process()
-        run = _ScriptRun(child, f"run-{next(self._ids)}", file, call, on_print, end, monotonic)
+        conversation = _Conversation(child, f"run-{next(self._ids)}", run, end)
         try:
-            return run.run_script(params)
+            return conversation.run_script(params)
         except Exception:
-            if not run.ended:
+            if not conversation.ended:
                 child.kill()
             raise
         except BaseException:  # Ctrl-C: at once, whatever the script does
@@ -126,26 +106,14 @@ class BridgeExecutor:
             return self._child
 
 
-class _ScriptRun:
-    """One script's conversation."""
+class _Conversation:
+    """That about one script."""
 
-    def __init__(
-        self,
-        child: _BridgeProcess,
-        identity: str,
-        file: str,
-        call: Call,
-        on_print: Callable[[str], None] | None,
-        end: float,
-        monotonic: Callable[[], float],
-    ) -> None:
+    def __init__(self, child: _BridgeProcess, identity: str, run: ScriptRun, end: float) -> None:
         self._child = child
         self._id = identity
-        self._file = file
-        self._call = call
-        self._on_print = on_print
+        self._run = run
         self._end = end
-        self._monotonic = monotonic
         self._failed: tuple[Exception, str, Position] | None = None
         self.ended = False
         """Whether the bridge has said how the script ended."""
@@ -168,14 +136,14 @@ class _ScriptRun:
 
     def _next_message(self, inbox: Inbox) -> Request | Response:
         try:
-            message = inbox.get(timeout=max(self._end - self._monotonic(), 0.0) + _GRACE)
+            message = inbox.get(timeout=max(self._end - self._run.monotonic(), 0.0) + _GRACE)
         except queue.Empty:
             self._child.kill()
             raise self._host_failure() or ScriptError(
                 "the script did not end in time, and the bridge did not end it",
                 kind="timeout",
                 type="TimeoutError",
-                place=Place(self._file),
+                place=Place(self._run.file),
                 remedy="Do less at a time, or raise the limit.",
             ) from None
         if message is None:
@@ -184,15 +152,15 @@ class _ScriptRun:
 
     def _pass_print(self, message: Request) -> None:
         params = message.params
-        if self._on_print is not None and message.method == "print" and isinstance(params, dict):
-            self._on_print(str(params.get("text", "")))
+        if self._run.on_print is not None and message.method == "print" and isinstance(params, dict):
+            self._run.on_print(str(params.get("text", "")))
 
     def _answer_call(self, message: Request) -> None:
         position = self._call_position(message)
         name = message.method
         try:
             args, kwargs = _decode_arguments(message)
-            result = self._call(name, args, kwargs, position)
+            result = self._run.call(name, args, kwargs, position)
             try:
                 line = encode_frame(result_frame(message.id, values.encode_value(result, exact=True)))
             except ValueError as e:
@@ -209,7 +177,7 @@ class _ScriptRun:
         match at:
             case {"file": str(file), "line": int(line), "column": int(column)}:
                 return Position(file, line, column)
-        return Position(self._file, 1, 1)
+        return Position(self._run.file, 1, 1)
 
     def _script_result(self, message: Response) -> object:
         self.ended = True
@@ -220,11 +188,11 @@ class _ScriptRun:
             failure = self._host_failure(frames)
             if failure is not None:
                 raise failure from failure.original
-            raise read_script_error(error, self._file)
+            raise read_script_error(error, self._run.file)
         try:
             return values.decode_value(message.result, exact=True)
         except ValueError as e:
-            raise read_script_error({"message": str(e)}, self._file) from None
+            raise read_script_error({"message": str(e)}, self._run.file) from None
 
     def _host_failure(self, frames: Any = None) -> HostCallFailed | None:
         """The error that the host's function raised, if that ended the script."""
@@ -238,7 +206,7 @@ class _ScriptRun:
             f"the bridge that ran the script {self._child.exit_text()}",
             kind="crash",
             type="RuntimeError",
-            place=Place(self._file),
+            place=Place(self._run.file),
             remedy="Run it again; if it happens again, see what `cleared doctor` says.",
         )
 

@@ -41,6 +41,7 @@ from cleared.sandbox.bridge.jsonrpc import (
     result_frame,
 )
 from cleared.sandbox.bridge.run_request import RunRequest, read_run_request
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import Position
 from cleared.sandbox.worker_pool import Confine
@@ -227,17 +228,19 @@ class Bridge:
     def _script_result(self, run: Id, run_request: RunRequest) -> Any:
         deadline = _monotonic() + run_request.limits.seconds
         result = self._sandbox.run(
-            run_request.script,
-            file=run_request.file,
-            call=self._make_caller(run, run_request, deadline),
-            names=run_request.external_functions,
-            limits=run_request.limits,
-            now=run_request.now,
-            timezone=run_request.timezone,
-            seed=run_request.seed,
-            inputs=run_request.inputs,
-            on_print=self._make_printer(run, run_request),
-            deadline=deadline,
+            ScriptRun(
+                run_request.script,
+                file=run_request.file,
+                call=self._make_caller(run, run_request, deadline),
+                names=run_request.external_functions,
+                limits=run_request.limits,
+                now=run_request.now,
+                timezone=run_request.timezone,
+                seed=run_request.seed,
+                inputs=run_request.inputs,
+                on_print=self._make_printer(run, run_request),
+                deadline=deadline,
+            )
         )
         return values.encode_value(result, exact=run_request.exact)
 

@@ -20,6 +20,7 @@ from harness import Workspace, copy_books
 from cleared.base.errors import PolicyError, PrimitiveError, WorkspaceError
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.sandbox.bridge.client import BridgeExecutor
+from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.limits import Limits
 from cleared.sandbox.monty import Sandbox
 from cleared.sandbox.script_failure import HostCallFailed, Position, ScriptError
@@ -73,14 +74,16 @@ class Host:
     def run(self, text: str, **options: Any) -> Any:
         options = {"file": "agents/a.py", "limits": Limits(seconds=5)} | options
         return self.executor.run(
-            text,
-            call=self,
-            names=["f", "take", "refuse", "explode", "nested"],
-            now=NOW,
-            seed="seed",
-            timezone="Europe/London",
-            on_print=self.printed.append,
-            **options,
+            ScriptRun(
+                text,
+                call=self,
+                names=["f", "take", "refuse", "explode", "nested"],
+                now=NOW,
+                seed="seed",
+                timezone="Europe/London",
+                on_print=self.printed.append,
+                **options,
+            )
         )
 
 
@@ -167,7 +170,7 @@ def test_the_original_exception_comes_back(bridge: BridgeExecutor) -> None:
         raise mine
 
     with pytest.raises(HostCallFailed) as failed:
-        bridge.run("p()", file="a.py", call=call, names=["p"], limits=Limits(), now=NOW, seed="s")
+        bridge.run(ScriptRun("p()", file="a.py", call=call, names=["p"], limits=Limits(), now=NOW, seed="s"))
     assert failed.value.original is mine and failed.value.__cause__ is mine
     assert failed.value.position == Position("a.py", 1, 1)
 
@@ -175,7 +178,9 @@ def test_the_original_exception_comes_back(bridge: BridgeExecutor) -> None:
 def test_a_result_that_cannot_cross_fails_the_call(bridge: BridgeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cleared.sandbox.bridge.jsonrpc.MAX_LINE", 5_000)
     with pytest.raises(HostCallFailed, match="cannot cross to the bridge") as failed:
-        bridge.run("p()", file="a.py", call=lambda *_: "x" * 6_000, names=["p"], limits=Limits(), now=NOW, seed="s")
+        bridge.run(
+            ScriptRun("p()", file="a.py", call=lambda *_: "x" * 6_000, names=["p"], limits=Limits(), now=NOW, seed="s")
+        )
     assert isinstance(failed.value.original, WorkspaceError)
 
 
@@ -185,14 +190,16 @@ def test_what_on_print_raises_ends_the_run(bridge: BridgeExecutor) -> None:
 
     with pytest.raises(WorkspaceError, match="full"):
         bridge.run(
-            "print(1)\nwhile True:\n    pass",
-            file="a.py",
-            call=lambda *_: None,
-            names=[],
-            limits=Limits(),
-            now=NOW,
-            seed="s",
-            on_print=full,
+            ScriptRun(
+                "print(1)\nwhile True:\n    pass",
+                file="a.py",
+                call=lambda *_: None,
+                names=[],
+                limits=Limits(),
+                now=NOW,
+                seed="s",
+                on_print=full,
+            )
         )
     assert Host(bridge).run("1") == 1
 
