@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 from cleared.base.errors import ClearedError, ExitCode, Place
@@ -30,7 +31,7 @@ def is_windows_text(data: bytes, encoding: str) -> bool:
     return data.decode("utf-8", "ignore").isascii()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sample:
     """The beginning of a file, for recognising its format and for nothing else.
 
@@ -47,6 +48,11 @@ class Sample:
     def text(self) -> str:
         """By the byte order mark, else every byte as the character of its number (latin-1): no byte is lost."""
         return self.view("latin-1")
+
+    @cached_property
+    def first(self) -> str:
+        """The first character that is no white space; empty where there is none."""
+        return self.text.lstrip()[:1]
 
     def view(self, encoding: str) -> str:
         """The sample as text of ``encoding`` (a byte order mark wins); undecodable bytes become U+FFFD."""
@@ -67,8 +73,9 @@ class Importer(Protocol):
     are decoded; or, where files declare it inside, a method ``find_encoding(data: bytes) -> str``. Where lines
     of the file mean nothing, ``numbers_rows = True`` says that ``row`` counts rows instead. A format that is
     another one under one more condition has ``variant_of``, that one's name: it recognises no file by itself,
-    and is taken where a bank account names it. Bounds on dates, amounts, text and row count are checked by the
-    host, not here.
+    and is taken where a bank account names it. One whose files begin with one of a few characters, white space aside,
+    has them as ``beginnings``, and is not asked about others. Bounds on dates, amounts, text and row count are checked
+    by the host, not here.
     """
 
     @property
@@ -93,6 +100,14 @@ class Importer(Protocol):
         are rows too. ``format`` of the result is ``name``. Raises ``ImportFileError`` and nothing else for what
         it cannot read exactly; ``Faults`` gathers such reasons, so that a user sees all of them at once.
         """
+
+
+class BuiltInFormat:
+    """Base of the formats that come with the program."""
+
+    def __init__(self, max_rows: int | None = None) -> None:
+        """``max_rows``: refuse as soon as there are more; None leaves it to the host's check afterwards."""
+        self.max_rows = max_rows
 
 
 @dataclass(frozen=True, slots=True, order=True)

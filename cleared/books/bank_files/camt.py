@@ -13,7 +13,7 @@ from datetime import date
 from typing import Any
 
 from cleared.base.errors import Place
-from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
+from cleared.books.bank_files.base import BuiltInFormat, Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import (
     choose_encoding,
     find_places,
@@ -47,14 +47,12 @@ class _Account:
     """(line of the file, values)"""
 
 
-class Camt:
+class Camt(BuiltInFormat):
     """ISO 20022 account statements (053) and reports (052). One file may hold several accounts."""
 
     name = "camt"
+    beginnings = "<"
     numbers_rows = True
-
-    def __init__(self, max_rows: int | None = None) -> None:
-        self.max_rows = max_rows
 
     def find_encoding(self, data: bytes) -> str:
         """As the XML declaration says, unless the text is UTF-8."""

@@ -14,7 +14,7 @@ from decimal import Decimal
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
 from cleared.base.short_text import list_first
-from cleared.books.bank_files.base import Fault, Faults, FieldError, ImportFileError, Sample, quote_text
+from cleared.books.bank_files.base import BuiltInFormat, Fault, Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import AmountParser, AmountStyle, DateParser, list_account_hints
 from cleared.books.bank_files.total_lines import MAX_TOTALS, TrailingLine, judge_total
 from cleared.books.ledger.bank_row import BankRow, ParsedFile, Statement
@@ -27,17 +27,13 @@ class UndatedPending(Exception):
     """A row that the bank has not posted yet, and that has no day: it comes again with one."""
 
 
-class CsvImporter:
+class CsvImporter(BuiltInFormat):
     """Base of the CSV formats. A subclass says which headers are its own and how a record becomes a row."""
 
     name: str = ""
     encoding: str = "utf-8"
     delimiter: str = ","
     skip_lines: int = 0
-
-    def __init__(self, max_rows: int | None = None) -> None:
-        """``max_rows``: refuse as soon as there are more; None leaves it to the host's check afterwards."""
-        self.max_rows = max_rows
 
     def has_columns(self, names: Sequence[str]) -> bool:
         """Whether ``names`` (stripped) are this format's column headers."""

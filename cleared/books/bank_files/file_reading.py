@@ -129,6 +129,9 @@ def _ask_importers(sample: Sample, config: Config, importers: Mapping[str, Impor
 
 
 def _ask_importer(importer: Importer, sample: Sample) -> bool:
+    beginnings = getattr(importer, "beginnings", "")
+    if hasattr(importer, "variant_of") or (beginnings and sample.first not in beginnings):
+        return False
     try:
         return importer.identify(sample)
     except Exception as error:  # somebody else's code

@@ -14,7 +14,7 @@ from decimal import Decimal
 from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
-from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
+from cleared.books.bank_files.base import BuiltInFormat, Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import choose_encoding, list_account_hints, read_amount
 from cleared.books.bank_files.csv_table import split_lines, too_many_rows_error
 from cleared.books.ledger.bank_row import Balance, BankRow, ParsedFile, Statement
@@ -52,13 +52,10 @@ class _Account:
     entries: list[_Entry] = field(default_factory=list)
 
 
-class Mt940:
+class Mt940(BuiltInFormat):
     """SWIFT MT940. A file may hold several statements and accounts."""
 
     name = "mt940"
-
-    def __init__(self, max_rows: int | None = None) -> None:
-        self.max_rows = max_rows
 
     def find_encoding(self, data: bytes) -> str:
         """UTF-8 where it is that, else Windows'; the format itself knows only ASCII."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
-from cleared.books.bank_files.base import Faults, FieldError, ImportFileError, Sample, quote_text
+from cleared.books.bank_files.base import BuiltInFormat, Faults, FieldError, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import (
     choose_encoding,
     find_places,
@@ -81,14 +81,12 @@ class _Account:
     currency: str | None = None
 
 
-class Ofx:
+class Ofx(BuiltInFormat):
     """Open Financial Exchange. One file may hold several accounts, banks' and cards'."""
 
     name = "ofx"
+    beginnings = "<Oo"
     numbers_rows = True
-
-    def __init__(self, max_rows: int | None = None) -> None:
-        self.max_rows = max_rows
 
     def find_encoding(self, data: bytes) -> str:
         """As the header says, unless the text is UTF-8."""

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
-from cleared.books.bank_files.base import Fault, Faults, ImportFileError, Sample, quote_text
+from cleared.books.bank_files.base import BuiltInFormat, Fault, Faults, ImportFileError, Sample, quote_text
 from cleared.books.bank_files.cell_values import AmountStyle, choose_encoding, list_account_hints
 from cleared.books.bank_files.csv_table import split_lines, too_many_rows_error
 from cleared.books.ledger.bank_row import BankRow, ParsedFile, Statement
@@ -43,14 +43,12 @@ class _Section:
     records: list[_Record] = field(default_factory=list)
 
 
-class Qif:
+class Qif(BuiltInFormat):
     """Quicken Interchange Format: bank, card and cash accounts. Investments and lists in the file are passed over."""
 
     name = "qif"
+    beginnings = "!#"
     orders: tuple[str, ...] = ("mdy", "dmy", "ymd")
-
-    def __init__(self, max_rows: int | None = None) -> None:
-        self.max_rows = max_rows
 
     def find_encoding(self, data: bytes) -> str:
         return choose_encoding(data, "cp1252")
@@ -125,9 +123,6 @@ class QifMonthFirst(Qif):
     variant_of = "qif"
     orders = ("mdy",)
 
-    def identify(self, sample: Sample) -> bool:
-        return False
-
 
 class QifDayFirst(Qif):
     """QIF whose dates are written day first."""
@@ -135,9 +130,6 @@ class QifDayFirst(Qif):
     name = "qif_dmy"
     variant_of = "qif"
     orders = ("dmy",)
-
-    def identify(self, sample: Sample) -> bool:
-        return False
 
 
 def _read_all(
