@@ -21,7 +21,7 @@ from cleared.changes.definitions import find_definition_doubt
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.domain import Opening
+from cleared.domains.domain import DraftParts, Opening
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
@@ -155,7 +155,7 @@ def make_context(
         drop_folder,
         only,
     )
-    context.parts.update((domain.name, domain.open(opening)) for domain in load_domains())
+    context.parts = DraftParts(opening, load_domains())
     return context
 
 

@@ -199,6 +199,8 @@ class Domain:
     record_noun: tuple[str, str]
     """What one of its records is called, and several: ``("entry", "entries")``. JSON lists them under the latter."""
     open: Callable[[Opening], Staged]
+    opens_late: bool = False
+    """Whether a draft that uses none of its primitives has nothing to do with it, not even a check."""
 
     primitive_modules: Sequence[str] = ()
     """Where its primitives are declared."""
@@ -263,6 +265,19 @@ class Domain:
     new condition of a script would do where no file of the past met it."""
     read_lint_facts: Callable[[Layout, FileSource], object] = lambda *_: None
     """What the lint rules look things up in, such as the accounts that there are; they find it by the domain's name."""
+
+
+class DraftParts(dict[str, Staged]):
+    """What is staged of each domain, by its name: of one that opens late, once it is used."""
+
+    def __init__(self, opening: Opening, domains: Iterable[Domain]) -> None:
+        self._opening = opening
+        self._late = {domain.name: domain.open for domain in domains if domain.opens_late}
+        super().__init__((each.name, each.open(opening)) for each in domains if not each.opens_late)
+
+    def __missing__(self, name: str) -> Staged:
+        part = self[name] = self._late[name](self._opening)
+        return part
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,16 +209,19 @@ def no_records() -> Records:
 
 def describe_drafts(parts: Mapping[str, Staged]) -> dict[str, DraftDescription]:
     """What the draft would do, by what the records of each domain are called. ``parts``: by the domain's name."""
-    return {domain.record_noun[1]: parts[domain.name].describe_draft() for domain in load_domains()}
+    return {
+        domain.record_noun[1]: parts[domain.name].describe_draft() if domain.name in parts else DraftDescription()
+        for domain in load_domains()
+    }
 
 
 def count_records(records: Mapping[str, Sized | int]) -> str:
     """How many there are, in words: ``2 entries``; of domains without any, only the first, where none has any.
     ``records``: what they are called → they, or their number."""
+    nouns = [domain.record_noun for domain in load_domains()]
     counts = []
-    for one, many in (domain.record_noun for domain in load_domains()):
+    for one, many in [noun for noun in nouns if records.get(noun[1])] or nouns[:1]:
         found = records.get(many, 0)
-        number = found if isinstance(found, int) else len(found)
         words = load_comparisons()[many].describe_number(found.values()) if isinstance(found, Mapping) else ""
-        counts.append((number, words or count_noun(number, one, many)))
-    return ", ".join([words for number, words in counts if number] or [counts[0][1]])
+        counts.append(words or count_noun(found if isinstance(found, int) else len(found), one, many))
+    return ", ".join(counts)

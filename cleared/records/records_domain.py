@@ -17,6 +17,7 @@ RECORDS: Final = Domain(
     list_grants=import_when_called("cleared.records.table_grants:list_grants"),
     list_header_keys=import_when_called("cleared.records.table_grants:list_header_keys"),
     open=import_when_called("cleared.records.staged_tables:open_tables"),
+    opens_late=True,
     comparison=import_when_called("cleared.records.row_changes:RowComparison"),
     audit=import_when_called("cleared.records.table_audit:TableAudit"),
     review=import_when_called("cleared.records.row_review:RowReview"),

@@ -14,6 +14,7 @@ STATE: Final = Domain(
     primitive_modules=("cleared.records.agent_state.state_primitives",),
     list_grants=import_when_called("cleared.records.agent_state.state_primitives:list_grants"),
     open=import_when_called("cleared.records.agent_state.staged_state:open_state"),
+    opens_late=True,
     comparison=import_when_called("cleared.records.agent_state.staged_state:StateComparison"),
     audit=import_when_called("cleared.records.agent_state.staged_state:StateAudit"),
     list_checks=import_when_called("cleared.records.agent_state.staged_state:list_checks"),
