@@ -119,6 +119,12 @@ class Access:
             session.last_used = self.now()
             return session
 
+    def is_open(self, session: Session) -> bool:
+        """Whether it still counts; asking does not make it last longer."""
+        with self._lock:
+            is_known = self._sessions.get(session.path) is session
+            return is_known and self.now() - session.last_used <= SESSION_SECONDS
+
     def end_session(self, session: Session) -> None:
         """Sign out."""
         with self._lock:

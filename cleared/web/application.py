@@ -10,10 +10,10 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.web import (
@@ -36,12 +36,13 @@ from cleared.web.access import Access
 from cleared.web.live_events import stream_changes
 from cleared.web.metrics import show_metrics
 from cleared.web.page import page
-from cleared.web.page_rendering import STATIC_FOLDER, go_to, render_error, render_page
+from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_invitations import InvitationCodes
 from cleared.web.passkey_options import Challenges, SignInQuestions
 from cleared.web.program_requests import Refused, program_endpoint, render_refusal
 from cleared.web.request_guard import BodyRefused, Receive, RequestGuard, Scope, Send
 from cleared.web.site import Site
+from cleared.web.static_files import PageFiles
 
 ExplainFault = Callable[[BaseException], ClearedError | None]
 _PROGRAM_PATH: Final = re.compile(r"(?:/w/[^/]+)?/(?:hooks|api)/[^/]+")
@@ -66,12 +67,12 @@ def make_application(
         Route("/passkeys/new", passkey_pages.show_registration),
         Route("/passkeys/new", passkey_pages.register, methods=["POST"]),
         Route("/healthz", _show_health),
-        Mount("/static", StaticFiles(directory=STATIC_FOLDER)),
+        Mount("/static", PageFiles()),
         *(pages if is_single else [Route("/", _list_sites), Mount("/w/{workspace}", routes=pages)]),
     ]
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(SessionFinder)],
+        middleware=[Middleware(GZipMiddleware), Middleware(SessionFinder)],
         exception_handlers={
             404: _show_missing,
             405: _show_missing,

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from cleared.base.errors import ClearedError
+from cleared.web.access import Access, Session
 from cleared.web.page import find_site
 from cleared.web.site import Site
 
@@ -23,21 +24,26 @@ _KEEP_ALIVE_POLLS: Final = 15
 
 async def stream_changes(request: Request) -> Response:
     """Server-sent events: ``data: STAMP``, another stamp for each state of the workspace; and events ``step`` alike,
-    for each step of a session or of what is worked on."""
+    for each step of a session or of what is worked on; at last ``end``, where the reader has signed out."""
     site = find_site(request)
     session = request.scope.get("session")
     if session is None or site is None or not await run_in_threadpool(site.admits, session):
         return Response(status_code=403)
     if request.app.state.streams >= _MAX_STREAMS:
         return Response(status_code=503)
-    return StreamingResponse(_watch(request, site), media_type="text/event-stream")
+    return StreamingResponse(_watch(request, site, session), media_type="text/event-stream")
 
 
-async def _watch(request: Request, site: Site) -> AsyncIterator[str]:
+async def _watch(request: Request, site: Site, session: Session) -> AsyncIterator[str]:
+    """Until the server ends, or the session: then the page is to be asked for again, and the answer is the sign-in."""
+    access: Access = request.app.state.access
     request.app.state.streams += 1
     last, last_step, polls = "", await run_in_threadpool(_read_steps, site), 0
     try:
         while not request.app.state.is_ending():
+            if not access.is_open(session):
+                yield "event: end\ndata: signed out\n\n"
+                return
             stamp = last
             with suppress(ClearedError, OSError):  # as while somebody repairs the workspace
                 stamp = await run_in_threadpool(site.read_stamp)

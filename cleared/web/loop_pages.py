@@ -12,17 +12,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import describe_os_error
 from cleared.jobs import file_schemas, loop_reader
 from cleared.jobs.runtime_directory import RuntimeDirectory, own_runtime
 from cleared.web.page import PageRequest
-from cleared.web.page_rendering import STATIC_FOLDER, render_page
+from cleared.web.page_rendering import render_page
 from cleared.web.program_requests import answer_json, require_scope
 from cleared.web.request_guard import RequestGuard
 from cleared.web.site import Site
+from cleared.web.static_files import PageFiles
 
 REFRESH_SECONDS: Final = 5
 """Seconds after which a browser loads the page again."""
@@ -93,7 +93,7 @@ def make_loop_application(runtime: RuntimeDirectory, hosts: list[str]) -> Reques
             Route("/", show_page),
             Route("/tree.json", show_tree),
             Route("/healthz", show_health),
-            Mount("/static", StaticFiles(directory=STATIC_FOLDER)),
+            Mount("/static", PageFiles()),
         ]
     )
     app.state.sites, app.router.redirect_slashes = {}, False

@@ -20,8 +20,8 @@ from cleared.cards.kinds import kind_named
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.web.access import Session
 from cleared.web.site import Site
+from cleared.web.static_files import find_static_address
 
-STATIC_FOLDER: Final = Path(__file__).parent / "static"
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
@@ -49,6 +49,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["static"] = find_static_address
     environment.filters["count"] = count_noun
     environment.filters["moment"] = lambda text: f"{text[:10]} {text[11:16]} UTC" if len(text) > 16 else text
     environment.filters["due"] = _describe_due

@@ -114,6 +114,7 @@ function watch() {
     first = false;
   };
   events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });
+  events.addEventListener("end", () => location.reload()); // signed out, here or by time
   window.addEventListener("pagehide", () => events.close());
 }
 
