@@ -192,6 +192,11 @@ def proposal_approved_itself(proposal: str, title: str) -> CommitSubject:
     return CommitSubject(f"agent: {proposal} approved itself: {title}")
 
 
+def version_certified(agent: str) -> CommitSubject:
+    """A version of an agent was killed at each point of a run, and nothing was lost."""
+    return CommitSubject(f"agent: {agent} certified")
+
+
 def proposal_rejected(proposal: str, reason: str) -> CommitSubject:
     return compose_subject("agent", f"{proposal} rejected: {reason}")
 

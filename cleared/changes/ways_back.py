@@ -22,6 +22,7 @@ _ACTS: Final = (
         "version",
         "cleared agent rollback NAME, of each script in it.",
     ),
+    Act(r"agent: (\S+) certified", "certificate", "It stays: it says what was tried."),
     Act(r"agent: P\S+ rejected: ", "proposal", "Propose it again: cleared agent propose."),
     Act(r"agent: P\S+ is stale", "stale", ""),
     Act(r"agent: these books ", "id", "It stays: cleared trust."),

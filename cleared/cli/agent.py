@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -160,8 +161,11 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
 
 @app.command("show")
 def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Show an agent: its header, what the checks say, its script."""
-    agent = read_agent(open_host(workspace), name)
+    """Show an agent: its header, what the checks say, its certificate, its script."""
+    from cleared.gate.proposals.crash_certificate import read_certificate_of
+
+    host = open_host(workspace)
+    agent = {**read_agent(host, name), "certificate": read_certificate_of(host, name)}
     if json:
         print_json(agent)
         return
@@ -172,6 +176,29 @@ def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOp
         print_line(f"{f['place']}: [{f['rule']}] {f['message']}. {f['remedy']}")
     print_line("")
     print_line(agent["source"].rstrip())
+
+
+@app.command("certify")
+def certify_agent(
+    name: Annotated[str, typer.Argument(help="An agent, or an open proposal of one (P7).")],
+    json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Kill a run of an agent at each call and each step of its commit, and sign that nothing was lost.
+
+    It is done in a copy of the workspace, over sample data: each time the next command mends what was begun, the agent
+    runs again, and what lies there must be the same as if nobody had killed it. Takes a minute or more.
+    """
+    from cleared.gate.proposals.crash_certificate import certify_agent as do
+
+    done = do(open_host(workspace), name)
+    if json:
+        print_json(asdict(done))
+        return
+    print_line(
+        f"{done.agent} was killed at {count_noun(done.points, 'point')}, {done.calls} of them calls: each time the "
+        f"same came of it ({done.commit[:10]})"
+    )
 
 
 @app.command("stats")

@@ -7,6 +7,7 @@
     agents/approvals/config.json                                  the protected settings
     agents/approvals/tests/cases/ingest-3fa94c.json               a test, or that one was removed
     agents/approvals/passkeys/1f3a9c0d12aa.json                   a passkey of a person
+    agents/approvals/certificates/agents/ingest/3fa94c0d12aa.json how a version stood being killed; lets nothing run
     agents/approvals/definitions/records/prices.yaml.json         what the columns of a table are
 
 The signature covers all fields but itself, as JSON with sorted keys and no spaces.
@@ -35,7 +36,7 @@ _VERSION: Final = 1
 _MAX_BYTES: Final = 8 << 20
 _MAX_TEXT: Final = 4_000
 
-Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", "passkey", "definition"]
+Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", "passkey", "definition", "certificate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,6 +96,8 @@ class ApprovalRecord:
             return case_record_path(self.path)
         if self.kind == "definition":
             return definition_record_path(self.path)
+        if self.kind == "certificate":
+            return certificate_path(self.path, self.digest)
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
 
 
@@ -200,6 +203,11 @@ def case_record_path(path: str) -> str:
 def definition_record_path(path: str) -> str:
     """The approval of what says what records of a domain are."""
     return f"{FOLDER}/definitions/{path}.json"
+
+
+def certificate_path(path: str, digest: str) -> str:
+    """How a version of a script stood being killed at each of its points."""
+    return f"{FOLDER}/certificates/{path.removesuffix('.py')}/{short_digest(digest)}.json"
 
 
 def short_digest(digest: str) -> str:

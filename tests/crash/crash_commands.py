@@ -52,6 +52,7 @@ ELSEWHERE = {
     "meta request": "a session: test_crash_session",
     "meta resume": "a session: test_crash_session",
     "meta reply": "a session: test_crash_session",
+    "agent certify": "one decision after a sweep of its own: tests/gate/proposals/test_crash_certificate.py",
     "cycle start": "a loop: tests/work/cycles/test_cycle_kills.py",
     "demo": "makes a sample of its own each time",
     "loop serve": "serves until it is ended",

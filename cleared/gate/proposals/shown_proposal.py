@@ -13,6 +13,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.proposals.crash_certificate import describe_certificate, read_certificate
 from cleared.gate.proposals.obstacles import list_obstacles
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
@@ -81,11 +82,18 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
         for path, old in olds.items()
     }
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
-    now: dict[str, Sequence[str]] = {}
+    now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
     if proposal.status == "open":
         now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
         now["others"] = [_describe_other(each) for each in proposals if _competes(each, proposal)]
     return ShownProposal(proposal, code, is_made_here, now)
+
+
+def _list_certificates(scripts: Scripts, proposal: Proposal) -> list[str]:
+    """How the versions that it would make live stood being killed, where that was tried."""
+    texts = [(path, text) for path, text in proposal.texts.items() if text is not None]
+    found = [read_certificate(scripts.approvals, path, text) for path, text in texts]
+    return [describe_certificate(record) for record in found if record is not None]
 
 
 def _competes(other: Proposal, proposal: Proposal) -> bool:

@@ -1,0 +1,256 @@
+"""Killing one run of an agent at each of its points, in a process and a workspace of its own.
+
+    python -I -m cleared.gate.crash_sweep   then one order as JSON on the standard input
+
+A point is a call of a primitive, where the script is suspended, or a step of the run and of its commit. At each the run
+gets SIGKILL from itself; then a new process does what the next command does, runs the agent again where nothing was
+committed, and what lies there is compared with the run that nobody killed. All of it has one id and one clock, so that
+nothing may differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from shutil import copytree
+from typing import Any, Final
+
+from cleared.base.clock import FixedClock
+from cleared.base.errors import ClearedError
+from cleared.base.tree_removal import remove_tree
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
+from cleared.changes.host import Host
+from cleared.changes.workspace_opening import open_workspace
+from cleared.git import Snapshot
+from cleared.primitives.context import Context
+from cleared.primitives.model_requests import ModelRequest
+from cleared.runs.attempt import Attempt, parse_event
+from cleared.runs.execution import run_agent
+from cleared.runs.model_asking import ModelAsker
+from cleared.trust.approval_record import ApprovalRecord, digest_of, sign_record, text_path
+from cleared.trust.keys import own_key
+from cleared.trust.trust_store import Trust
+from cleared.trust.workspace_pin import pin_clone
+
+BOOKS: Final = "books"
+HOME: Final = "home"
+_TEMPLATE: Final = "before"
+_MAX_DIFFERENCES: Final = 20
+
+
+@dataclass(slots=True)
+class Order:
+    """What is to be done. ``folder`` holds a workspace (``books``) whose drop folder has what the run takes."""
+
+    folder: str
+    workspace: str
+    agent: str
+    path: str
+    text: str
+    grants: list[str]
+    now: str
+    event: dict[str, Any] | None
+    answers: dict[str, Any]
+    trust: dict[str, Any]
+    """Whose approvals and runs count, as ``Trust`` has them."""
+
+
+@dataclass(slots=True)
+class Sweep:
+    """What came of it. ``points``: all, in their order; ``killed``: those at which the run was killed."""
+
+    status: str = ""
+    points: list[str] = field(default_factory=list)
+    killed: int = 0
+    tree: str = ""
+    differing: list[str] = field(default_factory=list)
+    """Where something else lay there afterwards, a sentence each; empty where nothing ever did."""
+
+
+class _RecordedAnswers(ModelAsker):
+    """What models have answered before; they are not asked again."""
+
+    def __init__(self, host: Host, order: Order) -> None:
+        super().__init__(host)
+        self.answers = dict(order.answers)
+        self.now = datetime.fromisoformat(order.now)
+        self.run_id = f"{self.now:%Y%m%dT%H%M%SZ}-{hashlib.sha256(order.text.encode()).hexdigest()[:6]}"
+
+    def take_requests(self, missing: Mapping[str, ModelRequest], attempt: Attempt, context: Context) -> bool:
+        return False
+
+
+def sweep_points(order: Order) -> Sweep:
+    """Do the run once, and then kill it at each of its points. Raises ``ClearedError`` where the run cannot be done."""
+    _make_live(order)
+    folder = Path(order.folder)
+    for name in (BOOKS, HOME):
+        copytree(folder / name, folder / _TEMPLATE / name, symlinks=True)
+    whole = json.loads(_in_child(lambda: _run_whole(order)))
+    if whole["error"]:
+        raise ClearedError(f"the run itself does not end well: {whole['error']}")
+    sweep = Sweep(whole["status"], whole["points"], tree=whole["tree"])
+    for number, point in enumerate(sweep.points):
+        _restore(folder)
+        _in_child(partial(_run_killed, order, number))
+        sweep.killed += 1
+        after = json.loads(_in_child(lambda: _recover(order, whole["base"])))
+        found = _compare(whole, after)
+        if found:
+            sweep.differing.append(f"killed at {point} ({number + 1} of {len(sweep.points)}): {found}")
+        if len(sweep.differing) == _MAX_DIFFERENCES:
+            break
+    return sweep
+
+
+def _make_live(order: Order) -> None:
+    """Let the version run in the copy, and nowhere else: with a key that lies beside it."""
+    root = Path(order.folder) / BOOKS
+    pin_clone(root, order.workspace)
+    Trust(order.workspace, **{**order.trust, "withdrawn": set(order.trust["withdrawn"])}).save()
+    data, key = order.text.encode("utf-8"), own_key(root, create=True)
+    assert key is not None
+    record = ApprovalRecord(
+        "script", order.path, digest_of(data), "certify", order.now, order.workspace, grants=tuple(order.grants)
+    )
+    files: dict[str, bytes | None] = {order.path: data, text_path(order.path, digest_of(data)): data}
+    files[record.file] = sign_record(record, key).render()
+
+    def stage(_: DecisionContext) -> Decision:
+        return Decision(commit_messages.version_certified(order.agent), files, edited_files=(order.path,))
+
+    commit_decision(_open(order), "certify", stage, by="certify")
+
+
+def _open(order: Order, on_step: Callable[[str], None] | None = None) -> Host:
+    clock = FixedClock(datetime.fromisoformat(order.now))
+    host = open_workspace(Path(order.folder) / BOOKS, clock=clock, say=_say_nothing, on_step=on_step)
+    if on_step is not None:
+        host.on_call = lambda name: on_step(f"call {name}")
+    return host
+
+
+def _run(host: Host, order: Order) -> Any:
+    event = parse_event(order.event) if order.event is not None else None
+    return run_agent(host, order.agent, event=event, asker=_RecordedAnswers(host, order))
+
+
+def _run_whole(order: Order) -> dict[str, Any]:
+    points: list[str] = []
+    host = _open(order, points.append)
+    base = _find_head(host).commit
+    result = _run(host, order)
+    error = str(result.error) if result.error is not None else ""
+    if not result.commits and not error:
+        error = "it commits nothing over sample data, so there is nothing to lose"
+    return {"points": points, "base": base, "status": result.status, "error": error, **_describe(host)}
+
+
+def _run_killed(order: Order, at: int) -> None:
+    passed = 0
+
+    def stop(_: str) -> None:
+        nonlocal passed
+        if passed == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        passed += 1
+
+    _run(_open(order, stop), order)
+    raise ClearedError("the run ended before it came so far: it does something else each time")
+
+
+def _recover(order: Order, base: str) -> dict[str, Any]:
+    """What the next command does, and then the run again where nothing came of it."""
+    host = _open(order)
+    with host.open_for_writing("certify"):
+        pass
+    if _find_head(host).commit == base:
+        _run(host, order)
+    return _describe(host)
+
+
+def _find_head(host: Host) -> Snapshot:
+    with host.open_for_reading() as repo:
+        return Snapshot(repo, repo.read_head())
+
+
+def _describe(host: Host) -> dict[str, Any]:
+    """The tree of the last commit, and a digest of each file that lies in the workspace."""
+    with host.open_for_reading() as repo:
+        tree = Snapshot(repo, repo.read_head()).tree
+    beside = (host.root / ".git", host.layout.state_dir)
+    files = {
+        path.relative_to(host.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(host.root.rglob("*"))
+        if path.is_file() and not any(path.is_relative_to(each) for each in beside)
+    }
+    return {"tree": tree, "files": files}
+
+
+def _compare(whole: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What differs, in words; empty where nothing does."""
+    ours, theirs = whole["files"], after["files"]
+    paths = sorted(path for path in {**ours, **theirs} if ours.get(path) != theirs.get(path))
+    if paths:
+        return f"{paths[0]} differs" + (f", and {len(paths) - 1} more" if len(paths) > 1 else "")
+    return "the commit has another tree" if whole["tree"] != after["tree"] else ""
+
+
+def _restore(folder: Path) -> None:
+    for name in (BOOKS, HOME):
+        remove_tree(folder / name)
+        copytree(folder / _TEMPLATE / name, folder / name, symlinks=True)
+
+
+def _in_child(act: Callable[[], Any]) -> str:
+    """Do it in a process of its own, which may be killed; what it gives, as JSON. Empty where it was killed.
+
+    Raises ``ClearedError`` where it ended otherwise.
+    """
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(ours)
+        code = 0
+        try:
+            said = json.dumps(act())
+        except BaseException as error:  # noqa: BLE001 - nothing of the parent's may go on in here
+            said, code = str(error), 1
+        with os.fdopen(theirs, "w", encoding="utf-8") as pipe:
+            pipe.write(said)
+        os._exit(code)
+    os.close(theirs)
+    with os.fdopen(ours, encoding="utf-8") as pipe:
+        said = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code not in (0, -signal.SIGKILL):
+        raise ClearedError(said or f"a process of the sweep ended with {code}")
+    return said
+
+
+def _say_nothing(_: str) -> None:
+    return None
+
+
+def main() -> None:
+    """In the process of its own: do the order on the standard input, and print what came of it."""
+    order = Order(**json.load(sys.stdin))
+    try:
+        sweep = sweep_points(order)
+    except ClearedError as error:
+        print(json.dumps({"error": str(error)}))  # noqa: T201
+        return
+    print(json.dumps({name: getattr(sweep, name) for name in Sweep.__slots__}))  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

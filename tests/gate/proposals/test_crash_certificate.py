@@ -1,0 +1,64 @@
+"""``cleared agent certify``: a run is killed at each of its points, and what came of it is signed. Row N11."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from harness import Workspace, refused, unchanged
+
+from cleared.gate.proposals import crash_certificate
+
+POST = (
+    'journal_add_double(date="2025-01-03", description="coffee", debit_account=5020, credit_account=1010, amount="1", '
+    'status="auto-confirmed")\ngit_commit("post: coffee")\n'
+)
+NEVER_AGAIN = """
+import cleared.gate.crash_sweep as sweep
+sweep._recover = lambda order, base: sweep._describe(sweep._open(order))
+sweep.main()
+"""
+"""A next command that mends what was begun, and leaves it at that."""
+
+
+def test_n11_every_point_was_killed_once_and_the_tree_was_the_same(ws: Workspace) -> None:
+    ws.agent("probe", POST)
+    before = ws.head()
+    done = ws.json("agent", "certify", "probe")
+    assert (done["agent"], done["calls"]) == ("probe", 2) and done["points"] > 12, "the steps of a commit among them"
+    changed = ws.git("diff", "--name-only", before, "HEAD").split()
+    record = f"agents/approvals/certificates/agents/probe/{done['digest'][7:19]}.json"
+    assert [path for path in changed if not path.startswith("logs/")] == [record], "and the books are as they were"
+    assert json.loads(ws.read(record))["policy"]["points"] == done["points"]
+    says = f"Killed at {done['points']} points, 2 of them calls: each time the same came of it"
+    assert says in ws.ok("agent", "show", "probe").out
+    ws.in_order()
+    ws.agent("probe", POST.replace('"1"', '"2"'))
+    assert says not in ws.ok("agent", "show", "probe").out, "it is of that version"
+    ws.put(record, ws.read(record).replace('"points": ', '"points": 9'))
+    ws.commit(record)
+    ws.agent("probe", POST)
+    assert "points" not in ws.ok("agent", "show", "probe").out, "what nobody signed says nothing"
+
+
+def test_n11_a_proposal_has_its_certificate_on_its_card(ws: Workspace) -> None:
+    ws.agent("probe", POST)
+    ws.put("agents/probe.py", ws.read("agents/probe.py").replace('"1"', '"2"'))
+    proposed = ws.json("agent", "propose", "probe")
+    done = ws.json("agent", "certify", proposed["id"])
+    assert f"Killed at {done['points']} points" in ws.ok("queue", "show", proposed["card_id"]).out
+    assert '"1"' in ws.git("show", "HEAD:agents/probe.py"), "which makes nothing live"
+
+
+def test_n11_a_run_that_comes_out_otherwise_is_not_certified(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    ws.agent("probe", POST)
+    monkeypatch.setattr(crash_certificate, "_COMMAND", (sys.executable, "-c", NEVER_AGAIN))
+    with unchanged(ws):
+        refused(ws("agent", "certify", "probe"), 1, "killed at begun (1 of ", "books/2025/01/journal.csv differs")
+
+
+def test_n11_a_run_that_does_nothing_cannot_be_certified(ws: Workspace) -> None:
+    ws.agent("probe", "None\n")
+    with unchanged(ws):
+        refused(ws("agent", "certify", "probe"), 1, "it commits nothing over sample data")
