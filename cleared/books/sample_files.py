@@ -87,10 +87,9 @@ def make_probe_files(config: Config, today: date, texts: Sequence[str], amounts:
 
 
 def _render_files(config: Config, stem: str, make_rows: Callable[[BankAccount], list[SampleRow]]) -> dict[str, bytes]:
-    places = money.currency_exponent(config.business.currency)
     files = {}
     for account in config.bank_accounts:
-        data = _render_file(account, make_rows(account), config, places)
+        data = _render_file(account, make_rows(account), config)
         if data is not None:
             folder = f"{account.match.folder.strip('/').removeprefix('import/')}/" if account.match.folder else ""
             last4 = account.match.last4 or ""
@@ -119,7 +118,7 @@ def _sample_rows(account: BankAccount, today: date, places: int) -> list[SampleR
     ]
 
 
-def _render_file(account: BankAccount, rows: list[SampleRow], config: Config, places: int) -> bytes | None:
+def _render_file(account: BankAccount, rows: list[SampleRow], config: Config) -> bytes | None:
     name = account.main_format or ""
     described = None if name in BUILT_IN else find_profile(config.import_.profiles, name)
     if described is not None:

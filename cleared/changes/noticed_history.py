@@ -33,7 +33,7 @@ RecordChange = tuple[str, bytes | None, bytes | None]
 """Path of a record or of a script, and its content before and after."""
 
 
-def notice_withdrawals(host: Host, repo: Repository, snapshot: Snapshot) -> None:
+def notice_withdrawals(host: Host, snapshot: Snapshot) -> None:
     """Note on this machine what the commits up to this one have withdrawn, as far as they were not looked at before.
 
     Raises ``WorkspaceError`` where git cannot read them, or the note cannot be kept.

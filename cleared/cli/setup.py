@@ -23,11 +23,6 @@ class Entity(StrEnum):
     generic = "generic"
 
 
-def register_commands(app: typer.Typer) -> None:
-    app.command("init")(init_workspace)
-    app.command("demo")(run_demo)
-
-
 def init_workspace(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where the workspace will be; new or empty.")],
     name: Annotated[

@@ -66,7 +66,7 @@ class Candidate:
         return [c for c in self.changes if c.kind == kind]
 
 
-def make_candidate(changes: Iterable[Change], host: Host, looked_at: Iterable[str] = ()) -> Candidate:
+def make_candidate(changes: Iterable[Change], looked_at: Iterable[str] = ()) -> Candidate:
     """A candidate of these changes. Raises ``ConfigError`` where the new configuration is not valid."""
     ordered = tuple(sorted(changes, key=lambda c: c.path))
     config = None
@@ -99,7 +99,7 @@ def gather_candidate(
         change = files.read_change(path, kind)
         committed = scripts.snapshot.read_file(path)
         if change.new is None and (change.old is None or (committed is None and kind != "case")):
-            raise _unknown_target(host, scripts, target, path)
+            raise _unknown_target(host, target, path)
         if change.new is not None and committed is None:
             _refuse_name_of_another_case(scripts, path)
         if kind == "agent":
@@ -120,7 +120,7 @@ def gather_candidate(
                 shared = files.read_change(host.layout.script_path(name), "script")
                 if shared.new is not None and shared.old != shared.new:
                     changes[shared.path] = shared
-    candidate = make_candidate(changes.values(), host, looked_at)
+    candidate = make_candidate(changes.values(), looked_at)
     if texts is None:
         return candidate
     examined = {
@@ -225,7 +225,7 @@ def _has_unapproved_settings(host: Host, kind: Kind) -> bool:
     return bool(force.unapproved)
 
 
-def _unknown_target(host: Host, scripts: Scripts, target: str, path: str) -> UsageError:
+def _unknown_target(host: Host, target: str, path: str) -> UsageError:
     if path.startswith(f"{host.layout.agents_dir}/"):
         paths = [p for p in (host.root / host.layout.agents_dir).glob("*.py") if not p.name.startswith(".")]
         names = ", ".join(sorted(p.stem for p in paths)) or "none yet"

@@ -119,7 +119,7 @@ class _AgentRun:
         if not dry_run:  # which reads the commit only, and may do so while another command commits
             refuse_lost_rows(host.layout, repo, self.snapshot)
             refuse_changed_files(host, self.snapshot, name)
-            notice_withdrawals(host, repo, self.snapshot)
+            notice_withdrawals(host, self.snapshot)
         texts = wanted.texts if dry_run else None
         scripts = Scripts(host, self.snapshot, working_copy=dry_run and texts is None, texts=texts)
         self.again = self._find_resumption(wanted.again) if wanted.again is not None else Resumption(event)

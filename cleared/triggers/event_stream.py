@@ -53,9 +53,9 @@ def read_events_since(
     if mine is None or not key:
         return []
     start = Snapshot(repo, cursor) if cursor and repo.has_in_history(cursor) else None
-    last = _last_attested_at(host, start, mine, key) if start else now
+    last = _last_attested_at(start, mine, key) if start else now
     oldest = format_iso(min(last, now) - MAX_EVENT_AGE) if last is not None else ""
-    past = SeenAttestations(host, start)
+    past = SeenAttestations(start)
     events: list[RecordedEvent] = []
     for after in _list_commits(host, repo, head, cursor if start else None):
         for line in past.add_commit(after):
@@ -69,7 +69,7 @@ def _is_own_attestation(attestation: Attestation, mine: str, key: str) -> bool:
     return attestation.key == key and attestation.trailers.get(ORIGIN) == mine
 
 
-def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datetime | None:
+def _last_attested_at(start: Snapshot, mine: str, key: str) -> datetime | None:
     """When the last that was seen was attested. A line that was removed from the history and is put back long after
     makes no event again."""
     for line in reversed(list(added_lines(None, start))):
@@ -82,7 +82,7 @@ def _last_attested_at(host: Host, start: Snapshot, mine: str, key: str) -> datet
 class SeenAttestations:
     """The attestations of the commits read so far."""
 
-    def __init__(self, host: Host, start: Snapshot | None) -> None:
+    def __init__(self, start: Snapshot | None) -> None:
         self._start = self._before = start
         self._seen: set[bytes] = set()
         self._known: set[bytes] | None = None

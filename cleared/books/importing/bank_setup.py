@@ -76,7 +76,7 @@ def plan_accounts(
         if number in done:
             continue
         done.add(number)
-        if choices.existing is None and _fits_already(name, parsed, config, statement, has_lines):
+        if choices.existing is None and _fits_already(name, parsed, config, statement):
             continue
         kind = choices.type or _stated_type(statement) or find_account_type(parsed.format)
         free = _find_free_account(config, kind, has_lines, setup, choices)
@@ -90,9 +90,7 @@ def plan_accounts(
     return setup
 
 
-def _fits_already(
-    name: str, parsed: ParsedFile, config: Config, statement: Statement, has_lines: Callable[[str], bool]
-) -> bool:
+def _fits_already(name: str, parsed: ParsedFile, config: Config, statement: Statement) -> bool:
     """Whether an account fits that is surely the statement's: one with ``match``, or whose format was declared."""
     try:
         account = resolve_account(name, parsed, config, statement)

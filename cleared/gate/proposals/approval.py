@@ -179,7 +179,7 @@ def _examine_again(
             raise StaleProposal(f"{change.path} has another approved version by now")
     examined_here = was_examined_here(host, proposal)
     try:
-        report = gate.examine(make_candidate(changes, host), pins=proposal.pins, runs=0 if examined_here else None)
+        report = gate.examine(make_candidate(changes), pins=proposal.pins, runs=0 if examined_here else None)
     except NotRepeatable as error:
         raise StaleProposal(str(error)) from None
     if not report.passed:
@@ -222,7 +222,7 @@ def _replace_stale(
     why: str,
 ) -> tuple[Decision, Proposal | None]:
     """The stale proposal is settled; another with a card of now takes its place, if it passes."""
-    report = gate.examine(make_candidate(changes, host))
+    report = gate.examine(make_candidate(changes))
     new: Proposal | None = None
     files: dict[str, bytes | None] = {}
     if report.passed and any(c.old != c.new for c in changes):

@@ -33,7 +33,7 @@ _MOST_GROUPS: Final = 6
 """Groups of differences that are told in a sentence; how many more there are is said, and the effects have all."""
 
 
-def write_title(report: Report, host: Host) -> str:
+def write_title(report: Report) -> str:
     """One line for lists."""
     parts = [_change_title(change) for change in report.candidate.changes]
     return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")

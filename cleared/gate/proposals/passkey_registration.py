@@ -55,7 +55,7 @@ def read_passkeys(host: Host) -> list[Passkey]:
     """The passkeys that count in the last commit, on this machine. Raises ``WorkspaceError``."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        notice_withdrawals(host, repo, snapshot)
+        notice_withdrawals(host, snapshot)
         return list_passkeys(Approvals(CommittedSource(snapshot), host.root, {}))
 
 

@@ -104,13 +104,6 @@ def _proposal_number(proposal: str) -> int:
     return int(proposal[1:]) if proposal else 1 << 30
 
 
-def find_committed_proposal(host: Host, text: str) -> store.Proposal:
-    """The proposal of that number or folder, as it is in the last commit. Raises ``UsageError``."""
-    with host.open_for_reading() as repo:
-        proposals = store.load_proposals(CommittedSource(Snapshot(repo, repo.read_head())))
-        return store.find_proposal(proposals, text)
-
-
 def read_proposals(host: Host) -> list[dict[str, Any]]:
     """All proposals as ``--json`` prints them, oldest first."""
     with host.open_for_reading() as repo:

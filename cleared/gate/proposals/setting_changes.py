@@ -281,7 +281,7 @@ def _check_tests(host: Host, decision_context: DecisionContext, config: Config, 
         host.layout.config_file, "config", decision_context.snapshot.read_file(host.layout.config_file), text
     )
     with Gate(host, decision_context.repo) as gate:
-        report = gate.examine(replace(make_candidate([change], host), config=config), runs=0)
+        report = gate.examine(replace(make_candidate([change]), config=config), runs=0)
     broken = [f for f in report.findings if f.rule.startswith("regression")]
     if broken:
         raise CheckFailed(

@@ -239,7 +239,7 @@ def describe_proposal(
                 again.append(f"{change.name}: {standing.reason}")
     history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
-        "title": _find_learned_title(host, gate, report, author, message) or change_text.write_title(report, host),
+        "title": _find_learned_title(host, gate, report, author, message) or change_text.write_title(report),
         "author": {"name": author.name, "human": author.is_human} | ({"asked": True} if author.is_asked else {}),
         "message": message,
         "created_at": at,

@@ -172,7 +172,7 @@ def _take_back(host: Host, agent: str) -> list[str]:
             return None
         change, reasons = found
         scripts = Scripts(host, decision_context.snapshot)
-        targets = _find_targets(host, scripts, change)
+        targets = _find_targets(scripts, change)
         files = dict(_stage_files(scripts, change, targets, "; ".join(reasons), decision_context))
         restored = targets.get(change.path) if targets else None
         title = _describe(change, restored, bool(targets))
@@ -207,7 +207,7 @@ def _take_back(host: Host, agent: str) -> list[str]:
     return done if commit is not None else []
 
 
-def _find_targets(host: Host, scripts: Scripts, change: LiveChange) -> Mapping[str, bytes]:
+def _find_targets(scripts: Scripts, change: LiveChange) -> Mapping[str, bytes]:
     """What each file of the change was before, where all of it can be brought back together; else nothing."""
     approvals = scripts.approvals
     settings = try_parse_record(approvals.source.read(CONFIG))

@@ -116,10 +116,6 @@ class CycleLoop:
         went_well = following.status != "failed" and result.outcome in ("ok", "soft_ok", "no_progress")
         return went_well, f"{result.outcome}: {following.reason if following.status == 'failed' else result.summary}"
 
-    def stop_now(self) -> None:
-        """End the engine that works, and the loop."""
-        self._stop_now = True
-
     @contextmanager
     def _hold_lock(self) -> Iterator[None]:
         try:

@@ -60,7 +60,7 @@ def claim_task(host: Host, task_id: str, by: str, *, worker_pid: int | None = No
         tasks = read_task_set(host)
         task = tasks.require_task(task_id)
         states = {name: line.status for name, line in recorder.ledger.read_all().items()}
-        _refuse_unready(host, recorder, task, states)
+        _refuse_unready(recorder, task, states)
         TaskSeals(host.root).require_sealed(task)
         with Repository.open(host.root, for_writing=False) as repo:
             base = repo.read_head()
@@ -146,7 +146,7 @@ def recover_claims(host: Host) -> list[str]:
         return recover_dead_claims(host, recorder)
 
 
-def _refuse_unready(host: Host, recorder: Recorder, task: Task, states: Mapping[str, str]) -> None:
+def _refuse_unready(recorder: Recorder, task: Task, states: Mapping[str, str]) -> None:
     latest = recorder.ledger.read_latest(task.id)
     if latest is not None and latest.status == IN_PROGRESS:
         raise PolicyError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -242,7 +241,7 @@ def list_task_faults(
     for task in subjects.values():
         existing = [path for path in task.files if _is_file(host, path)]
         if len(existing) > MAX_EXISTING_FILES:
-            yield Place(task.path, field="context.files"), _describe_split(task, existing)
+            yield Place(task.path, field="context.files"), _describe_split(existing)
         for number, path in enumerate(task.docs):
             if not _is_file(host, path):
                 yield Place(task.path, field=f"context.docs[{number}]"), f"there is no file {path}"
@@ -251,7 +250,7 @@ def list_task_faults(
                 yield Place(task.path, field=f"context.skills[{number}]"), f"there is no {skill_path(skill)}"
 
 
-def _describe_split(task: Task, existing: Sequence[str]) -> str:
+def _describe_split(existing: Sequence[str]) -> str:
     parts = [existing[at : at + MAX_EXISTING_FILES] for at in range(0, len(existing), MAX_EXISTING_FILES)]
     shown = "; ".join(f"one for {', '.join(part)}" for part in parts)
     return (
@@ -303,8 +302,3 @@ def _commit_plan(
     subject = commit_messages.tasks_planned(shown or names)
     commit: str | None = recorder.commit(lines, subject, changed, stage=settle_card).commit
     return commit
-
-
-def render_plan(tasks: Sequence[Task]) -> str:
-    """A plan as ``read_plan`` takes it."""
-    return json.dumps([task.to_json_object() for task in tasks], indent=2)

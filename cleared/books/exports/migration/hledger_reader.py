@@ -119,7 +119,7 @@ class _JournalReader:
         elif word == "decimal-mark" and rest[:1] in (".", ","):
             self.amounts.decimal_mark = rest[0]
         elif word in ("commodity", "D"):
-            self._read_commodity(line, rest, body)
+            self._read_commodity(rest, body)
         elif word == "account":
             name = re.split(r"\s{2,}|\t|;", rest, maxsplit=1)[0].strip()
             found = _TYPE.search(" ".join([rest, *(text for _, text in body)]))
@@ -129,7 +129,7 @@ class _JournalReader:
             reason = _REFUSED.get(word) or _REFUSED.get(word[:1]) or "not a transaction, nor a directive that is known"
             self.faults.add(line, f"{head[:60]!r} is not taken over: {reason}")
 
-    def _read_commodity(self, line: int, rest: str, body: list[tuple[int, str]]) -> None:
+    def _read_commodity(self, rest: str, body: list[tuple[int, str]]) -> None:
         """The decimal mark, where a sample of our currency shows it without a doubt."""
         sample = rest.split(";")[0].strip()
         for _, text in body:
