@@ -13,7 +13,7 @@ def stage_entry_card(context: Context, entry: Entry, title: str, description: st
         ENTRY.name,
         (entry.entry_id,),
         title,
-        entry_id=entry.entry_id,
+        record_id=entry.entry_id,
         description=description,
         confidence=confidence,
         amount=str(entry.amount),

@@ -28,7 +28,7 @@ def open_card_facts(layout: Layout, snapshot: Snapshot, stays_open: bool) -> Cal
 def show_entry_facts(card: Card, find_entry: Callable[[str], Entry | None]) -> Card:
     """The card with date, amount, text and accounts of its entry; another card as it is. What the script remarked
     stands behind."""
-    entry = find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+    entry = find_entry(card.record_id) if card.kind == ENTRY.name and card.record_id else None
     if entry is None:
         return card
     remark = str(card.details.get("description", ""))

@@ -21,7 +21,8 @@ class Card:
     created_at: str
     """UTC, ISO 8601."""
     run_id: str | None = None
-    entry_id: str | None = None
+    record_id: str | None = None
+    """Of the record that it is about."""
     agent: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     status: str = "open"

@@ -13,7 +13,7 @@ def card_to_json(card: Card) -> dict[str, Any]:
     return {
         "id": card.id,
         "kind": card.kind,
-        "entry_id": card.entry_id,
+        "entry_id": card.record_id,
         "title": card.title,
         "status": card.status,
         "created_at": card.created_at,

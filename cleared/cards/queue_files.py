@@ -25,7 +25,6 @@ from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
 
 SUFFIX: Final = ".jsonl"
-_OPTIONAL: Final = ("run_id", "entry_id", "agent")
 
 
 def shard_path(queue: str, at: str) -> str:
@@ -41,7 +40,8 @@ def render_open(card: Card) -> str:
         "title": card.title,
         "created_at": card.created_at,
     }
-    data.update({k: getattr(card, k) for k in _OPTIONAL if getattr(card, k) is not None})
+    about = {"run_id": card.run_id, "entry_id": card.record_id, "agent": card.agent}
+    data.update({name: value for name, value in about.items() if value is not None})
     if card.details:
         data["details"] = dict(card.details)
     return _json_line(data)
@@ -287,9 +287,9 @@ class CardDraft:
         committed = [c for c in self.committed_cards.values() if c.status == "open" and c.id not in self.resolved]
         return [*committed, *self.added.values()]
 
-    def list_about(self, kind: str, entry_id: str) -> list[str]:
+    def list_about(self, kind: str, record_id: str) -> list[str]:
         """The open cards of a kind about an entry: one that came back has another card than its first."""
-        return [card.id for card in self.open_cards() if card.kind == kind and card.entry_id == entry_id]
+        return [card.id for card in self.open_cards() if card.kind == kind and card.record_id == record_id]
 
     def changed_files(self) -> dict[str, bytes]:
         out: dict[str, bytes] = {}
@@ -319,7 +319,7 @@ class CardDraft:
 
 def find_cards(cards: Iterable[Card], text: str) -> Sequence[Card]:
     """Cards whose id begins with ``text`` or whose entry it is."""
-    return [c for c in cards if c.id.startswith(text) or c.entry_id == text]
+    return [c for c in cards if c.id.startswith(text) or c.record_id == text]
 
 
 def find_card(cards: Mapping[str, Card], text: str) -> Card:

@@ -44,7 +44,7 @@ def format_rows(context: Context, now: datetime) -> str:
     """The run's rows as CSV. ``commit_hash`` is ``run:<id>``: a commit cannot hold its own hash."""
     at, clean = format_iso(now), context.env.redactor.redact_text
     return "".join(
-        format_record((at, context.agent, row.action, clean(row.details), row.entry_id, f"run:{context.run_id}"))
+        format_record((at, context.agent, row.action, clean(row.details), row.record_id, f"run:{context.run_id}"))
         for row in context.log
     )
 

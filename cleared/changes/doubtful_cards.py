@@ -72,7 +72,7 @@ def _read_openings(host: Host, repo: Repository, commit: str) -> list[Card]:
 
 def _has_own_proof(card: Card) -> bool:
     """Whether nothing depends on who opened a card: what it is about is judged by itself."""
-    return card.kind in _OWN_PROOF and not card.rivals and not card.entry_id
+    return card.kind in _OWN_PROOF and not card.rivals and not card.record_id
 
 
 def _describe_doubt(card: Card) -> str:

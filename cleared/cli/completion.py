@@ -68,7 +68,7 @@ def _read_open_cards(root: Path) -> list[Card]:
 def _read_cards_and_entries(root: Path) -> list[str]:
     """Open cards, and the entries that they are about."""
     open_cards = _read_open_cards(root)
-    return [*(c.id for c in open_cards), *(c.entry_id for c in open_cards if c.entry_id)]
+    return [*(c.id for c in open_cards), *(c.record_id for c in open_cards if c.record_id)]
 
 
 def _read_proposals(root: Path) -> list[str]:

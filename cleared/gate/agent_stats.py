@@ -84,7 +84,7 @@ def read_stats(host: Host, name: str = "") -> list[AgentStats]:
         for domain in load_domains():
             outcomes |= domain.read_outcomes(host, snapshot)
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
-        asked = Counter(card.run_id for card in cards if card.entry_id and card.run_id)
+        asked = Counter(card.run_id for card in cards if card.record_id and card.run_id)
         stats = [_judge(host, snapshot, each, outcomes, asked) for each in names]
     return [each for each in stats if each.runs or name]
 

@@ -34,7 +34,7 @@ def list_outputs(attempt: Attempt, result: Any, log: Sequence[str]) -> Mapping[s
     texts: dict[str, list[str]] = {
         "message": [_write_message(attempt, e["payload"]) for e in context.events if e["name"] == NOTIFY_SEND_EVENT],
         "question": [  # what is asked about a record stands with it
-            card.title for card in context.cards.added.values() if card.entry_id is None
+            card.title for card in context.cards.added.values() if card.record_id is None
         ],
         "job": [_in_one_line(e["payload"]) for e in context.events if e["name"] == LOOP_ENQUEUE_EVENT],
         "event": [f"{e['name']} {_in_one_line(e['payload'])}" for e in context.events if e["name"] not in ORDER_EVENTS],

@@ -34,11 +34,11 @@ class LogRow:
 
     action: str
     details: str
-    entry_id: str = ""
+    record_id: str = ""
 
     @property
     def size(self) -> int:
-        return len(self.action) + len(self.details) + len(self.entry_id)
+        return len(self.action) + len(self.details) + len(self.record_id)
 
 
 class RunLog:
@@ -162,9 +162,9 @@ class Context:
         cards = self.cards.added or self.cards.resolved or self.cards.went_on
         return bool(cards or self.events) or any(part.has_changes for part in self.parts.values())
 
-    def log_action(self, action: str, details: str, entry_id: str = "") -> None:
+    def log_action(self, action: str, details: str, record_id: str = "") -> None:
         """A row for the agent log."""
-        self.log.add_row(LogRow(action, details, entry_id))
+        self.log.add_row(LogRow(action, details, record_id))
 
     def stage_event(self, name: str, payload: Any) -> None:
         if len(self.events) >= MAX_EVENTS:
@@ -174,12 +174,12 @@ class Context:
         self.events.append({"name": name, "payload": payload})
 
     def stage_card(
-        self, kind: str, key: tuple[str, ...], title: str, *, entry_id: str | None = None, **details: Any
+        self, kind: str, key: tuple[str, ...], title: str, *, record_id: str | None = None, **details: Any
     ) -> str:
         """Stage a card unless it was asked before; its id."""
         identity = card_id(kind, *key)
         self.cards.add_card(
-            Card(identity, kind, title, format_iso(self.now), self.run_id, entry_id, self.agent, details)
+            Card(identity, kind, title, format_iso(self.now), self.run_id, record_id, self.agent, details)
         )
         return identity
 

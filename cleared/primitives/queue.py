@@ -99,6 +99,6 @@ def read_timeout(text: str) -> int:
 def queue_pending(ctx: Context) -> list[CardInfo]:
     """The open cards, oldest first, this run's included."""
     return [
-        {"id": c.id, "kind": c.kind, "entry_id": c.entry_id, "title": c.title, "created_at": c.created_at}
+        {"id": c.id, "kind": c.kind, "entry_id": c.record_id, "title": c.title, "created_at": c.created_at}
         for c in check_deadline(ctx.cards.open_cards())
     ]

@@ -32,5 +32,5 @@ def stage_row_card(context: Context, table: Table, key: Key, row: Row, question:
     before: Any = describe_change(change)["before"]
     title = f"{change.id} {change.describe()}"[:200]
     return context.stage_card(
-        ROW_CARD.name, (change.id, *row), title, entry_id=change.id, question=question, before=before
+        ROW_CARD.name, (change.id, *row), title, record_id=change.id, question=question, before=before
     )

@@ -39,16 +39,16 @@ class RowCards(CardFacts):
     source: CommittedSource
 
     def find_record(self, card: Card) -> Row | None:
-        found = find_row(self.source, card.entry_id or "")
+        found = find_row(self.source, card.record_id or "")
         return found[2] if found is not None else None
 
     def describe_row(self, card: Card) -> QueueRow | None:
         if card.kind != ROW_CARD.name or self.find_record(card) is None:
             return None
-        return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title, card.entry_id)
+        return QueueRow(card.id, card.kind, card.created_at[:10], "", card.title)
 
     def list_sections(self, card: Card) -> Sequence[CardSection] | None:
-        found = find_row(self.source, card.entry_id or "") if card.kind == ROW_CARD.name else None
+        found = find_row(self.source, card.record_id or "") if card.kind == ROW_CARD.name else None
         if found is None:
             return None
         table, _, row = found
@@ -56,7 +56,7 @@ class RowCards(CardFacts):
         back = describe_row(table, before) if before is not None else "nothing: the row goes"
         return [
             CardSection("Asked", (str(card.details.get("question", "")),)),
-            CardSection(str(card.entry_id), (describe_row(table, row),)),
+            CardSection(str(card.record_id), (describe_row(table, row),)),
             CardSection("Putting back", (back,)),
         ]
 
@@ -150,7 +150,7 @@ def _read_before(card: Card, table: Table) -> Row | None:
     try:
         columns = table.schema.columns.values()
         row = tuple(column.take_text(str(before[column.name])) for column in columns)
-        if row_id(table.name, table.key_of(row)) != card.entry_id:
+        if row_id(table.name, table.key_of(row)) != card.record_id:
             raise ValueError("another row")
         return row
     except (KeyError, TypeError, ValueError):

@@ -164,6 +164,6 @@ def card_code(host: Host, queue: QueueSnapshot, card_id: str) -> Sequence[FileVi
             [FileView("One by one", tuple(line for part in effects for line in list_part(part)))] if effects else []
         )
         return [*listed, *(FileView(path, tuple(text.splitlines())) for path, text in shown.code.items())]
-    if card is None or card.entry_id is None:
+    if card is None or card.record_id is None:
         raise UsageError("this card has no code", remedy="Entries and proposals have.")
-    return [record_script(host, explain_record(host, card.entry_id).data)]
+    return [record_script(host, explain_record(host, card.record_id).data)]

@@ -304,7 +304,7 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
     cards = list(find_cards(all_cards, text)) if text else []
     if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
         doubtful = context.cards.doubtful_cards
-        cards = [c for c in cards if c.entry_id == text and c.id not in doubtful]
+        cards = [c for c in cards if c.record_id == text and c.id not in doubtful]
     else:
         cards = [c for c in cards if c.id == text] or cards
     open_ = [c for c in cards if c.status == "open"]
@@ -312,7 +312,9 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
         raise UsageError(f"{text!r} is the beginning of {len(open_)} cards", remedy="Write more of the id.")
     if open_:
         card = open_[0]
-        return _find_record(context, reviews, card.entry_id, card) or Target(card, None, *_choose_review(reviews, card))
+        return _find_record(context, reviews, card.record_id, card) or Target(
+            card, None, *_choose_review(reviews, card)
+        )
     if cards and (record is None or cards[-1].kind != record.review.record_kind):
         card = cards[-1]
         raise PolicyError(

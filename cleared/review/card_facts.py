@@ -21,7 +21,6 @@ class QueueRow:
     date: str
     amount: str
     text: str
-    entry_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ def list_cards(host: Host, status: str = "open") -> CardList:
         snapshot = Snapshot(repo, repo.read_head())
         queue = read_queue_of_commit(host, repo, snapshot, status)
         rows = [
-            (c.id, c.kind, c.entry_id or "", c.created_at, c.list_title(is_held=c.id in queue.held))
+            (c.id, c.kind, c.record_id or "", c.created_at, c.list_title(is_held=c.id in queue.held))
             for c in queue.cards
         ]
         cards = CardList(host.config.review.remind_after, *(list(column) for column in zip(*rows, strict=True)))

@@ -52,7 +52,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         tuple(_card_sections(queue, card)),
         _list_choices(queue, card),
         len(group.rows) if group else 1,
-        has_code=card.kind == PROPOSAL.name or card.entry_id is not None,
+        has_code=card.kind == PROPOSAL.name or card.record_id is not None,
         has_file="file" in card.details or queue.source_of(card) is not None,
     )
 

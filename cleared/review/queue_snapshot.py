@@ -62,7 +62,7 @@ class QueueSnapshot:
             return row
         shown = self.proposal_of(card)
         title = card.title if shown is None else f"{shown.proposal.id}: {shown.proposal.title}"
-        return QueueRow(card.id, card.kind, card.created_at[:10], "", title, card.entry_id)
+        return QueueRow(card.id, card.kind, card.created_at[:10], "", title)
 
     def proposal_of(self, card: Card) -> ShownProposal | None:
         """What a proposal's card is about; None where it is not there, or cannot be read."""

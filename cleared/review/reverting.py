@@ -95,7 +95,7 @@ def _settle_cards(decision_context: DecisionContext, runs: Iterable[RevertedRun]
     cards, by_run = decision_context.context.cards, {run.run: run for run in runs}
     for card in cards.open_cards():
         run = by_run.get(card.run_id or "")
-        if run is not None and card.id not in cards.added and card.entry_id not in run.kept:
+        if run is not None and card.id not in cards.added and card.record_id not in run.kept:
             cards.resolve_card(card.id, format_iso(decision_context.context.now), decision_context.by, TAKEN_BACK)
 
 

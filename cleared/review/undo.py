@@ -194,7 +194,7 @@ def _reopen_cards(
             card.title,
             format_iso(context.now),
             card.run_id,
-            restored.get(card.entry_id or "", card.entry_id),
+            restored.get(card.record_id or "", card.record_id),
             card.agent,
             details,
         )

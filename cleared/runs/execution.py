@@ -379,5 +379,5 @@ class _AgentRun:
             "commits": result.commits,
             "entries": [record for records in result.records.values() for record in records],
             "cards": [c.id for c in result.cards],
-            "log": [[r.action, r.details, r.entry_id] for r in itertools.islice(self.context.log, 5_000)],
+            "log": [[r.action, r.details, r.record_id] for r in itertools.islice(self.context.log, 5_000)],
         }

@@ -161,7 +161,7 @@ def _read_resolved_cards(host: Host, after: Snapshot, attestation: Attestation) 
     cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
     settled = [(cards[name], digest) for name, digest in attestation.statement["settles"].items() if name in cards]
     return [
-        {"id": card.id, "kind": card.kind, "entry_id": card.entry_id, "resolution": card.resolution}
+        {"id": card.id, "kind": card.kind, "entry_id": card.record_id, "resolution": card.resolution}
         for card, digest in settled
         if settlement_digest(card.resolved_by or "", card.resolution or "") == digest
     ]

@@ -50,7 +50,7 @@ def test_asked_again_is_asked_once() -> None:
 
 def test_what_is_written_is_what_is_read() -> None:
     made = card(
-        "a", run_id="r", agent="x", entry_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
+        "a", run_id="r", agent="x", record_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
     )
     source = committed_with(made)
     assert list(load_cards(source, "queue").values()) == [made]
@@ -108,7 +108,7 @@ def test_damage_is_told_by_line(line: bytes) -> None:
 
 
 def test_a_card_is_found_by_its_beginning_or_its_entry() -> None:
-    cards = [card("a", entry_id="2025-01-001"), card("b")]
+    cards = [card("a", record_id="2025-01-001"), card("b")]
     assert find_cards(cards, cards[0].id[:4]) == [cards[0]]
     assert find_cards(cards, "2025-01-001") == [cards[0]]
     assert find_cards(cards, "nothing") == []

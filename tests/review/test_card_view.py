@@ -200,7 +200,7 @@ def test_a_card_cannot_have_any_file_shown(posted: Workspace) -> None:
     from dataclasses import replace
 
     for name in ("config.yaml", "import/../config.yaml", "/etc/passwd"):
-        queue.cards[identity] = replace(queue.cards[identity], entry_id=None, details={"file": name})
+        queue.cards[identity] = replace(queue.cards[identity], record_id=None, details={"file": name})
         with pytest.raises(UsageError):
             bank_file(host(posted), queue, identity)
 

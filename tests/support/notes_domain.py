@@ -148,7 +148,7 @@ def note_put(ctx: Context, text: Line) -> str:
 @declaration.primitive(effect=declaration.Effect.STAGE, grant="notes.write")
 def note_ask(ctx: Context, name: Line) -> None:
     """Ask whether a note is right."""
-    ctx.stage_card(NOTE_CARD.name, (name,), notes_of(ctx).notes[name], entry_id=name)
+    ctx.stage_card(NOTE_CARD.name, (name,), notes_of(ctx).notes[name], record_id=name)
 
 
 NOTES = Domain(

@@ -46,11 +46,11 @@ class NoteCards(CardFacts):
     notes: Mapping[str, str]
 
     def find_record(self, card: Card) -> str | None:
-        return self.notes.get(card.entry_id or "")
+        return self.notes.get(card.record_id or "")
 
     def describe_row(self, card: Card) -> QueueRow | None:
         text = self.find_record(card)
-        return QueueRow(card.id, card.kind, card.created_at[:10], "", text, card.entry_id) if text else None
+        return QueueRow(card.id, card.kind, card.created_at[:10], "", text) if text else None
 
     def list_sections(self, card: Card) -> Sequence[CardSection] | None:
         text = self.find_record(card)

@@ -312,7 +312,7 @@ class ImportUndoing:
         for card in self.context.cards.open_cards():
             about_file = card.kind in _FILE_CARDS and card.run_id in self.runs
             if (
-                (card.kind == ENTRY.name and card.entry_id in entries)
+                (card.kind == ENTRY.name and card.record_id in entries)
                 or (card.kind == LINE.name and card.details.get("line") in lines)
                 or (about_file and card.details.get("account", "") in {"", *accounts})
             ):

@@ -140,7 +140,9 @@ def _list_pending(context: Context, through: date) -> list[str]:
     ]
     known = {line.split(" ", 1)[0] for line in pending}
     for card in context.cards.open_cards():
-        entry = books_of(context).books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id else None
+        entry = (
+            books_of(context).books.find_entry(card.record_id) if card.kind == ENTRY.name and card.record_id else None
+        )
         if entry is not None:
             is_about = entry.entry_id not in known and entry.status != "voided" and entry.date <= through
         else:

@@ -75,7 +75,9 @@ def queue_decisions(ctx: Context, since: Date | None = None) -> list[DecisionInf
     for card in check_deadline(sorted(ctx.cards.committed_cards.values(), key=lambda c: c.resolved_at or "")):
         at, by = card.resolved_at or "", card.resolved_by or ""
         entry = (
-            books_of(ctx).books.find_entry(card.entry_id) if card.kind == ENTRY.name and card.entry_id and at else None
+            books_of(ctx).books.find_entry(card.record_id)
+            if card.kind == ENTRY.name and card.record_id and at
+            else None
         )
         if entry is None or by == card.agent or (since is not None and at[:10] < since.isoformat()):
             continue

@@ -36,9 +36,9 @@ class BookCards(CardFacts):
         entry, line = self.books.entry_of(card), self.books.line_of(card)
         if entry is not None:
             amount = line[1].amount if line else entry.amount
-            return _make_row(card, entry.date, amount, entry.description, entry.entry_id)
+            return _make_row(card, entry.date, amount, entry.description)
         if line is not None:
-            return _make_row(card, line[1].posted_date, line[1].amount, line[1].description, None)
+            return _make_row(card, line[1].posted_date, line[1].amount, line[1].description)
         return None
 
     def list_sections(self, card: Card) -> Sequence[CardSection] | None:
@@ -70,8 +70,8 @@ class BookCards(CardFacts):
         return SourceRow(record.name if record else "", digest, line[1].row)
 
 
-def _make_row(card: Card, day: date, amount: Decimal, text: str, entry_id: str | None) -> QueueRow:
-    return QueueRow(card.id, card.kind, day.isoformat(), money.format_amount(amount), text, entry_id)
+def _make_row(card: Card, day: date, amount: Decimal, text: str) -> QueueRow:
+    return QueueRow(card.id, card.kind, day.isoformat(), money.format_amount(amount), text)
 
 
 def book_facts_of(queue: QueueSnapshot) -> BookFacts:

@@ -51,7 +51,7 @@ class BookFacts:
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
 
     def entry_of(self, card: Card) -> Entry | None:
-        return self.entries.get(card.entry_id) if card.entry_id else None
+        return self.entries.get(card.record_id) if card.record_id else None
 
     def line_of(self, card: Card) -> tuple[str, BankLine] | None:
         """The bank line that the card is about, behind its bank account's name."""
@@ -141,7 +141,7 @@ class BookFacts:
             return []
         keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
         alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
-        alike.pop(card.entry_id or "", None)
+        alike.pop(card.record_id or "", None)
         return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
 
     @cached_property
@@ -229,7 +229,7 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: Mapping[str, Car
     cards = [card for card in every_card.values() if card.status == "open"]
     wanted = {str(c.details["line"]) for c in cards if c.kind == LINE.name and "line" in c.details}
     entries = {e.entry_id: e for e in books.iter_entries()}
-    wanted |= {e.reference for c in cards if (e := entries.get(c.entry_id or "")) and e.reference}
+    wanted |= {e.reference for c in cards if (e := entries.get(c.record_id or "")) and e.reference}
     lines = {
         line.line_id: (account, line)
         for account in bank.list_accounts()

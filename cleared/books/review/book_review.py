@@ -138,8 +138,8 @@ class BookReview(RecordReview):
         }
         similar = []
         for card in context.cards.open_cards():
-            is_of_entry = card.kind == ENTRY.name and card.entry_id
-            entry = books_of(context).books.find_entry(card.entry_id or "") if is_of_entry else None
+            is_of_entry = card.kind == ENTRY.name and card.record_id
+            entry = books_of(context).books.find_entry(card.record_id or "") if is_of_entry else None
             if entry is not None and entry.entry_id not in {t.name for t in corrected}:
                 legs = tuple(x.account_id for x in non_bank_legs(context, entry.legs))
                 if any((key, legs) in corrected_keys for key in (entry.counterparty, entry.description) if key):

@@ -48,7 +48,7 @@ def find_lessons(source: LessonSource) -> Lessons:
         list(read_booked_lines(books.iter_entries(), set(banks.values()))), read_answers(source.cards.values())
     )
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
-    makers = {card.entry_id: card.agent for card in source.cards.values() if card.entry_id and card.agent}
+    makers = {card.record_id: card.agent for card in source.cards.values() if card.record_id and card.agent}
     lessons = Lessons()
     for key in history.groups:
         for learned in history.learn_rows(key):

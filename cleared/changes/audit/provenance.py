@@ -233,7 +233,7 @@ def check_settled_cards(host: Host, repo: Repository, snapshot: Snapshot) -> lis
             f"Find the line (git log -S{card.id} -- queue). Where a colleague's machine did it, trust that: cleared "
             "trust. Else take it back with git, and decide again.",
             Place(_find_settling_file(host, snapshot, card)),
-            card.entry_id,
+            card.record_id,
         )
         for card in unattested
         if (card.id, card.resolved_by, card.resolution) not in signed

@@ -177,7 +177,7 @@ class Authorization:
         )
         context.cards.add_card(card)
         context.cards.record_agreement(card.id, made.to_dict())
-        context.log_action("agree", f"{card.id} {says}"[:500], card.entry_id or "")
+        context.log_action("agree", f"{card.id} {says}"[:500], card.record_id or "")
 
     def agreement_card(self, context: Context, subject: Sequence[str], title: str) -> Card:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
