@@ -66,10 +66,10 @@ class AgentStats:
 
 
 def describe_health(stats: AgentStats) -> str:
-    """``ingest: 31 runs, 1 error, 84 % booked without asking, 2 % of that corrected later``"""
+    """``ingest: 31 runs, 1 error, 84 % done without asking, 2 % of that corrected later``"""
     said = [count_noun(stats.runs, "run"), count_noun(stats.errors, "error")]
     if stats.without_asking is not None:
-        said.append(f"{stats.without_asking:.0%} booked without asking")
+        said.append(f"{stats.without_asking:.0%} done without asking")
     if stats.corrected is not None:
         said.append(f"{stats.corrected:.0%} of that corrected later")
     return f"{stats.agent}: {', '.join(said)}"

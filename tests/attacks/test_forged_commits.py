@@ -200,7 +200,7 @@ def test_a_question_that_two_clones_have_dealt_with_is_named(ws: Workspace) -> N
     ws.commit(queue, message="joined")
     (found,) = [f for f in named(ws) if f"the card {card} " in f]
     assert "settled twice, with different answers ('yes', 'no')" in found and "gone on with by 2 runs" in found
-    assert "2025-02-001" in found and "cleared journal void ID --reason" in found
+    assert "2025-02-001" in found and "cleared revert RUN --reason" in found
 
 
 def test_a_question_that_was_rejected_and_gone_on_with_is_named(ws: Workspace) -> None:

@@ -299,7 +299,7 @@ def _describe_commit(state: AttestedState, commit: CommitInfo) -> Violation:
     return Violation(
         "provenance",
         f"{describe_commit(commit)} {did}",
-        f"Look at it (git show {commit.id}); reverse what is wrong with new entries, or say that it is right: cleared "
+        f"Look at it (git show {commit.id}); reverse what is wrong, or say that it is right: cleared "
         f"accept {commit.id[:10]} --reason …",
         Place(path) if path else None,
     )

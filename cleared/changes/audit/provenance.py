@@ -157,9 +157,7 @@ def _explain_commit(
     before = read_parents(repo, commit.id)
     accept = f"cleared accept {short} --reason …"
     # The whole id: a tag may be named like its beginning.
-    look = (
-        f"Look at it (git show {commit.id}); reverse what is wrong with new entries, or say that it is right: {accept}"
-    )
+    look = f"Look at it (git show {commit.id}); reverse what is wrong, or say that it is right: {accept}"
     if len(before) > 1:
         for path, what in find_merge_changes(host, repo, commit.id, before, is_cut=bool(origins.cut)):
             if not (what.startswith((LOST, BROUGHT_BACK)) or not (answered or origin in ("ours", "genuine"))):
@@ -285,15 +283,14 @@ def find_double_decisions(host: Host, snapshot: Snapshot) -> list[Violation]:
         if resumed and len(resolutions) == 1 and resolutions[0].startswith("rejected"):
             what.append(f"was rejected, and gone on with by the run {resumed[0]}")
         if what:
-            entries = _list_posted_entries(snapshot, resumed)
-            which = f"Both may have posted: {', '.join(entries)}. " if len(entries) > 1 else ""
-            which = which or (f"It posted {entries[0]}. " if entries else "")
+            made = _list_made_records(snapshot, resumed)
+            which = f"Of them are {', '.join(made)}. " if made else ""
             violations.append(
                 Violation(
                     "provenance",
                     f"the card {card} {' and '.join(what)}",
-                    f"{which}Look at what each did (cleared queue show {card}), and void what is not to stand: cleared "
-                    f"journal void ID --reason …; {TWO_CLONES_PAGE} tells how this comes about.",
+                    f"{which}Look at what each did (cleared queue show {card}), and take back what is not to stand: "
+                    f"cleared revert RUN --reason …; {TWO_CLONES_PAGE} tells how this comes about.",
                 )
             )
     return violations
@@ -316,8 +313,8 @@ def _read_events(host: Host, snapshot: Snapshot) -> Iterator[dict[str, object]]:
     yield from sorted(events, key=lambda event: event.get("event") != "open")
 
 
-def _list_posted_entries(snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
-    """What these runs have posted, by the log, and is not voided."""
+def _list_made_records(snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
+    """The ids of records that these runs have to do with, by the log."""
     marks = {f"run:{run}" for run in runs}
     if not marks:
         return []
@@ -325,5 +322,5 @@ def _list_posted_entries(snapshot: Snapshot, runs: Iterable[str]) -> list[str]:
     text = b"".join(logs).decode("utf-8", "replace")
     with suppress(csv.Error):
         rows = csv.reader(io.StringIO(text, newline=""))
-        return sorted({row[4] for row in rows if len(row) > 5 and row[5] in marks and row[4] and "journal" in row[2]})
+        return sorted({row[4] for row in rows if len(row) > 5 and row[5] in marks and row[4]})
     return []

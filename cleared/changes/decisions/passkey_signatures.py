@@ -19,7 +19,7 @@ from cleared.trust.reviewers import KEY, SIGNATURE
 from cleared.trust.verification import Approvals
 
 _REMEDY = (
-    "Look at it (git show COMMIT); reverse what is wrong with new entries; then say that it is dealt with: "
+    "Look at it (git show COMMIT); reverse what is wrong; then say that it is dealt with: "
     "cleared accept COMMIT --reason …"
 )
 

@@ -39,7 +39,7 @@ from cleared.workspace.location import Layout
 
 ACCEPTS_TRAILER: Final = "Accepts"
 _REMEDY_FOR_TWO: Final = (
-    "Look at it (git show COMMIT); reverse what is wrong with new entries; then two reviewers say that it is dealt "
+    "Look at it (git show COMMIT); reverse what is wrong; then two reviewers say that it is dealt "
     "with: cleared accept COMMIT --reason …"
 )
 _REMEDY_FOR_ONE: Final = _REMEDY_FOR_TWO.replace("two reviewers say", "a reviewer says")

@@ -163,7 +163,7 @@ def test_a_digest_names_what_approved_itself_and_how_agents_do(ws: Workspace, se
     assert server.mails[0]["Subject"] == "Acme: 1 card waits, 1 change approved as you decided"
     assert "P1: BLUEBIRD (money out, from 20, up to 100) → 5020 from now on, as you decided 3 of 3 times" in text
     assert "take it back: cleared agent rollback ingest" in text
-    assert "ingest: 1 run, 0 errors, 0% booked without asking" in text
+    assert "ingest: 1 run, 0 errors, 0% done without asking" in text
     box.send_due_messages(MORNING + DAY)
     assert server.mails[1]["Subject"] == "Acme: 1 card waits", "each once"
 
