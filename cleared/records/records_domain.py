@@ -20,6 +20,7 @@ RECORDS: Final = Domain(
     opens_late=True,
     comparison=import_when_called("cleared.records.row_changes:RowComparison"),
     audit=import_when_called("cleared.records.table_audit:TableAudit"),
+    read_outcomes=import_when_called("cleared.records.row_cards:read_outcomes"),
     review=import_when_called("cleared.records.row_review:RowReview"),
     list_card_kinds=import_when_called("cleared.records.row_cards:list_card_kinds"),
     list_checks=import_when_called("cleared.records.table_audit:list_checks"),

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 from cleared.cards.kinds import CardKind
+from cleared.cards.queue_files import load_cards
+from cleared.changes.host import Host
+from cleared.changes.record_sources import CommittedSource
+from cleared.domains.domain import RecordOutcome
+from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.records.row_changes import RowChange, describe_change
 from cleared.records.table_rows import Key, Row, Table
@@ -24,6 +30,13 @@ ROW_CARD = CardKind(
 def list_card_kinds() -> Sequence[CardKind]:
     """The kinds of cards about rows."""
     return (ROW_CARD,)
+
+
+def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
+    """What persons decided about rows that a script asked about: it was sure of none of them."""
+    cards = load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
+    asked = (card for card in cards if card.kind == ROW_CARD.name and card.entry_id and card.status != "open")
+    return {str(card.entry_id): RecordOutcome(Decimal(0), card.resolution == "confirmed") for card in asked}
 
 
 def stage_row_card(context: Context, table: Table, key: Key, row: Row, question: str) -> str:

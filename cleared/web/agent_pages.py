@@ -11,6 +11,7 @@ from starlette.responses import Response
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
+from cleared.gate.agent_stats import read_stats
 from cleared.gate.proposals.agent_switch import switch_agent
 from cleared.gate.proposals.change_text import describe_grants
 from cleared.gate.proposals.proposal_history import diff_version, read_history
@@ -23,6 +24,7 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.service.operations import agent_operations
 from cleared.service.status_report import list_next_runs
 from cleared.trust.approval_record import digest_of
+from cleared.web.health_chart import draw_health
 from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
@@ -35,7 +37,8 @@ def list_agents(page: PageRequest) -> Response:
     """All agents."""
     host = page.site.open_host()
     due = {row["agent"]: row["local"] for row in list_next_runs(host)}
-    return page.render("agents.html", agents=agent_operations.list_agents(host), due=due)
+    healths = {stats.agent: draw_health(stats) for stats in read_stats(host)}
+    return page.render("agents.html", agents=agent_operations.list_agents(host), due=due, healths=healths)
 
 
 def show_agent(page: PageRequest) -> Response:
@@ -45,12 +48,14 @@ def show_agent(page: PageRequest) -> Response:
 
 def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str, Any] | None) -> Response:
     due = {row["agent"]: row for row in list_next_runs(host)}
+    (stats,) = read_stats(host, name)
     return page.render(
         "agent.html",
         agent=run_queries.read_agent(host, name),
         history=read_history(host, name),
         due=due.get(name),
         allowed=_describe_what_it_may(host, name),
+        health=draw_health(stats) if stats.runs else None,
         runs=run_queries.read_runs(host, 20, name),
         outcome=outcome,
         digest=_live_digest(host, name),

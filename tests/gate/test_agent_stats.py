@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness import Workspace, chase, refused
+from tables import MAY, define
 
 
 def test_stats_say_what_is_booked_without_asking_and_what_of_it_was_wrong(posted: Workspace) -> None:
@@ -22,6 +23,24 @@ def test_stats_say_what_is_booked_without_asking_and_what_of_it_was_wrong(posted
     assert "33.3 %" in shown and "from 0.95" in shown
     assert [row["agent"] for row in posted.json("agent", "stats")] == ["ingest"], "only those that have run"
     refused(posted("agent", "stats", "nobody"), 2, "there is no agent 'nobody'")
+
+
+def test_rows_of_tables_count_as_entries_do(ws: Workspace) -> None:
+    define(ws)
+    ask = 'table_put("prices", {"sku": "%s", "price": "%s"})\ntable_ask("prices", "%s", "Right?")'
+    ws.agent(
+        "putter",
+        "\n".join(ask % each for each in (("a", "1", "a"), ("b", "2", "b"))),
+        MAY.replace("git.commit", "git.commit, queue.write"),
+    )
+    ws.run("putter")
+    right, wrong = (card["id"] for card in ws.cards())
+    ws.ok("queue", "approve", right)
+    ws.ok("queue", "reject", wrong, "--reason", "too dear")
+    found = ws.json("agent", "stats", "putter")[0]
+    assert (found["records"], found["asked"], found["without_asking"]) == (2, 2, "0.000")
+    rows = {row["from"]: (row["decided"], row["agreed"]) for row in found["calibration"]}
+    assert rows["0"] == (2, 1)
 
 
 def test_an_agent_that_never_ran_has_no_share_of_anything(ws: Workspace) -> None:

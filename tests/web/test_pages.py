@@ -40,6 +40,10 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
         assert "succeeded" in run.text and "journal_add" in run.text and "agents/ingest.py:" in run.text
         assert len(ws.entries()) == 4
         assert ws.json("run", "list")[0]["agent"] == "ingest"
+        health = "ingest: 1 run, 0 errors, 50% booked without asking"
+        for address in ("/agents", "/agents/ingest"):
+            shown = server.get(address)
+            assert health in shown.text and ": 4 records, 2 asked about, 0 errors" in shown.body
         runs, books = server.get("/runs"), server.get("/books")
         assert "ingest" in runs.text and "2025-01" in books.text and "1010" in books.text
         entry = server.get("/books/entries/2025-01-001")
