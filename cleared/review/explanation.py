@@ -130,16 +130,24 @@ def _run_origin(host: Host, repo: Repository, commit: history.CommitInfo, maker:
             "proposal": record.proposal if record else None,
             "why": standing.reason,
         }
-    occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
-    call = _call_by_replay(host, repo, occasion, trailers, maker) if occasion is not None else None
     return {
         "run": trailers["Run"],
         "agent": trailers.get("Agent"),
         "event": trailers.get("Event"),
         "script": {"file": path, "blob": blob},
-        "call": call or _call_from_trace(host, trailers["Run"], maker),
+        "call": _find_call(host, repo, trailers, maker),
         "approval": approval,
     }
+
+
+def _find_call(host: Host, repo: Repository, trailers: dict[str, str], maker: _Maker) -> dict[str, Any] | None:
+    """The call that made the record. A run of thousands of calls is not done again where the trace knows the line."""
+    trace = TraceStore(host.layout.state_dir).find_run(trailers["Run"])
+    traced = _find_traced_call(trace, maker) if trace is not None else None
+    if traced is not None and trace is not None and trace["more_calls"]:
+        return traced
+    occasion = find_past_run(host, repo, trailers.get("Agent", ""), trailers["Run"])
+    return (_call_by_replay(host, repo, occasion, trailers, maker) if occasion is not None else None) or traced
 
 
 def _call_by_replay(
@@ -199,10 +207,10 @@ def _call_arguments(args: tuple[Any, ...], kwargs: Any, place: int) -> Any:
     return {**{str(n): v for n, v in enumerate(args)}, **kwargs}
 
 
-def _call_from_trace(host: Host, run: str, maker: _Maker) -> dict[str, Any] | None:
-    run_trace = TraceStore(host.layout.state_dir).find_run(run) or {"calls": (), "more_calls": ()}
+def _find_traced_call(run_trace: Mapping[str, Any], maker: _Maker) -> dict[str, Any] | None:
+    makers = maker.review.maker_primitives
     for call in run_trace["calls"]:
-        if any(f"{quote}{maker.record_id}{quote}" in str(call.get("result")) for quote in ('"', "'")):
+        if call["name"] in makers and f'"{maker.record_id}"' in str(call["result"]):
             try:
                 call_arguments = json.loads(call["arguments"])
                 index = maker.find_in(json.loads(call["result"])) or 0
@@ -218,7 +226,6 @@ def _call_from_trace(host: Host, run: str, maker: _Maker) -> dict[str, Any] | No
                 "from": "trace",
             }
     # In no call that was kept whole: then in one of those that were summed up, where they are all of one line.
-    makers = maker.review.maker_primitives
     making = [s for s in run_trace["more_calls"] if s["name"] in makers]
     if len(making) != 1 or any(makers.get(call["name"], False) for call in run_trace["calls"]):
         return None

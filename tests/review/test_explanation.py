@@ -129,17 +129,20 @@ git_commit("many")
 
 @pytest.mark.parametrize("here", ["replay", "trace"])
 def test_a_call_that_the_trace_sums_up(ws: Workspace, monkeypatch: pytest.MonkeyPatch, here: str) -> None:
-    """The script run again sees every call; of the trace alone the line is known, where only one can have posted."""
+    """A long run is not done again where the trace knows the line; without a trace it is, and sees every call."""
     for name, most in (("MAX_FIRST_CALLS", 2), ("MAX_LAST_CALLS", 2), ("_FIRST_OF_NAME", 1)):
         monkeypatch.setattr(f"cleared.changes.traced_calls.{name}", most)
     ws.script(POSTS)
     if here == "trace":
-        monkeypatch.setattr("cleared.review.explanation.find_past_run", lambda *_: None)
+        monkeypatch.setattr("cleared.review.explanation.find_past_run", lambda *_: pytest.fail("it is done again"))
+    else:
+        shutil.rmtree(ws.root / ".cleared")
     call = why(ws, "2025-01-006")["call"]
     assert call["from"] == here and call["line"] == line_of(ws, "agents/probe.py", "journal_add_double(")
     assert call["arguments"] is None if here == "trace" else call["arguments"]["description"] == "n5"
     assert "journal_add_double" in ws.ok("why", "2025-01-006").out
-    assert "more calls of journal_add_double" in ws.ok("run", "show", ws.json("run", "list")[0]["run_id"]).out
+    shown = ws.ok("run", "show", ws.json("run", "list")[0]["run_id"]).out
+    assert ("more calls of journal_add_double" in shown) == (here == "trace")
 
 
 def test_an_entry_in_a_long_month(posted: Workspace) -> None:
