@@ -35,8 +35,8 @@ def list_card_kinds() -> Sequence[CardKind]:
 def read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
     """What persons decided about rows that a script asked about: it was sure of none of them."""
     cards = load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
-    asked = (card for card in cards if card.kind == ROW_CARD.name and card.entry_id and card.status != "open")
-    return {str(card.entry_id): RecordOutcome(Decimal(0), card.resolution == "confirmed") for card in asked}
+    asked = (card for card in cards if card.kind == ROW_CARD.name and card.record_id and card.status != "open")
+    return {str(card.record_id): RecordOutcome(Decimal(0), card.resolution == "confirmed") for card in asked}
 
 
 def stage_row_card(context: Context, table: Table, key: Key, row: Row, question: str) -> str:
