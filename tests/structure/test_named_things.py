@@ -17,6 +17,7 @@ import cleared
 from cleared.workspace.settings.reference import list_settings
 
 PACKAGE = Path(cleared.__file__).parent
+ROOT = Path(__file__).parents[2]
 MODULES = sorted(PACKAGE.rglob("*.py"))
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NAMED = re.compile(r"``([A-Za-z_][\w.]*?)(?:\(\))?``")
@@ -114,3 +115,49 @@ def test_what_docstrings_name_exists(path: Path) -> None:
         if not is_there(name)
     ]
     assert not missing, "\n".join(missing)
+
+
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("design", "rooms", "extending", "decisions", "testing")]
+_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_TICKED = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:\(\))?")
+_PLACE = re.compile(r"[a-z_]+(?:/[a-z_]+)+(?:/\*|/|\.py|\.[A-Za-z_]\w*)?")
+
+
+@cache
+def helper_words() -> frozenset[str]:
+    """Every identifier of the tests, the benchmarks and the project's settings, and the names of their modules."""
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py"), ROOT / "pyproject.toml"]
+    words = {part for file in files for part in file.with_suffix("").parts}
+    return frozenset(words.union(*(_IDENTIFIER.findall(file.read_text(encoding="utf-8")) for file in files)))
+
+
+def is_place(name: str) -> bool:
+    """Whether a module or folder is there, below ``cleared/`` or in the checkout; or what a module has."""
+    stem = name.removesuffix("/*").removesuffix("/")
+    for base in (PACKAGE, ROOT):
+        if (base / stem).exists() or (base / f"{stem}.py").exists():
+            return True
+        module, _, member = stem.rpartition(".")
+        file = base / f"{module}.py"
+        if module and file.exists() and member in _IDENTIFIER.findall(file.read_text(encoding="utf-8")):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_pages_for_maintainers_name_exists(page: Path) -> None:
+    names = _TICKED.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
+    files = {name for name in names if _FILE.search(name) and not name.endswith(".py")}
+    files.add("tests/cases/")  # of a workspace, as the others are
+    names = [name for name in names if name not in files]
+    places = {
+        name for name in names if _PLACE.fullmatch(name) and name.partition("/")[0] in ROOMS | {"cleared", "tests"}
+    }
+    dotted = {name.removesuffix("()") for name in names if _DOTTED.fullmatch(name) and ("_" in name or "." in name)}
+    known = used_words() | helper_words()
+    missing = [name for name in places if not is_place(name)]
+    missing += [
+        name for name in dotted if not is_there(name) and name not in SETTINGS and not known.issuperset(name.split("."))
+    ]
+    assert places and not missing, missing
