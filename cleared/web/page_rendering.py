@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -39,6 +40,19 @@ def _describe_due(text: str) -> str:
     return f"{datetime.fromisoformat(text):%a %Y-%m-%d %H:%M}"
 
 
+@pass_context
+def _describe_moment(context: Context, text: str) -> str:
+    """A time on record, which is in UTC, in the time zone of the books; anything else as it is."""
+    site: Site | None = context["site"]
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    if at.tzinfo is None or site is None:
+        return text
+    return f"{at.astimezone(site.timezone):%Y-%m-%d %H:%M}"
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -51,7 +65,7 @@ def _environment() -> Environment:
     )
     environment.globals["static"] = find_static_address
     environment.filters["count"] = count_noun
-    environment.filters["moment"] = lambda text: f"{text[:10]} {text[11:16]} UTC" if len(text) > 16 else text
+    environment.filters["moment"] = _describe_moment
     environment.filters["due"] = _describe_due
     environment.filters["triggers"] = _describe_triggers
     environment.filters["kind_label"] = lambda kind: kind_named(kind).label

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from cleared.base.errors import ClearedError
 from cleared.changes.decisions.shown_cards import expecting
@@ -82,6 +84,14 @@ class Site:
             return self.open_host().config.business.name[:_MAX_TITLE] or self.name
         except ClearedError:
             return self.name
+
+    @property
+    def timezone(self) -> tzinfo:
+        """That of the books; UTC where their settings cannot be read."""
+        try:
+            return ZoneInfo(self.open_host().config.business.timezone)
+        except ClearedError:
+            return UTC
 
     def read_stamp(self) -> str:
         """Another text for each state of the books and of the runs. Raises ``ClearedError``, ``OSError``."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import http.client
+import re
 import signal
 import socket
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from harness import JANUARY, Workspace, chase, copy_books
 from statement_files import MONTH, write_camt
-from web_client import PATIENCE, Server, page_server
+from web_client import PATIENCE, Server, inner_server, page_server
 
 
 def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
@@ -40,7 +43,7 @@ def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
         assert "succeeded" in run.text and "journal_add" in run.text and "agents/ingest.py:" in run.text
         assert len(ws.entries()) == 4
         assert ws.json("run", "list")[0]["agent"] == "ingest"
-        health = "ingest: 1 run, 0 errors, 50% booked without asking"
+        health = "ingest: 1 run, 0 errors, 50% done without asking"
         for address in ("/agents", "/agents/ingest"):
             shown = server.get(address)
             assert health in shown.text and ": 4 records, 2 asked about, 0 errors" in shown.body
@@ -107,6 +110,16 @@ def test_a_page_tells_what_changed_meanwhile(posted: Workspace) -> None:
         code, _ = server.end()  # an open stream does not hold it up
         wire.close()
     assert code == 0
+
+
+def test_times_are_those_of_the_books(posted: Workspace) -> None:
+    posted.config("business.timezone=Pacific/Auckland")
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        began = datetime.fromisoformat(posted.json("run", "list")[0]["started_at"])
+        shown = f"{began.astimezone(ZoneInfo('Pacific/Auckland')):%Y-%m-%d %H:%M}"
+        (row,) = re.findall("<time datetime=[^>]*>([^<]*)</time>", server.get("/runs").body)
+        assert row == shown and "UTC" not in server.get("/runs").text
 
 
 def test_several_workspaces_are_apart(posted: Workspace, starting_point: Path, tmp_path: Path) -> None:
