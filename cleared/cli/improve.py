@@ -30,7 +30,9 @@ def improve_agents(json: JsonOption = False, workspace: WorkspaceOption = None) 
         print_line(f"  {escape_text(improvement.says)}")
     for question in done.asked:
         print_line(f"asked: {escape_text(question.title)}")
+    for line in done.findings:
+        print_line(escape_text(line))
     for line in done.held:
         print_message(escape_text(line))
-    if not done.proposed and not done.asked and not done.confirmed:
+    if not done.proposed and not done.asked and not done.confirmed and not done.findings:
         print_line("Nothing new was learned.")

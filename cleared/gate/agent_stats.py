@@ -80,13 +80,26 @@ def read_stats(host: Host, name: str = "") -> list[AgentStats]:
     names = [read_agent(host, name)["name"]] if name else [agent["name"] for agent in read_agents(host)]
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        outcomes: dict[str, RecordOutcome] = {}
-        for domain in load_domains():
-            outcomes |= domain.read_outcomes(host, snapshot)
+        outcomes = _read_outcomes(host, snapshot)
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
         asked = Counter(card.run_id for card in cards if card.record_id and card.run_id)
         stats = [_judge(host, snapshot, each, outcomes, asked) for each in names]
     return [each for each in stats if each.runs or name]
+
+
+def list_run_outcomes(host: Host, snapshot: Snapshot) -> list[RecordOutcome]:
+    """What became of all that runs have made, as far as this machine has their traces."""
+    outcomes = _read_outcomes(host, snapshot)
+    traces = TraceStore(host.layout.state_dir).list_runs(MOST_RUNS)
+    made = {str(record_id) for trace in traces for record_id in trace["entries"] or ()}
+    return [outcomes[record_id] for record_id in sorted(made) if record_id in outcomes]
+
+
+def _read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
+    outcomes: dict[str, RecordOutcome] = {}
+    for domain in load_domains():
+        outcomes |= domain.read_outcomes(host, snapshot)
+    return outcomes
 
 
 def _judge(

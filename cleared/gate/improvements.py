@@ -6,13 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final, cast
 
+from cleared.base.terminal import count_noun
 from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.agent_stats import list_run_outcomes
+from cleared.gate.threshold_lessons import find_overconfidence
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+from cleared.workspace.location import CONFIG_NAME
+from cleared.workspace.settings.editing import set_value
 
 AUTHOR: Final = "improve"
 """Who proposes what was learned."""
@@ -52,6 +58,8 @@ class Lessons:
 
     improvements: list[Improvement] = field(default_factory=list)
     questions: list[OpenQuestion] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    """What nothing is proposed about, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,31 @@ def find_lessons(source: LessonSource) -> Lessons:
             found = cast(Lessons, domain.find_lessons(source))
             total.improvements += found.improvements
             total.questions += found.questions
+            total.findings += found.findings
+    _judge_threshold(source, total)
     return total
+
+
+def _judge_threshold(source: LessonSource, total: Lessons) -> None:
+    """Whether scripts book more without asking than they are right about."""
+    host = source.host
+    now = Decimal(str(host.config.thresholds.auto_confirm))
+    found = find_overconfidence(list_run_outcomes(host, source.snapshot), now)
+    if found is None:
+        return
+    said = f"of {count_noun(found.records, 'record')} booked as sure from {now} on, you corrected {found.wrong}"
+    if found.better is None:
+        total.findings.append(f"{said[0].upper()}{said[1:]}, however sure the scripts were: look at their rows.")
+        return
+    key = f"Ask about what is less sure than {found.better}"
+    title, value = f"{key}: {said}", str(found.better)
+    says = f"{title}. From {found.better} on it was {found.wrong_above} of {found.records_above}."
+    change = Improvement(CONFIG_NAME, key, title, says, lambda text: set_value(text, _THRESHOLD, value))
+    if host.policy is None or not host.policy.unapproved:  # what waits there is not proposed along
+        total.improvements.append(change)
+
+
+_THRESHOLD: Final = "thresholds.auto_confirm"
 
 
 def find_title(source: LessonSource, path: str, before: bytes | None, after: bytes | None, message: str) -> str:

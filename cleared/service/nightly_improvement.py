@@ -52,7 +52,7 @@ class NightlyImprovement:
         except ClearedError as error:
             self.log("agents.improved", f"nothing was learned: {error}", level="warning")
             return
-        self.log("agents.improved", "; ".join([done.describe(), *done.held]))
+        self.log("agents.improved", "; ".join([done.describe(), *done.findings, *done.held]))
 
 
 def _read_day(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from harness import Workspace, chase, take_ok
 
 from cleared.cli.options import open_host
@@ -147,3 +148,36 @@ def test_poisoned_texts_teach_nothing_and_are_harmless_on_cards(ws: Workspace) -
     card = ws.process("queue", "list").out + ws.process("improve").out
     assert "\x1b" not in card
     assert '("X","X",3200,1.0)' not in ws.read(PATH)
+
+
+def test_what_was_booked_as_sure_and_wrong_too_often_raises_the_threshold(ws: Workspace) -> None:
+    """AWS is booked at 0.96, GITHUB at 0.98, without asking from 0.95 on."""
+    rows = [(f"01/{n:02}/2025", f"{text} {n}", "-5.00") for text in ("AWS", "GITHUB") for n in range(1, 13)]
+    ws.drop("a.csv", chase(*rows))
+    ws.run("ingest")
+    assert improve(ws)["proposed"] == []
+    wrong = [e["entry_id"] for e in ws.entries() if str(e["description"]).startswith("AWS")][:4]
+    ws.ok("queue", "correct", *wrong, "--account", "5060")
+    says = "Ask about what is less sure than 0.98: of 24 records booked as sure from 0.95 on, you corrected 4"
+    (found,) = (each for each in improve(ws)["proposed"] if each["file"] == "config.yaml")
+    assert found["says"] == f"{says}. From 0.98 on it was 0 of 12."
+    card = next(c for c in ws.cards() if says in c["title"])
+    number = card["title"].partition(":")[0]
+    take_ok(ws, "agent", "approve", number)
+    assert ws.json("config", "get", "thresholds.auto_confirm") == 0.98
+    assert not [each for each in improve(ws)["proposed"] if each["file"] == "config.yaml"]
+
+
+def test_a_branch_that_no_run_takes_is_named(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cleared.gate.unused_branches._LEAST_RUNS", 3)
+    ws.agent(
+        "probe",
+        'journal_add_double(date="2025-01-03", description="tea", debit_account=5020, credit_account=1010, amount="1", '
+        'status="auto-confirmed")\nif len(importer_scan()) > 5:\n    if ctx_today() > "2030":\n        '
+        'ctx_log("late")\n    ctx_log("many")\nelse:\n    ctx_log("few")\ngit_commit("post: tea")\n',
+    )
+    for _ in range(3):
+        assert improve(ws)["findings"] == []
+        ws.run("probe")
+    said = "agents/probe.py: none of 3 runs came to line 7 (if ctx_today() > '2030':). Is it needed still?"
+    assert improve(ws)["findings"] == [said] and said in ws.ok("improve").out

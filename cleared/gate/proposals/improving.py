@@ -23,6 +23,7 @@ from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, OpenQue
 from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.submission import LEARNING, Author, GateFailed, propose_changes
+from cleared.gate.unused_branches import describe_unused_branches, list_live_agents
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.person_only import current_job
@@ -44,6 +45,8 @@ class Improved:
     confirmed: list[Improvement] = field(default_factory=list)
     """What it does."""
     asked: list[OpenQuestion] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    """What only a person can make better, in one sentence each."""
     held: list[str] = field(default_factory=list)
     """What was not proposed, and why, in one sentence each."""
 
@@ -54,6 +57,7 @@ class Improved:
             "approved": [p.id for p in self.approved],
             "confirmed": [{"file": each.path, "change": each.key, "says": each.says} for each in self.confirmed],
             "asked": [each.title for each in self.asked],
+            "findings": self.findings,
             "held": self.held,
         }
 
@@ -79,12 +83,14 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         scripts = Scripts(host, snapshot)
         lessons = find_lessons(LessonSource(host, snapshot, scripts, cards))
+        looked_at = list_live_agents(scripts) if is_asked else []  # it takes a while, and nothing comes of it by itself
+        unused = [describe_unused_branches(host, repo, scripts, name) for name in looked_at]
         proposals = load_proposals(CommittedSource(snapshot))
         by_path: dict[str, list[Improvement]] = defaultdict(list)
         for each in lessons.improvements:
             by_path[each.path].append(each)
         sources = {path: _read_approved(scripts, snapshot, path) for path in by_path}
-    done = Improved()
+    done = Improved(findings=[*lessons.findings, *filter(None, unused)])
     author = Author(AUTHOR, is_human=False, is_asked=is_asked and not current_job())
     for path, improvements in by_path.items():
         source = sources[path]
