@@ -118,7 +118,7 @@ class _Search:
         known = {(piece.file, piece.line) for piece in found}
         found += [
             UnreachedLine(file, piece.line, piece.text, "decided by")
-            for file in self.old_trees
+            for file in (self.new_trees if subject.old is not None else ())
             for piece in self._read_posted(file, self.new_trees[file]).find_decided_by(self.changes[file])
             if (file, piece.line) not in known
         ]
@@ -200,14 +200,13 @@ class _Search:
         search, found = SilentSearch(self.inputs), []
         known = {(each.file, each.line) for each in said}
         read_old = cache(lambda number: self._run(approved, old, self.inputs[number]))
-        for file, tree in self.old_trees.items():
-            changes = self.changes[file]
+        for file, changes in self.changes.items():
             reversals = (
                 r for r in list_reversals(self.new_trees[file], changes) if not self.values.has_one_in(r.piece)
             )
             for how, setup, script, candidates, read_result in (
                 ("no difference", proposed, new, reversals, self.results.__getitem__),
-                ("gone", approved, old, list_removals(tree, changes), read_old),
+                ("gone", approved, old, list_removals(self.old_trees.get(file), changes), read_old),
             ):
                 untold = (each for each in candidates if (file, each.piece.line) not in known)
                 run = partial(self._run_text, setup, script, file)

@@ -40,8 +40,10 @@ def list_reversals(new: ast.Module, changes: ScriptChanges) -> Iterator[Reversal
                 yield Reversal(piece, source)
 
 
-def list_removals(old: ast.Module, changes: ScriptChanges) -> Iterator[Reversal]:
-    """Each piece of the approved version that has nothing in its place, left out of it."""
+def list_removals(old: ast.Module | None, changes: ScriptChanges) -> Iterator[Reversal]:
+    """Each piece of the approved version that has nothing in its place, left out of it; none where all is new."""
+    if old is None:
+        return
     for removed, added in changes.steps:
         for piece in removed if len(removed) != len(added) else ():
             if (source := _take_back(old, piece, None)) is not None:

@@ -51,3 +51,20 @@ def test_where_too_much_is_new_it_is_said(ws: Workspace, monkeypatch: pytest.Mon
     write(ws, "\n".join(f'ctx_log("number {n}")' for n in range(5)))
     card = propose(ws, "probe")["card"]
     assert "Too much is new to try each line by itself: read it (agents/probe.py:" in card[0], card
+
+
+SHARED = '''"""
+name: Account
+args: [text]
+"""
+note = text.strip()
+5030
+'''
+
+
+def test_a_new_shared_script_of_an_approved_agent_is_looked_at_line_by_line(ws: Workspace) -> None:
+    live(ws, 'ctx_log("5030")')
+    ws.put("scripts/account.py", SHARED)
+    write(ws, 'ctx_log(str(script_run("account", text="A")))\nctx_log("b")')
+    card = propose(ws, "probe", "scripts/account.py")["card"]
+    assert "made no difference in any dry run: read it (scripts/account.py: 5)" in card[0], card
