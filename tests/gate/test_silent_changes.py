@@ -67,4 +67,4 @@ def test_a_new_shared_script_of_an_approved_agent_is_looked_at_line_by_line(ws: 
     ws.put("scripts/account.py", SHARED)
     write(ws, 'ctx_log(str(script_run("account", text="A")))\nctx_log("b")')
     card = propose(ws, "probe", "scripts/account.py")["card"]
-    assert "made no difference in any dry run: read it (scripts/account.py: 5)" in card[0], card
+    assert "made no difference in any dry run: read it (scripts/account.py: 5)" in card[1], card[1]
