@@ -60,6 +60,7 @@ def start_cycles(
     interval_seconds: Annotated[float | None, _overriding("interval_seconds", "S")] = None,
     cycle_timeout_seconds: Annotated[float | None, _overriding("cycle_timeout_seconds", "S")] = None,
     max_consecutive_errors: Annotated[int | None, _overriding("max_consecutive_errors", "N")] = None,
+    max_no_progress: Annotated[int | None, _overriding("max_no_progress", "N")] = None,
     cooldown_seconds: Annotated[float | None, _overriding("cooldown_seconds", "S")] = None,
     limit_wait_seconds: Annotated[float | None, _overriding("limit_wait_seconds", "S")] = None,
     max_logs: Annotated[int | None, _overriding("max_logs", "N")] = None,

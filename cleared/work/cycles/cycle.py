@@ -12,11 +12,10 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal
-from zoneinfo import ZoneInfo
 
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -139,8 +138,10 @@ def _judge(
         run.tail,
         failed=failed and run.ended_by != "timeout",
         now=host.clock.now(),
-        zone=ZoneInfo(host.config.business.timezone),
+        zone=host.clock.now().astimezone().tzinfo or UTC,  # an engine means this machine's time, not that of the books
     )
+    if limit is None and report.refused:
+        limit = UsageLimit(report.refused, is_administrative=True)
     if limit is not None:
         result.outcome, result.limit, result.summary = "limit", limit, f"usage limit: {limit.words}"
         return result

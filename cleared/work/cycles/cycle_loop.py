@@ -27,11 +27,14 @@ from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.workspace.lock import writer_lock
 
 _POLL_SECONDS: Final = 0.2
+_ENDS: Final = ("stopped", "failed")
+_GOAL_REACHED: Final = "done"
+"""A *Next Action* that says so, and nothing else, ends the cycles."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is one."""
+    """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is ``stopped`` or ``failed``."""
 
     status: str
     reason: str | None
@@ -105,9 +108,9 @@ class CycleLoop:
         self._update(series_cycles=self._cycles_done)
         if result.outcome == "stopped" or self._must_stop():
             following = _Next("stopped", "it was stopped")
-        elif following.status != "failed" and self._is_last():
+        elif following.status not in _ENDS and self._is_last():
             following = _Next("stopped", f"the last of {self.settings.max_cycles} cycles is done")
-        if following.status in ("stopped", "failed"):
+        if following.status in _ENDS:
             self._end(following.status, following.reason or "")
         else:
             until = format_iso(self._in_seconds(following.seconds))
@@ -184,8 +187,8 @@ class CycleLoop:
             if result.outcome == "stopped":
                 break
             following = self._settle(result)
-            if following.status == "failed":
-                return self._end("failed", following.reason or "")
+            if following.status in _ENDS:
+                return self._end(following.status, following.reason or "")
             if not self._is_last():
                 self._wait(following)
         return self._end("stopped", "it was stopped")
@@ -252,6 +255,14 @@ class CycleLoop:
         self._update(consecutive_errors=self._breaker.failures)
         if cap and Decimal(self._state["total_cost"]) >= cap:
             return _Next("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
+        if self._state["next_action"].rstrip(".!") == _GOAL_REACHED and result.outcome in (
+            "ok",
+            "soft_ok",
+            "no_progress",
+        ):
+            return _Next("stopped", "its Next Action says that all is done")
+        if 0 < self.settings.max_no_progress <= self._state["no_progress"]:
+            return _Next("stopped", f"{self._state['no_progress']} cycles in a row made no progress")
         if opened:
             return _Next("cooldown", f"{self._breaker.failures} failures in a row", self.settings.cooldown_seconds)
         return _Next("sleeping", None, self.settings.interval_seconds)

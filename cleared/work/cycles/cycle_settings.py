@@ -21,6 +21,7 @@ OVERRIDES: Final = {
     "interval_seconds": ("--interval", "LOOP_INTERVAL"),
     "cycle_timeout_seconds": ("--timeout", "CYCLE_TIMEOUT_SECONDS"),
     "max_consecutive_errors": ("--max-errors", "MAX_CONSECUTIVE_ERRORS"),
+    "max_no_progress": ("--max-no-progress", "MAX_NO_PROGRESS"),
     "cooldown_seconds": ("--cooldown", "COOLDOWN_SECONDS"),
     "limit_wait_seconds": ("--limit-wait", "LIMIT_WAIT_SECONDS"),
     "max_logs": ("--max-logs", "MAX_LOGS"),
@@ -31,7 +32,7 @@ OVERRIDES: Final = {
     "cost_cap": ("--cost-cap", ""),
 }
 """Setting → the flag and the environment variable that say it for one start, as the documented scripts name them."""
-_NUMBERS: Final = {"max_consecutive_errors": int, "max_logs": int}
+_NUMBERS: Final = {"max_consecutive_errors": int, "max_no_progress": int, "max_logs": int}
 _UNSET: Final = "Set it right, or unset it."
 
 
@@ -45,6 +46,7 @@ class CycleSettings:
     interval_seconds: float
     cycle_timeout_seconds: float
     max_consecutive_errors: int
+    max_no_progress: int
     cooldown_seconds: float
     limit_wait_seconds: float
     max_logs: int
@@ -69,6 +71,7 @@ def read_cycle_settings(
         interval_seconds=values["interval_seconds"],
         cycle_timeout_seconds=values["cycle_timeout_seconds"],
         max_consecutive_errors=values["max_consecutive_errors"],
+        max_no_progress=values["max_no_progress"],
         cooldown_seconds=values["cooldown_seconds"],
         limit_wait_seconds=values["limit_wait_seconds"],
         max_logs=values["max_logs"],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -27,10 +27,13 @@ _RESET: Final = re.compile(
     r"\b(?:resets?|try again|available again)(?: at| on| in)?\b[ :]*"
     r"(?:(?P<iso>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)"
     r"|(?P<count>\d{1,5}) ?(?P<unit>second|minute|hour|day)s?"
-    r"|(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\.?)?(?: \((?P<zone>[A-Za-z_]+/[A-Za-z_/+-]+|UTC)\))?"
+    r"|(?:(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (?P<day>\d{1,2})(?:st|nd|rd|th)?"
+    r"(?:,? (?P<year>\d{4}))?,?(?: at)? )?"
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]\.?m\.?)?(?: \((?P<zone>[A-Za-z_]+/[A-Za-z_/+-]+|UTC)\))?"
     r"(?!\d| ?(?:second|minute|hour|day)))",
     re.IGNORECASE,
 )
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _EPOCH: Final = re.compile(r"limit reached\|(?P<seconds>\d{10})\b", re.IGNORECASE)
 _TAIL_BYTES: Final = 2_000
 _MOST_WAIT: Final = timedelta(days=8)
@@ -51,7 +54,7 @@ def names_limit(text: str) -> bool:
     return bool(_LIMIT.search(text) or _EPOCH.search(text) or _ADMINISTRATIVE.search(text))
 
 
-def find_usage_limit(message: str, tail: str, *, failed: bool, now: datetime, zone: ZoneInfo) -> UsageLimit | None:
+def find_usage_limit(message: str, tail: str, *, failed: bool, now: datetime, zone: tzinfo) -> UsageLimit | None:
     """The limit that a run ended with, None where it did not.
 
     ``message``: the engine's own structured words about a limit, empty where it has none. ``tail``: the end of its
@@ -69,7 +72,7 @@ def find_usage_limit(message: str, tail: str, *, failed: bool, now: datetime, zo
     )
 
 
-def read_reset(text: str, now: datetime, zone: ZoneInfo) -> datetime | None:
+def read_reset(text: str, now: datetime, zone: tzinfo) -> datetime | None:
     """When a limit ends, in UTC, by words such as "resets 9pm", "resets at 2026-11-23T09:00Z", "try again in 40
     minutes". None where the text does not say, or names a time beyond eight days."""
     utc = ZoneInfo("UTC")
@@ -87,7 +90,7 @@ def read_reset(text: str, now: datetime, zone: ZoneInfo) -> datetime | None:
     return moment if now <= moment <= now + _MOST_WAIT else None
 
 
-def _read_moment(match: re.Match[str], now: datetime, zone: ZoneInfo) -> datetime:
+def _read_moment(match: re.Match[str], now: datetime, zone: tzinfo) -> datetime:
     if match["iso"]:
         moment = datetime.fromisoformat(match["iso"])
         return moment if moment.tzinfo else moment.replace(tzinfo=zone)
@@ -102,4 +105,8 @@ def _read_moment(match: re.Match[str], now: datetime, zone: ZoneInfo) -> datetim
     elif not match["minute"]:
         raise ValueError("a bare number is no time")
     moment = local.replace(hour=hour, minute=int(match["minute"] or 0), second=0, microsecond=0)
-    return moment if moment > local else moment + timedelta(days=1)
+    if not match["month"]:
+        return moment if moment > local else moment + timedelta(days=1)
+    month, year = _MONTHS.index(match["month"].lower()) + 1, int(match["year"] or local.year)
+    moment = moment.replace(year=year, month=month, day=int(match["day"]))
+    return moment if moment > local or match["year"] else moment.replace(year=year + 1)

@@ -39,6 +39,8 @@ class LoopAi(Section):
     """The most one cycle may take. CYCLE_TIMEOUT_SECONDS."""
     max_consecutive_errors: int = protected(default=5)
     """Failures in a row after which it cools down. MAX_CONSECUTIVE_ERRORS."""
+    max_no_progress: int = protected(default=3)
+    """Cycles in a row that leave the consensus as it was, after which it ends; 0: it goes on. MAX_NO_PROGRESS."""
     cooldown_seconds: float = protected(default=300.0)
     """How long that takes. COOLDOWN_SECONDS."""
     limit_wait_seconds: float = protected(default=3600.0)

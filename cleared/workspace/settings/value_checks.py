@@ -305,6 +305,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     **{(LoopAi, name): _is_between(0, 86_400) for name in ("interval_seconds", "cooldown_seconds")},
     (LoopAi, "cycle_timeout_seconds"): _is_between(1, 86_400),
     (LoopAi, "max_consecutive_errors"): _is_between(1, 1_000),
+    (LoopAi, "max_no_progress"): _is_between(0, 1_000),
     (LoopAi, "limit_wait_seconds"): _is_between(1, 604_800),
     (LoopAi, "max_logs"): _is_between(1, 1_000_000),
     (LoopAi, "max_output_mb"): _is_between(1, 10_000),

@@ -86,6 +86,16 @@ OUTPUTS = [
         '{"type":"result","is_error":false,"result":"I wrote about the rate limit"}',
         ("I wrote about the rate limit", None, False, ""),
     ),
+    (  # the settings of the engine say verbose: all events in one list
+        "claude",
+        '[{"type":"system"},{"type":"result","is_error":false,"result":"hi","total_cost_usd":0.5}, 7]',
+        ("hi", "0.5", False, ""),
+    ),
+    (
+        "claude",
+        '{"type":"result","is_error":true,"api_error_status":429,"result":"API Error"}',
+        ("API Error", None, True, "API Error"),
+    ),
     ("qwen", '{"type":"system"}\n{"type":"result","is_error":false,"result":"ok"}', ("ok", None, False, "")),
     (
         "qwen",
@@ -94,6 +104,12 @@ OUTPUTS = [
     ),
     (
         "codex",
+        '{"type":"item.completed","item":{"type":"agent_message","text":"done"}}\n{"type":"turn.completed"}',
+        ("done", None, False, ""),
+    ),
+    (  # the line was down, and came back
+        "codex",
+        '{"type":"error","message":"Reconnecting... 2/5 (rate limit of the approval gateway)"}\n'
         '{"type":"item.completed","item":{"type":"agent_message","text":"done"}}\n{"type":"turn.completed"}',
         ("done", None, False, ""),
     ),
@@ -172,6 +188,10 @@ RESETS = [
     ("try again in 2 hours", "2026-11-22T20:30:00+00:00"),
     ("resets at 2026-11-23T09:00:00Z", "2026-11-23T09:00:00+00:00"),
     ("usage limit reached|1795384800", "2026-11-22T22:00:00+00:00"),
+    ("try again at Nov 27th, 2026 9:14 PM", "2026-11-27T20:14:00+00:00"),
+    ("resets Nov 24 at 9am (America/New_York)", "2026-11-24T14:00:00+00:00"),
+    ("resets Jan 2nd 9:14 AM", None),  # further than a week
+    ("resets Feb 30th 9:14 AM", None),
     ("resets 25pm", None),
     ("resets soon", None),
     ("resets 2020-01-01T00:00:00Z", None),

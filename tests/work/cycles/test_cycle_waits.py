@@ -127,6 +127,29 @@ def test_f18_a_disabled_account_stops_it(cyc: Workspace, engine: FakeEngine) -> 
     assert "needs a person" in state(cyc)["reason"]
 
 
+def test_who_is_not_let_in_stops_at_once(cyc: Workspace, engine: FakeEngine) -> None:
+    """WORK 1: without a key that counts, no cycle comes further than this one."""
+    engine.plan({"stdout": result("invalid x-api-key", error=True, api_error_status=401), "exit": 1})
+    run = _Run(cyc, engine, max_cycles=9)
+    assert run.run() == 1 and len(engine.calls) == 1
+    assert state(cyc)["status"] == "failed" and "invalid x-api-key" in state(cyc)["reason"]
+
+
+def test_cycles_without_progress_end_by_themselves(cyc: Workspace, engine: FakeEngine) -> None:
+    """WORK 1: three in a row that leave the consensus as it was; one with progress between them counts anew."""
+    idle = {"stdout": result("nothing to do")}
+    engine.plan(idle, idle, good(), idle, idle, idle, good())
+    assert _Run(cyc, engine, max_cycles=20, interval_seconds=0.0).run() == 0
+    assert len(engine.calls) == 6 and state(cyc)["reason"] == "3 cycles in a row made no progress"
+
+
+def test_a_goal_that_is_reached_ends_the_cycles(cyc: Workspace, engine: FakeEngine) -> None:
+    """WORK 1: the Next Action is DONE."""
+    engine.plan(good(), good(action="DONE"), good())
+    assert _Run(cyc, engine, max_cycles=20, interval_seconds=0.0).run() == 0
+    assert len(engine.calls) == 2 and "all is done" in state(cyc)["reason"]
+
+
 def test_f36_the_cost_cap_stops_with_a_reason(cyc: Workspace, engine: FakeEngine) -> None:
     """F36: costs of all cycles since the reset are counted, over restarts too."""
     engine.plan(good(action="a"), good(action="b"), good(action="c"))

@@ -23,13 +23,16 @@ def build_arguments(options: LaunchOptions) -> tuple[str, ...]:
 
 
 def read_output(output: str) -> EngineReport:
-    """Codex tells tokens, not dollars. A limit comes as an ``error`` or ``turn.failed`` event."""
+    """Codex tells tokens, not dollars. A limit comes as an ``error`` or ``turn.failed`` event. An ``error`` is also
+    what it says while it connects again; where the turn is completed after it, it did."""
     text = limit = question = ""
     failed = False
     for event in read_json_lines(output):
         kind, item = event.get("type"), event.get("item")
         if kind == "item.completed" and isinstance(item, dict) and item.get("type") == "agent_message":
             text = text_of(item.get("text"))
+        elif kind == "turn.completed":
+            failed, limit, question = False, "", ""
         elif kind in ("error", "turn.failed"):
             failed = True
             error = event.get("error")

@@ -13,6 +13,9 @@ _MOST_TEXT: Final = 4_000
 _MOST_LINES: Final = 100_000
 """Lines of an output that are read, the last of them: to refuse a line takes time, too."""
 _MOST_COST, _MOST_DIGITS = 1_000_000, 40
+_TOO_MANY: Final = 429
+_NOT_LET_IN: Final = (401, 403)
+"""HTTP: without a key, or with one that counts no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ class EngineReport:
     """What an engine says of its own run, as far as its output is structured.
 
     ``text``: its last message. ``cost``: US dollars, None where it names none. ``limit``: its words where the usage
-    limit of the account was reached. ``question``: where it stopped to ask for permission.
+    limit of the account was reached. ``question``: where it stopped to ask for permission. ``refused``: its words where
+    it was not let in.
     """
 
     text: str = ""
@@ -28,6 +32,7 @@ class EngineReport:
     failed: bool = False
     limit: str = ""
     question: str = ""
+    refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +88,15 @@ class Engine:
 
 
 def read_json_lines(output: str) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects among the last lines of an output; everything else is passed over."""
+    """The JSON objects among the last lines of an output, and in lists that are a line each, as Claude Code prints
+    them where its settings say ``verbose``; everything else is passed over."""
     for line in output.rsplit("\n", _MOST_LINES)[-_MOST_LINES:]:
-        if line.lstrip().startswith("{"):
+        if line.lstrip().startswith(("{", "[")):
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(value, dict):
-                yield value
+            yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict))
 
 
 def read_cost(value: object) -> Decimal | None:
@@ -113,15 +118,18 @@ def text_of(value: object) -> str:
 
 def read_result_events(output: str, names_limit: Callable[[str], bool]) -> EngineReport:
     """What the last event of type ``result`` says, as Claude Code and Qwen Code print it: ``is_error``, ``result`` or
-    ``error``, ``total_cost_usd``, ``permission_denials``. ``names_limit``: whether a message is about a usage limit."""
+    ``error``, ``total_cost_usd``, ``permission_denials``, ``api_error_status``. ``names_limit``: whether a message is
+    about a usage limit."""
     report = EngineReport()
     for event in read_json_lines(output):
         if event.get("type") == "result":
             error = event.get("error")
             text = text_of(event.get("result")) or text_of(error.get("message") if isinstance(error, dict) else error)
             failed = event.get("is_error") is True
-            limit = text if failed and names_limit(text) else ""
+            status = event.get("api_error_status")
+            limit = (text or "HTTP 429") if failed and (names_limit(text) or status == _TOO_MANY) else ""
+            refused = (text or f"HTTP {status}") if failed and status in _NOT_LET_IN else ""
             denied = event.get("permission_denials")
             question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
-            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question)
+            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question, refused)
     return report
