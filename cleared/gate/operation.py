@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final, Literal
 
 from cleared.base.errors import Place, PolicyError, UsageError
+from cleared.base.json_arguments import ArgumentFault, read_arguments
 from cleared.changes.host import Host
 from cleared.gate.candidate import file_kind
 from cleared.gate.proposals.submission import Author
@@ -24,7 +23,6 @@ Effect = Literal["read", "check", "propose", "run"]
 """``read``: changes nothing. ``check``: runs what nobody approved in the sandbox, and keeps nothing of it. ``propose``:
 makes a proposal, about which a person decides. ``run``: runs an approved agent."""
 
-_JSON_TYPES: Final = {"string": str, "integer": int, "boolean": bool}
 _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
     "any": {},
     "files": {"type": "object", "additionalProperties": {"type": ["string", "null"]}, "maxProperties": MAX_FILES},
@@ -66,38 +64,16 @@ class Parameter:
         if self.type == "any":
             return {}
         schema = dict(_SCHEMAS.get(self.type) or {"type": self.type})
+        if self.type == "integer":
+            schema |= {"minimum": self.least, "maximum": self.most}
         if self.default is None:
             schema["type"] = [schema["type"], "null"]
         if self.choices:
             schema["enum"] = [*self.choices, None] if self.default is None else list(self.choices)
         return schema if self.default in (REQUIRED, None) else {**schema, "default": self.default}
 
-    def read_value(self, value: Any) -> Any:
-        """The value, checked. Raises ``InvalidArgument``."""
-        if value is None and self.default is not REQUIRED:
-            return self.default
-        if self.type in ("any", "string", "names") and not _is_json(value):
-            raise InvalidArgument(f"{self.name} must be JSON with valid Unicode text", self.name)
-        if self.type == "any":
-            return value
-        if self.type == "files":
-            return self._read_files(value)
-        if self.type == "names":
-            return self._read_names(value)
-        if type(value) is not _JSON_TYPES[self.type]:
-            raise InvalidArgument(f"{self.name} must be of type {self.type}", self.name)
-        if type(value) is int and not self.least <= value <= self.most:
-            raise InvalidArgument(f"{self.name} must lie between {self.least} and {self.most}", self.name)
-        if self.choices and value not in self.choices:
-            raise InvalidArgument(f"{self.name} must be one of {', '.join(self.choices)}", self.name)
-        return value
-
-    def _read_names(self, value: Any) -> list[str]:
-        if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or len(value) > MAX_NAMES:
-            raise InvalidArgument(f"{self.name} must be a list of at most {MAX_NAMES} texts", self.name)
-        return value
-
-    def _read_files(self, value: Any) -> dict[str, bytes | None]:
+    def read_files(self, value: Any) -> dict[str, bytes | None]:
+        """The files, as bytes. Raises ``InvalidArgument``."""
         if not isinstance(value, dict) or not 0 < len(value) <= MAX_FILES:
             raise InvalidArgument(f"{self.name} must be an object of 1 to {MAX_FILES} files, path → text", self.name)
         files: dict[str, bytes | None] = {}
@@ -117,15 +93,6 @@ class Parameter:
             except UnicodeEncodeError:
                 raise InvalidArgument(f"{path} is not valid Unicode text", self.name) from None
         return files
-
-
-def _is_json(value: Any) -> bool:
-    """Parsers take NaN and halves of characters, which nothing can keep."""
-    try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,20 +129,12 @@ class Operation:
             if len(arguments) > len(names):
                 raise InvalidArgument(f"{self.name} takes at most {len(names)} arguments, not {len(arguments)}")
             arguments = dict(zip(names, arguments, strict=False))
-        for key in arguments:
-            if key not in names:
-                near = get_close_matches(key, names, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
-                raise InvalidArgument(f"{self.name} has no argument {key[:60]!r}; {hint}", key[:60])
-        values = {}
-        for parameter in self.parameters:
-            if parameter.name in arguments:
-                values[parameter.name] = parameter.read_value(arguments[parameter.name])
-            elif parameter.default is REQUIRED:
-                raise InvalidArgument(f"{self.name} needs {parameter.name}", parameter.name)
-            else:
-                values[parameter.name] = parameter.default
-        return values
+        try:
+            values = read_arguments(arguments, self.parameters_schema)
+        except ArgumentFault as fault:
+            raise InvalidArgument(f"{self.name}: {fault}", fault.name or None) from None
+        files = [p for p in self.parameters if p.type == "files" and values[p.name] is not None]
+        return values | {p.name: p.read_files(values[p.name]) for p in files}
 
     def call_function(self, host: Host, arguments: list[Any] | Mapping[str, Any], *, author: str | None = None) -> Any:
         """The result, as plain data. ``author``: the program that asks, such as ``mcp:NAME``; what proposes needs it.

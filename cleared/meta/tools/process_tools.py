@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from cleared.base.json_arguments import ArgumentFault
 from cleared.changes.host import Host
 from cleared.meta.tools.confined_processes import ConfinedProcesses
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.overlay import SCRATCH
 from cleared.meta.tools.scratch_tree import ScratchTree
 from cleared.meta.tools.session_files import SessionFiles, clean_path
-from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
+from cleared.meta.tools.tool import Tool, ToolFailed, make_schema
 
 PROCESS_TOOLS: Final = (
     "shell_command",
@@ -163,7 +164,7 @@ class ProcessTools:
         number = len(self._logs) + 1
         output = clean_path(arguments["stdout_path"] or f"{SCRATCH}/process-{number}.log")
         if not output.startswith(f"{SCRATCH}/"):
-            raise InvalidCall(f"stdout_path must lie below {SCRATCH}/")
+            raise ArgumentFault(f"stdout_path must lie below {SCRATCH}/")
         pid, log = self._processes.start_command(
             arguments["command"], self._clean_folder(arguments["cwd"]), output=output
         )

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from cleared.base.json_arguments import ArgumentFault
 from cleared.gate.lint_rules import RULES
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.session_files import SessionFiles
-from cleared.meta.tools.tool import InvalidCall, Tool, ToolFailed, make_schema
+from cleared.meta.tools.tool import Tool, ToolFailed, make_schema
 from cleared.primitives.registry.projections import list_fields
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 from cleared.service.operations.table import OPERATIONS
@@ -145,7 +146,7 @@ class ReadingTools:
         given = {k: v for k, v in arguments.items() if k not in _OF_THE_TOOL and v is not None}
         for key in given:
             if key not in names:
-                raise InvalidCall(f"{what} takes no {key}; it takes {', '.join(sorted(names)) or 'nothing else'}")
+                raise ArgumentFault(f"{what} takes no {key}; it takes {', '.join(sorted(names)) or 'nothing else'}")
         found = operation.call_function(self._host, given)
         if not isinstance(found, list):
             return quote_data(json.dumps(found, ensure_ascii=False, indent=1, default=str), what)

@@ -36,10 +36,6 @@ class ToolFailed(Exception):
         self.message, self.remedy = message, remedy
 
 
-class InvalidCall(Exception):
-    """Raised where the arguments are not those of the tool; nothing was done."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """``parameters`` is a JSON Schema of the arguments. ``cacheable``: equal calls give equal results until something

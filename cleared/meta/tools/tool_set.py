@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError
+from cleared.base.json_arguments import ArgumentFault, describe_parameters, read_arguments
 from cleared.changes.host import Host
-from cleared.meta.tools.argument_schema import describe_parameters, read_arguments
 from cleared.meta.tools.bank_tool import BankTool
 from cleared.meta.tools.file_tools import FileTools
 from cleared.meta.tools.gate_tools import GateTools
@@ -26,7 +26,7 @@ from cleared.meta.tools.process_tools import PROCESS_TOOLS, ProcessTools
 from cleared.meta.tools.reading_tools import ReadingTools
 from cleared.meta.tools.remedy_words import say_to_model
 from cleared.meta.tools.session_files import SessionFiles
-from cleared.meta.tools.tool import Evidence, InvalidCall, Tool, ToolFailed, ToolResult, make_schema
+from cleared.meta.tools.tool import Evidence, Tool, ToolFailed, ToolResult, make_schema
 
 _MAX_CACHED: Final = 200
 _OF_THE_DRAFT: Final = frozenset({"agent_check", "try", "history_try", "propose"})
@@ -107,7 +107,7 @@ class ToolSet:
             if self.collect_changes():
                 self._cache.clear()
             return self._call_checked(tool, values)
-        except InvalidCall as error:
+        except ArgumentFault as error:
             return self._finish(ToolResult(describe_invalid_call(name, str(error), tool.parameters), "invalid"))
         except ToolFailed as error:
             return self._finish(ToolResult(describe_failure(name, error.message, error.remedy), "failed"))
@@ -232,5 +232,5 @@ def _render_plan(arguments: Mapping[str, Any]) -> str:
         text, state = (step, "pending") if isinstance(step, str) else (step["step"], step.get("status", "pending"))
         lines.append(f"{_MARKS[state]} {' '.join(text.split())}")
     if sum(line.startswith("[>]") for line in lines) > 1:
-        raise InvalidCall("several steps are in_progress; one at a time can be")
+        raise ArgumentFault("several steps are in_progress; one at a time can be")
     return "\n".join(["The plan:", *lines])

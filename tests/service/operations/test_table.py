@@ -137,7 +137,7 @@ def test_settings_are_not_for_programs(posted: Workspace, host: Host, name: str,
     ("texts", "message"),
     [
         ({}, "1 to 100 files"),
-        ([], "1 to 100 files"),
+        ([], "must be of type object"),
         ({f"agents/a{n}.py": "" for n in range(MAX_FILES + 1)}, "1 to 100 files"),
         ({"../x.py": ""}, "no file that can be proposed"),
         ({"/etc/passwd": ""}, "no file that can be proposed"),
