@@ -24,7 +24,7 @@ from cleared.cli.options import AgentName, JsonOption, WorkspaceOption, open_hos
 from cleared.cli.proposal_output import print_checks
 from cleared.domains.installed_domains import count_records
 from cleared.runs.outcome import RunResult
-from cleared.runs.run_queries import read_agent, read_agents
+from cleared.runs.run_queries import read_agents
 
 app = new_group()
 
@@ -162,10 +162,9 @@ def list_agents(json: JsonOption = False, workspace: WorkspaceOption = None) -> 
 @app.command("show")
 def show_agent(name: AgentName, json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show an agent: its header, what the checks say, its certificate, its script."""
-    from cleared.gate.proposals.crash_certificate import read_certificate_of
+    from cleared.gate.proposals.crash_certificate import read_certified_agent
 
-    host = open_host(workspace)
-    agent = {**read_agent(host, name), "certificate": read_certificate_of(host, name)}
+    agent = read_certified_agent(open_host(workspace), name)
     if json:
         print_json(agent)
         return

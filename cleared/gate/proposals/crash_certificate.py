@@ -31,6 +31,7 @@ from cleared.git import Snapshot
 from cleared.git.history_copy import copy_files
 from cleared.processes.program import Program, end_at, run_program
 from cleared.runs.approved_scripts import Scripts
+from cleared.runs.run_queries import read_agent
 from cleared.trust.approval_record import ApprovalRecord, certificate_path, digest_of
 from cleared.trust.keys import own_public_key, run_public_key, unlock_own_key
 from cleared.trust.person_only import refuse_in_job
@@ -95,6 +96,11 @@ def read_certificate_of(host: Host, name: str) -> str:
         data = snapshot.read_file(path)
         record = read_certificate(Scripts(host, snapshot).approvals, path, data) if data is not None else None
     return describe_certificate(record) if record is not None else ""
+
+
+def read_certified_agent(host: Host, name: str) -> dict[str, Any]:
+    """An agent (``read_agent``), with what its certificate says."""
+    return {**read_agent(host, name), "certificate": read_certificate_of(host, name)}
 
 
 def describe_certificate(record: ApprovalRecord) -> str:

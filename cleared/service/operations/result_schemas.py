@@ -69,7 +69,7 @@ _AGENT_FIELDS: Final[dict[str, Schema]] = {
     "findings": list_of(object_of(rule=TEXT, message=TEXT, place=TEXT, remedy=MAYBE_TEXT)),
 }
 AGENTS: Final = list_of(object_of(**_AGENT_FIELDS))
-AGENT: Final = object_of(**_AGENT_FIELDS, source=TEXT)
+AGENT: Final = object_of(**_AGENT_FIELDS, source=TEXT, certificate=TEXT)
 AGENT_HISTORY: Final = list_of(object_of(at=TEXT, event=TEXT, proposal=TEXT, by=TEXT, version=TEXT, about=TEXT))
 
 _CARD_FIELDS: Final[dict[str, Schema]] = {

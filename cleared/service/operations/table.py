@@ -14,6 +14,7 @@ from cleared.changes.audit.record_violations import describe_violations
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import DomainTable, load_domains
 from cleared.gate.operation import Operation, Parameter
+from cleared.gate.proposals.crash_certificate import read_certified_agent
 from cleared.gate.proposals.proposal_history import read_history, read_proposals
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.review import queue_cards
@@ -63,9 +64,9 @@ _AGENT_OPERATIONS: Final = (
     ),
     Operation(
         "agent.show",
-        "One agent: its header, source and findings.",
+        "One agent: its header, source, findings and certificate.",
         "read",
-        run_queries.read_agent,
+        read_certified_agent,
         (_AGENT,),
         result_schemas.AGENT,
     ),
