@@ -10,7 +10,7 @@ from bench.workspaces import NOW, copy, git, host, place, workspace, write_and_c
 from cleared.changes import draft
 from cleared.git import Author, CommitHeader, Repository, Snapshot, commit_changes
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import Attempt, Event
+from cleared.runs.attempt import Attempt, Event, Resumption
 
 CALLS = 1_000
 FILES = 5_000
@@ -40,7 +40,7 @@ def durable(quick: bool) -> Result:
                 snapshot = Snapshot(repo, repo.read_head())
                 scripts = Scripts(opened, snapshot)
                 script = scripts.load_agent("thousand")
-                attempt = Attempt(opened, repo, snapshot, script, Event(), dry_run=False, scripts=scripts)
+                attempt = Attempt(opened, repo, snapshot, script, Resumption(Event()), dry_run=False, scripts=scripts)
                 attempt.execute_script()
                 attempt.context.host.check_draft()
                 changes = draft.render_draft(opened, snapshot, attempt.context).changes

@@ -27,7 +27,7 @@ from cleared.git import Repository, Snapshot
 from cleared.primitives.context import taken_files
 from cleared.primitives.loop_jobs import DryRunLoop
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.runs.attempt import Attempt, Event
+from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.outcome import RunError
 
 
@@ -117,10 +117,9 @@ def dry_run_script(
             repo,
             snapshot,
             script,
-            event or Event(),
+            Resumption(event or Event(), now=now),
             dry_run=dry_run,
             scripts=world.scripts,
-            now=now,
             drop_folder=folder,
             say=log.append,
             model_answers=answers,

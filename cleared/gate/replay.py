@@ -34,7 +34,7 @@ from cleared.git import Repository, Snapshot, history
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Unanswered
 from cleared.primitives.registry.primitive import Primitive
-from cleared.runs.attempt import Attempt, Event, parse_event
+from cleared.runs.attempt import Attempt, Event, Resumption, parse_event
 from cleared.runs.outcome import RunError
 from cleared.runs.question_tickets import Questions
 from cleared.runs.run_queries import read_run
@@ -191,14 +191,11 @@ def _replay(past_host: Host, repo: Repository, past: PastRun) -> Replay:
             repo,
             past.base,
             script,
-            past.event,
+            Resumption(past.event, run_id=past.run, now=past.now, answers=answers),
             dry_run=False,
             scripts=scripts,
-            now=past.now,
             drop_folder=folder,
             say=lambda _: None,
-            run_id=past.run,
-            answers=answers,
             stops_to_ask=True,
             model_answers=recorded_answers(iter(events), past.run),
         )

@@ -30,7 +30,7 @@ from cleared.git import Repository, Snapshot, history
 from cleared.review.record_review import RecordOrigin, RecordPlace, RecordReview, load_reviews
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
-from cleared.runs.attempt import Attempt, Event
+from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals
 
@@ -170,10 +170,9 @@ def _call_by_replay(
             repo,
             occasion.snapshot,
             scripts.load_agent(trailers["Agent"]),
-            occasion.event or Event(),
+            Resumption(occasion.event or Event(), now=occasion.now),
             dry_run=True,
             scripts=scripts,
-            now=occasion.now,
             drop_folder=folder,
             say=lambda _: None,
         )

@@ -93,9 +93,9 @@ class Resumption:
 
 class Attempt:
     """A script, a commit, an event, and what comes of them. ``dry_run`` is what ``ctx_dry_run()`` says;
-    ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``. ``run_id``, ``now`` and ``answers`` are
-    those of the first attempt, where a run goes on after a question (``stops_to_ask``). ``model_answers``: what
-    language models have answered, by the request's key; no model is asked here."""
+    ``scripts`` has the shared ones; ``drop_folder`` stands in for ``import/``. ``stops_to_ask``: whether it may go on
+    after a question. ``model_answers``: what language models have answered, by the request's key; no model is asked
+    here."""
 
     def __init__(
         self,
@@ -103,15 +103,12 @@ class Attempt:
         repo: Repository,
         snapshot: Snapshot,
         script: Script,
-        event: Event,
+        about: Resumption,
         *,
         dry_run: bool,
         scripts: Scripts,
-        now: datetime | None = None,
         drop_folder: Path | None = None,
         say: Callable[[str], None] | None = None,
-        run_id: str | None = None,
-        answers: Mapping[str, str] | None = None,
         stops_to_ask: bool = False,
         model_answers: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
@@ -121,8 +118,8 @@ class Attempt:
         self._lines = self._bytes = 0
         """Of its log, shown so far."""
         self.started = host.clock.monotonic()
-        self.now = (now or host.clock.now()).replace(microsecond=0)
-        self.run_id = run_id or new_run_id(self.now)
+        self.now = (about.now or host.clock.now()).replace(microsecond=0)
+        self.run_id = about.run_id or new_run_id(self.now)
         self.limits = limits_of(host.config.sandbox, script.header)
         self.calls = TracedCalls()
         """For the trace; ``counts`` has all."""
@@ -130,10 +127,11 @@ class Attempt:
         """Called with each call that was answered, whole."""
         self.counts: Counter[str] = Counter()
         self.printed: list[str] = []
+        event = about.event
         self.event: dict[str, Any] = replace(event, key=event.key or f"{event.kind}:{self.run_id}").to_record()
         self.drop_folder = drop_folder
         self.context = self.fresh_context()
-        self.context.questions = QuestionState(answers or {}, stops_to_ask)
+        self.context.questions = QuestionState(about.answers, stops_to_ask)
         if script.header is not None:
             self.context.permissions.header_values = script.header.own_values
             self.context.files.watch = script.header.watch

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cleared.base.clock import format_iso
@@ -133,13 +133,10 @@ class _AgentRun:
             repo,
             self.snapshot,
             self.script,
-            self.again.event,
+            replace(self.again, now=self.again.now or asker.now, run_id=self.again.run_id or asker.run_id),
             dry_run=dry_run,
             scripts=scripts,
             stops_to_ask=not dry_run,
-            now=self.again.now or asker.now,
-            run_id=self.again.run_id or asker.run_id,
-            answers=self.again.answers,
             model_answers=self._known_answers(),
         )
         self.context = self.attempt.context

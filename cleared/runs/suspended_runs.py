@@ -163,13 +163,10 @@ def _dry_run_choices(
             repo,
             snapshot,
             attempt.script,
-            event,
+            Resumption(event, run_id=attempt.run_id, now=attempt.now, answers=answers),
             dry_run=False,
             scripts=attempt.scripts,
-            now=attempt.now,
             say=lambda _: None,
-            run_id=attempt.run_id,
-            answers=answers,
         )
         try:
             result = trial.execute_script()

@@ -26,7 +26,7 @@ from cleared.changes.host import Host
 from cleared.changes.trace import TraceStore
 from cleared.git import Repository, Snapshot, blob_id
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.runs.attempt import Attempt, Event
+from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.sandbox.construct_lint import lint_script
 from cleared.sandbox.executor import ScriptRun
 from cleared.sandbox.header import Header
@@ -73,7 +73,7 @@ class World:
         made = Script("escape", "agents/escape.py", source, blob, header, grants=names)
         snapshot = Snapshot(self.repo, self.repo.read_head())
         scripts = Scripts(self.host, snapshot, working_copy=True)
-        attempt = Attempt(self.host, self.repo, snapshot, made, Event(), dry_run=False, scripts=scripts)
+        attempt = Attempt(self.host, self.repo, snapshot, made, Resumption(Event()), dry_run=False, scripts=scripts)
         traces = TraceStore(self.host.layout.state_dir)
         traces.begin_run(
             {
