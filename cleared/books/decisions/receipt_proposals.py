@@ -23,13 +23,16 @@ from cleared.primitives.context import Context
 def read_receipts(context: Context) -> dict[str, Receipt]:
     """SHA-256 → the committed receipts."""
     path = books_of(context).bank.paths.receipts
-    return parse_receipts(books_of(context).bank.source.read(path), path)
+    data = books_of(context).bank.source.read(path)
+    return parse_receipts(data, path) if data is not None else {}
 
 
 def propose_kept_receipts(context: Context) -> None:
     """Stage a card for each receipt without an entry that a payment fits now."""
     receipts = read_receipts(context)
-    propose_links(context, (each for each in receipts.values() if not each.entries), receipts)
+    loose = [each for each in receipts.values() if not each.entries]
+    if loose:
+        propose_links(context, loose, receipts)
 
 
 def propose_links(

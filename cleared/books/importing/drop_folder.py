@@ -104,7 +104,8 @@ class ImportSession:
             except ClearedError as e:
                 if name not in self.refused:
                     refused[name] = self.refused[name] = e
-        stage_refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
+        if refused:
+            stage_refusals(refused, self.folder, self.layout.import_dir, self.config.import_.max_bytes, self.card)
         return files
 
     def count_waiting_bytes(self) -> int:

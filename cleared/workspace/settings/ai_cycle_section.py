@@ -9,7 +9,7 @@ from cleared.workspace.settings.section import Section, config_section, protecte
 
 EngineName = Literal["codex", "qwen", "opencode", "claude"]
 ENGINE_NAMES: Final[tuple[str, ...]] = get_args(EngineName)
-ONE_LINE_TEXTS: Final = ("model", *(f"{name}_bin" for name in ENGINE_NAMES), "codex_sandbox_mode")
+ONE_LINE_TEXTS: Final = ("model", *map("{}_bin".format, ENGINE_NAMES), "codex_sandbox_mode")
 """Settings that are handed to another program as one argument."""
 
 
