@@ -168,8 +168,14 @@ def test_what_was_booked_as_sure_and_wrong_too_often_raises_the_threshold(ws: Wo
     assert not [each for each in improve(ws)["proposed"] if each["file"] == "config.yaml"]
 
 
+def test_a_shared_script_that_no_agent_runs_is_named(ws: Workspace) -> None:
+    assert improve(ws)["findings"] == [], "monthly_summary runs vendor_name"
+    ws.shared("helper", "1\n")
+    assert improve(ws)["findings"] == ["scripts/helper.py: no agent runs it. Is it needed still?"]
+
+
 def test_a_branch_that_no_run_takes_is_named(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cleared.gate.unused_branches._LEAST_RUNS", 3)
+    monkeypatch.setattr("cleared.gate.unused_code._LEAST_RUNS", 3)
     ws.agent(
         "probe",
         'journal_add_double(date="2025-01-03", description="tea", debit_account=5020, credit_account=1010, amount="1", '

@@ -23,7 +23,7 @@ from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, OpenQue
 from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.submission import LEARNING, Author, GateFailed, propose_changes
-from cleared.gate.unused_branches import describe_unused_branches, list_live_agents
+from cleared.gate.unused_code import describe_unused_branches, describe_unused_scripts, list_live_agents
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.person_only import current_job
@@ -83,8 +83,10 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
         cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
         scripts = Scripts(host, snapshot)
         lessons = find_lessons(LessonSource(host, snapshot, scripts, cards))
-        looked_at = list_live_agents(scripts) if is_asked else []  # it takes a while, and nothing comes of it by itself
-        unused = [describe_unused_branches(host, repo, scripts, name) for name in looked_at]
+        live = list_live_agents(scripts)
+        unused = describe_unused_scripts(scripts, live)
+        if is_asked:  # it takes a while, and nothing comes of it by itself
+            unused += [describe_unused_branches(host, repo, scripts, name) for name in live]
         proposals = load_proposals(CommittedSource(snapshot))
         by_path: dict[str, list[Improvement]] = defaultdict(list)
         for each in lessons.improvements:

@@ -82,7 +82,9 @@ def improve(job: JobContext) -> str:
     from cleared.gate.proposals.improving import improve_agents
 
     done = improve_agents(open_for_job(job.root), is_asked=False)
-    for line in [*(each.says for each in done.proposed), *(each.title for each in done.asked), *done.held]:
+    for line in [*(each.says for each in done.proposed), *(each.title for each in done.asked)]:
+        print(line)  # noqa: T201
+    for line in (*done.findings, *done.held):
         print(line)  # noqa: T201
     return done.describe()
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from harness import Workspace, refused, take_ok, unchanged
+from harness import Workspace, chase, refused, take_ok, unchanged
 from proposing import live, propose, write
 
-TEMPLATES = ["blank", "digest", "categorize"]
+NIGHTLY = [
+    "nightly_accruals",
+    "nightly_close_rehearsal",
+    "nightly_learning",
+    "nightly_reconciliation",
+    "nightly_testing",
+]
+TEMPLATES = ["blank", "digest", "categorize", *NIGHTLY]
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -33,6 +40,24 @@ def test_the_categorize_template_books_what_it_knows_and_asks_about_the_rest(ws:
     found = ws.run("mine")
     assert found["result"] == {"posted": 4, "asked": 2}
     assert [(e["status"], e["confidence"]) for e in ws.entries("--text", "AWS")] == [("auto-confirmed", "0.97")]
+    ws.in_order()
+
+
+def test_the_nightly_templates_say_what_waits_to_be_done(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transfer with one side in; a rent that has not come; entries in the way of closing the month."""
+    rent = [(f"{month:02}/03/2025", "AWS EMEA", "-50.00") for month in (1, 2, 3)]
+    ws.drop("a.csv", chase(*rent, ("04/02/2025", "PAYMENT TO CHASE CARD", "-90.00"), ("04/03/2025", "TEA", "-3.00")))
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-04-26T06:00:00Z")
+    ws.run("ingest")
+    said = {}
+    for name in ("nightly_reconciliation", "nightly_accruals", "nightly_close_rehearsal"):
+        ws.ok("agent", "new", name, "--template", name)
+        take_ok(ws, "agent", "approve", propose(ws, name)["id"])
+        said[name] = ws.run(name)["result"]
+    assert said["nightly_reconciliation"] == ["1090 Transfers in transit is 90.00, and nil once both sides are in"]
+    assert said["nightly_accruals"] == ["Amazon Web Services: about 50.00 to 5020"]
+    assert said["nightly_close_rehearsal"][0] == "2 of 2 entries wait for you"
+    assert [m["subject"] for m in ws.run("nightly_accruals")["messages"]] == ["1 to expect this month"]
     ws.in_order()
 
 

@@ -1,8 +1,9 @@
-"""Branches of an approved script that none of its last runs took."""
+"""What of approved scripts nobody needs: branches that no run has taken lately, shared scripts that no agent runs."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -15,6 +16,7 @@ from cleared.gate.reach_marks import ReachMarks
 from cleared.git import Repository
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.script_source import normalise_text, parse_script
+from cleared.sandbox.used_primitives import find_grants
 
 _LEAST_RUNS: Final = 20
 """Of fewer it says nothing that a branch was not taken: what comes once a month has not come."""
@@ -28,6 +30,20 @@ def list_live_agents(scripts: Scripts) -> list[str]:
     texts = {path: snapshot.read_file(path) for path in files if path.endswith(".py")}
     approvals = scripts.approvals
     return [files[p] for p, data in texts.items() if data is not None and approvals.verify_agent(p, data).may_run]
+
+
+def describe_unused_scripts(scripts: Scripts, agents: Iterable[str]) -> list[str]:
+    """The shared scripts of a commit that none of these agents runs, one sentence each."""
+    host, snapshot = scripts.host, scripts.snapshot
+    used: set[str] = set()
+    for agent in agents:
+        path = host.layout.agent_path(agent)
+        text = (snapshot.read_file(path) or b"").decode("utf-8", "replace")
+        used |= find_grants(text, path, host.registry, scripts.read_shared_source)[1]
+    names = (name.removesuffix(".py") for name in snapshot.list_folder(host.layout.scripts_dir) if name.endswith(".py"))
+    return [
+        f"{host.layout.script_path(name)}: no agent runs it. Is it needed still?" for name in sorted({*names} - used)
+    ]
 
 
 def describe_unused_branches(host: Host, repo: Repository, scripts: Scripts, agent: str) -> str:
