@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
-from cleared.review.reverting import RevertPlan, revert_run
+from cleared.review.reverting import RevertPlan, revert_run, run_readers_again
 
 _MAX_SHOWN = 20
 
@@ -23,6 +24,9 @@ def revert_past_run(
     reason: ReasonOption = "",
     plan: Annotated[bool, typer.Option("--plan", help="Show what it would come to; change nothing.")] = False,
     alone: Annotated[bool, typer.Option("--alone", help="What later runs made of it stays.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Then run again, over what is left, the agents that had read it.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -30,7 +34,8 @@ def revert_past_run(
     """Take back what a run did, and what later runs did that had read it: one commit.
 
     The plan names every run, record and decision. What people have decided stays. It is refused where some of it lies
-    in a closed period.
+    in a closed period. With --again the agents whose runs had read it run once more, each in a commit of its own; what
+    had read nothing of it is left alone.
     """
     found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone)
     if not json:
@@ -41,12 +46,25 @@ def revert_past_run(
             sys.stdout.flush()
             raise typer.Exit(3)
         found = revert_run(open_host_once(workspace, json=json), name, reason=reason, alone=alone)
+        if again:
+            run_readers_again(open_host(workspace), found)
     if json:
         print_json(found.to_dict())
     elif found.commit:
         print_line(f"Taken back ({found.commit[:10]}).")
+        for run in found.reran:
+            print_line(f"{run['agent']} ran again: {_describe_rerun(run)}")
         for command in found.again:
             print_message(f"To do it again: {command}")
+    if any(run["status"] not in ("succeeded", "waiting") for run in found.reran):
+        raise typer.Exit(1)
+
+
+def _describe_rerun(run: Mapping[str, Any]) -> str:
+    if run["status"] == "succeeded" and run["commits"]:
+        return f"{run['commits'][0][:10]} {run['message']}"
+    error = run.get("error") or {}
+    return str(error.get("message") or run["status"])
 
 
 def _print_plan(plan: RevertPlan) -> None:

@@ -174,6 +174,8 @@ class RevertedRun:
     what: str
     why: str = ""
     """Why it is taken back with another one; empty for that one."""
+    has_read: bool = False
+    """Whether that is because it read what the other wrote: then it can be done again, over what is left."""
     voided: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     again: list[str] = field(default_factory=list)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import PolicyError, UsageError
+from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.consumed_events import parse_events
@@ -21,6 +21,7 @@ from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, D
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons
+from cleared.gate.manual_runs import run_command
 from cleared.gate.past_runs import parent_commit
 from cleared.git import Snapshot, history
 from cleared.primitives.registry.primitive import Effect
@@ -43,6 +44,13 @@ class RevertPlan:
     again: list[str] = field(default_factory=list)
     """Commands that do again what was taken back, where it is wanted."""
     commit: str = ""
+    reran: list[dict[str, Any]] = field(default_factory=list)
+    """The runs that were made again, as ``agent run --json`` prints them."""
+
+    @property
+    def readers(self) -> list[str]:
+        """The agents whose runs had read what goes, in the order in which they ran; each once."""
+        return list(dict.fromkeys(run.agent for run in reversed(self.runs) if run.has_read))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -90,6 +98,19 @@ def revert_run(host: Host, name: str, *, reason: str = "", dry_run: bool = False
     return plan
 
 
+def run_readers_again(host: Host, plan: RevertPlan) -> None:
+    """Run again, over what is left, just those agents that had read what was taken back: one commit each, or none. What
+    an event had started is not: the event was taken back. An error of a run is kept with it."""
+    for agent in plan.readers:
+        try:
+            result = run_command(host, agent).to_json_object()
+        except ClearedError as error:
+            result = {"agent": agent, "status": "refused", "commits": [], "error": {"message": str(error)}}
+        plan.reran.append(result)
+        if result["status"] == "succeeded":
+            plan.again = [command for command in plan.again if command != f"cleared agent run {agent}"]
+
+
 def _settle_cards(decision_context: DecisionContext, runs: Iterable[RevertedRun]) -> None:
     """Settle the open cards of these runs, but for those about what stays."""
     cards, by_run = decision_context.context.cards, {run.run: run for run in runs}
@@ -128,7 +149,7 @@ class _BlastRadius:
             if why is None:
                 continue
             later = self._describe(run)
-            later.why = why
+            later.why, later.has_read = why
             found[run] = later
             known |= self._marks_of(later)
         return [found[run] for run in self._order if run in found]
@@ -184,12 +205,13 @@ class _BlastRadius:
         emitted = parse_events(after.read_file(self.host.layout.events))
         return marks | {str(event["id"]) for event in emitted if event["run"] == run.run}
 
-    def _find_reading(self, run: str, known: set[str]) -> str | None:
-        """Why a later run rests on what these marks name; None where it does not, or nobody knows."""
+    def _find_reading(self, run: str, known: set[str]) -> tuple[str, bool] | None:
+        """Why a later run rests on what these marks name, and whether it read that; None where it does not, or nobody
+        knows."""
         commit = self._commits[run]
         key = commit.trailers["Event"].partition(" ")[2]
         if key in known:
-            return f"the event {key} started it"
+            return f"the event {key} started it", False
         trace = self.host.traces.find_run(run)
         if trace is None:
             self._doubt(run, "its trace is not on this machine")
@@ -200,7 +222,7 @@ class _BlastRadius:
             texts = [call["arguments"], call["result"] or ""]
             named = next((mark for mark in sorted(known) if any(_names(text, mark) for text in texts)), None)
             if named is not None and primitive is not None:
-                return f"{call['name']} at {call['file']}:{call['line']} read {named}"
+                return f"{call['name']} at {call['file']}:{call['line']} read {named}", True
             if primitive is not None and primitive.effect is Effect.READ and "…" in texts[1]:
                 cut = cut or f"the trace has not all of what {call['name']} at {call['file']}:{call['line']} answered"
         if cut or trace["more_calls"]:

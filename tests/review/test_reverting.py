@@ -46,6 +46,43 @@ def test_n9_what_read_it_goes_too_and_the_rest_stays(ws: Workspace, three: list[
     assert "the wrong shop" in ws.ok("why", done["runs"][1]["voided"][0]).out
 
 
+def test_n9_again_runs_just_what_had_read_it_over_what_is_left(ws: Workspace) -> None:
+    """A total of what was imported, another agent that reads nothing of it, and a third that fails by then."""
+    ws.agent(
+        "total",
+        'found = journal_query(text="NAILS", status="pending-review")\n'
+        'table_put("prices", {"sku": "nails", "price": sum([entry["amount"] for entry in found], decimal("0"))})\n',
+        header="grants: [journal.read, money.read, table.read, table.write, git.commit]\n",
+    )
+    define(ws)
+    ws.agent("other", POST.format(6, "paint"))
+    for name, amount in (("a.csv", "-5.00"), ("b.csv", "-7.00")):
+        ws.drop(name, chase(("01/03/2025", f"NAILS {name}", amount)))
+        ws.run("ingest")
+    ws.run("total")
+    ws.run("other")
+    assert "nails,12.00" in ws.read("records/prices.csv")
+    head = ws.head()
+    done = revert(ws, "b.csv", "--yes", "--again")
+    assert [(run["agent"], run["status"]) for run in done["reran"]] == [("total", "succeeded")]
+    assert ws.git("rev-list", "--count", f"{head}..HEAD").strip() == "2", "one of what went, one of what came again"
+    assert "nails,5.00" in ws.read("records/prices.csv")
+    assert next(e for e in ws.entries() if e["description"] == "paint")["status"] != "voided"
+    assert done["again"] == ["cleared import import/processed/b.csv"]
+    ws.in_order()
+
+
+def test_n9_an_agent_that_cannot_run_again_is_named_and_what_was_taken_back_stays_so(
+    ws: Workspace, three: list[str]
+) -> None:
+    ws.ok("agent", "disable", "second", "--reason", "not now")
+    done = ws("revert", three[0], "--yes", "--again")
+    assert done.code == 1 and "second ran again: " in done.out and "disabled it" in done.out, done
+    assert "To do it again: cleared agent run second" in done.err
+    assert all(e["status"] == "voided" for e in ws.entries() if e["description"] in ("nails", "more nails"))
+    ws.in_order()
+
+
 def test_n9_alone_leaves_what_rests_on_it(ws: Workspace, three: list[str]) -> None:
     done = revert(ws, three[0], "--yes", "--alone")
     assert [run["run"] for run in done["runs"]] == [three[0]]
