@@ -25,6 +25,20 @@ def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
     return separator.join(names[:most]) + (" …" if len(names) > most else "")
 
 
+def list_lines(lines: Sequence[str], most: int, end: str = "… and {} more") -> list[str]:
+    """The first ``most`` lines, and where there are more, one that says how many."""
+    left = len(lines) - most
+    return [*lines[:most], *([end.format(left)] if left > 0 else [])]
+
+
+def clip_middle(text: str, most: int) -> str:
+    """The text; of a longer one the first and the last characters, ``most`` of them, and how many are left out."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+
+
 def parse_count(text: object, digits: int = 9) -> int | None:
     """The whole number that a text of others is, of at most so many plain digits; None for anything else."""
     is_number = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= digits

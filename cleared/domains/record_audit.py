@@ -13,6 +13,7 @@ from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
 from cleared.base.errors import CheckFailed, Place
 from cleared.base.file_source import FileSource
+from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.git import Snapshot
 from cleared.workspace.location import Layout
@@ -52,10 +53,9 @@ class RecordsViolated(CheckFailed):
     """What was to be committed breaks invariants of the records; nothing was."""
 
     def __init__(self, violations: list[Violation]) -> None:
-        shown = "\n".join(f"  - [{v.check}] {v}" for v in violations[:20])
-        more = f"\n  … and {len(violations) - 20} more" if len(violations) > 20 else ""
+        shown = list_lines([f"- [{v.check}] {v}" for v in violations], 20)
         count = count_noun(len(violations), "invariant is", "invariants are")
-        super().__init__(f"{count} violated; nothing was committed:\n{shown}{more}")
+        super().__init__("\n  ".join([f"{count} violated; nothing was committed:", *shown]))
         self.violations = violations
 
 

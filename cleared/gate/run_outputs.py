@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cleared.base.short_text import shorten_line, shorten_text
+from cleared.base.short_text import list_lines, shorten_line, shorten_text
 from cleared.primitives.ctx import LOOP_ENQUEUE_EVENT, NOTIFY_SEND_EVENT, ORDER_EVENTS
 from cleared.runs.attempt import Attempt
 
@@ -42,16 +42,10 @@ def list_outputs(attempt: Attempt, result: Any, log: Sequence[str]) -> Mapping[s
         "log": [shorten_line(line, _LINE_CHARS) for line in lines],
     }
     return {
-        kind: tuple(redact(text).replace(attempt.run_id, "(this run)") for text in _list_most(found))
+        kind: tuple(redact(text).replace(attempt.run_id, "(this run)") for text in list_lines(found, _MOST_TEXTS))
         for kind, found in texts.items()
         if found
     }
-
-
-def _list_most(texts: Sequence[str]) -> Iterator[str]:
-    yield from texts[:_MOST_TEXTS]
-    if len(texts) > _MOST_TEXTS:
-        yield f"… and {len(texts) - _MOST_TEXTS} more"
 
 
 def _write_message(attempt: Attempt, payload: Mapping[str, Any]) -> str:

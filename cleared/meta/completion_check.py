@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from cleared.base.bounds import clip_text
+from cleared.base.short_text import list_lines
 from cleared.meta.tools.tool import Evidence
 
 Phase = Literal["verify", "confirm"]
@@ -133,9 +134,10 @@ def describe_evidence(evidence: Evidence, claim: Claim | None = None) -> str:
     if evidence.state == "passed":
         return f"the draft{files} passes the gate; it is not proposed, so nobody can approve it."
     if evidence.state == "blocked":
-        findings = "".join(f"\n  - {clip_text(text, _MAX_FINDING_BYTES)}" for text in evidence.findings[:_MAX_FINDINGS])
-        more = len(evidence.findings) - _MAX_FINDINGS
-        return f"the gate refuses the draft{files}:{findings}" + (f"\n  - and {more} more" if more > 0 else "")
+        findings = [clip_text(text, _MAX_FINDING_BYTES) for text in evidence.findings]
+        return "\n  - ".join(
+            [f"the gate refuses the draft{files}:", *list_lines(findings, _MAX_FINDINGS, "and {} more")]
+        )
     return f"the draft{files} was not checked as it is now, and is not proposed."
 
 

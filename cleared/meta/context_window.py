@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
 
+from cleared.base.short_text import clip_middle
+
 Purpose = Literal["instruction", "notice", "verify", "confirm", "summary", "reply", "results"]
 """What a message is for. ``instruction``: the user's own words. ``notice``: a word of the host between steps."""
 
@@ -169,13 +171,13 @@ def render_transcript(items: Iterable[Item], max_tokens: int) -> str:
         for part in item.message.parts:
             if part.part_kind == "tool-call":
                 arguments = part.args if isinstance(part.args, str) else json.dumps(part.args)
-                lines.append(f"[call] {part.tool_name} {_clip_middle(arguments or '', _CLIPPED_RESULT)}")
+                lines.append(f"[call] {part.tool_name} {clip_middle(arguments or '', _CLIPPED_RESULT)}")
             elif part.part_kind == "tool-return":
-                lines.append(f"[result of {part.tool_name}] {_clip_middle(_flatten(part.content), _CLIPPED_RESULT)}")
+                lines.append(f"[result of {part.tool_name}] {clip_middle(_flatten(part.content), _CLIPPED_RESULT)}")
             elif part.part_kind in ("text", "user-prompt"):
                 who = "assistant" if item.purpose == "reply" else "user" if item.purpose == "instruction" else "host"
-                lines.append(f"[{who}] {_clip_middle(_flatten(part.content), _CLIPPED_TEXT)}")
-    return _clip_middle("\n".join(lines), max(400, max_tokens * BYTES_PER_TOKEN))
+                lines.append(f"[{who}] {clip_middle(_flatten(part.content), _CLIPPED_TEXT)}")
+    return clip_middle("\n".join(lines), max(400, max_tokens * BYTES_PER_TOKEN))
 
 
 def _estimate_content(content: Any) -> int:
@@ -226,10 +228,3 @@ def _flatten(content: Any) -> str:
     if isinstance(content, list | tuple):
         return " ".join(piece if isinstance(piece, str) else "[image]" for piece in content)
     return "" if content is None else str(content)
-
-
-def _clip_middle(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

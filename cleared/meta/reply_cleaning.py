@@ -7,6 +7,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from cleared.base.short_text import clip_middle
+
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
 
@@ -73,7 +75,4 @@ def _read_arguments(arguments: Any) -> dict[str, Any]:
 
 def _clip_text(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair can be written nowhere
-    if len(text) <= MAX_TEXT_CHARACTERS:
-        return text
-    half = MAX_TEXT_CHARACTERS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"
+    return clip_middle(text, MAX_TEXT_CHARACTERS)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from cleared.base.short_text import list_lines
 from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.gate.language_guide import describe_triggers, read_examples, read_language
@@ -154,13 +155,8 @@ def _list_agents(host: Host) -> str:
             lines.append(f"- `{agent['name']}` ({triggers}): {_one_line(agent['description'])}")
         else:  # what it says of itself was read by nobody
             lines.append(f"- `{agent['name']}` ({agent['state']})")
-    return _cut_lines(lines, _MOST_AGENTS) or "None yet."
+    return "\n".join(list_lines(lines, _MOST_AGENTS, "- … and {} more")) or "None yet."
 
 
 def _one_line(text: object) -> str:
     return " ".join(str(text).split())[:200]
-
-
-def _cut_lines(lines: list[str], most: int) -> str:
-    hidden = len(lines) - most
-    return "\n".join([*lines[:most], *([f"- … and {hidden} more"] if hidden > 0 else [])])

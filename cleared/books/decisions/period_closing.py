@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError, UsageError
+from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.books.card_kinds import BALANCE_GAP, ENTRY, NEAR_MATCH, TRANSFER
 from cleared.books.decisions import book_subjects
@@ -122,8 +123,7 @@ def _gap_start(gap: Mapping[str, Any]) -> date:
 
 
 def _shorten(lines: Sequence[str]) -> str:
-    more = f"\n  … and {len(lines) - _MAX_SHOWN} more" if len(lines) > _MAX_SHOWN else ""
-    return "\n  ".join(lines[:_MAX_SHOWN]) + more
+    return "\n  ".join(list_lines(lines, _MAX_SHOWN))
 
 
 def _describe_pending(pending: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from cleared.base.terminal import count_noun
+from cleared.base.short_text import list_lines
 from cleared.gate.candidate import Candidate, approved_text
 from cleared.gate.proposals.proposal import Proposal
 from cleared.runs.approved_scripts import Scripts
@@ -39,9 +39,8 @@ def describe_succession(old: Proposal, lost: Iterable[str]) -> list[str]:
     if not quoted:
         return [*lines, f"It has all of the change of {old.id}, too."]
     lines.append(f"It does not contain all of {old.id}. What {old.id} would have done besides:")
-    lines += [f"  | {line[:_LINE_CHARS]}" for line in quoted[:_MOST_LINES]]
-    more = len(quoted) - _MOST_LINES
-    return [*lines, *([f"  … and {count_noun(more, 'line', 'lines')} more"] if more > 0 else [])]
+    framed = [f"  | {line[:_LINE_CHARS]}" for line in quoted]
+    return [*lines, *list_lines(framed, _MOST_LINES, "  … and {} more")]
 
 
 def say_successor(new_id: str, *, contains: bool) -> str:

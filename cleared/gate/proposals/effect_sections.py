@@ -7,6 +7,7 @@ from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
+from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection
 from cleared.gate.impact import describe_sides, group_effects, name_group
@@ -108,5 +109,4 @@ def _describe_output(output: Mapping[str, Any]) -> CardSection:
 
 def _frame_texts(texts: Iterable[str]) -> list[str]:
     lines = [line for text in texts for line in frame_text(text)]
-    more = len(lines) - _MOST_LINES
-    return lines[:_MOST_LINES] + ([f"  … and {count_noun(more, 'line')} more"] if more > 0 else [])
+    return list_lines(lines, _MOST_LINES, "  … and {} more")

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
+from cleared.base.short_text import list_lines
 from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
@@ -60,9 +61,8 @@ class GateFailed(CheckFailed):
 
     def __init__(self, report: Report) -> None:
         self.report = report
-        shown = [f"  {f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in report.findings[:20]]
-        more = f"\n  … and {len(report.findings) - 20} more" if len(report.findings) > 20 else ""
-        super().__init__("it does not pass the gate; nothing was proposed:\n" + "\n".join(shown) + more)
+        found = [f"{f.place}: [{f.rule}] {f.message}. {f.remedy}" for f in report.findings]
+        super().__init__("\n  ".join(["it does not pass the gate; nothing was proposed:", *list_lines(found, 20)]))
 
 
 def propose_changes(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError
+from cleared.base.short_text import list_lines
 from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.dry_run import DryRun
 from cleared.gate.dry_run_inputs import SAMPLE_DATA
@@ -159,10 +160,7 @@ class GateTools:
         lines += [f"Warning: {text}" for text in found["warnings"]]
         details = [f"New failure: {_one_line(text)}" for text in found["failed"][:_MAX_EXAMPLES]]
         details += [group.title for group in list_groups(found["entries"])]
-        details += [example_line(entry) for entry in found["entries"][:_MAX_ROWS]]
-        more = len(found["entries"]) - _MAX_ROWS
-        if more > 0:
-            details.append(f"… and {more} more")
+        details += list_lines([example_line(entry) for entry in found["entries"]], _MAX_ROWS)
         return "\n".join([*lines, *([quote_data("\n".join(details), "the books")] if details else [])])
 
     def _propose_draft(self, arguments: Mapping[str, Any]) -> ToolResult:
