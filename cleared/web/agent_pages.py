@@ -14,6 +14,7 @@ from cleared.changes.host import Host
 from cleared.gate.agent_stats import read_stats
 from cleared.gate.proposals.agent_switch import switch_agent
 from cleared.gate.proposals.change_text import describe_grants
+from cleared.gate.proposals.crash_certificate import read_certificate_of
 from cleared.gate.proposals.proposal_history import diff_version, read_history
 from cleared.gate.proposals.rollback import roll_back_script
 from cleared.git import Snapshot
@@ -55,6 +56,7 @@ def _render_agent(page: PageRequest, host: Host, name: str, outcome: Mapping[str
         history=read_history(host, name),
         due=due.get(name),
         allowed=_describe_what_it_may(host, name),
+        certificate=read_certificate_of(host, name),
         health=draw_health(stats) if stats.runs else None,
         runs=run_queries.read_runs(host, 20, name),
         outcome=outcome,

@@ -118,12 +118,13 @@ def add_bank(ws: Workspace) -> list[str]:
 
 
 def decide_thrice(ws: Workspace) -> list[str]:
-    """Three lines of one payee, booked to one account by a person."""
+    """Three lines of one payee, booked to one account by a person: what follows approves itself."""
+    ws.config("self_improvement.approve=additive")
     ws.drop("more.csv", chase(*((f"01/0{n}/2025", f"BLUEBIRD HOLDINGS {n}{n}", "-50.00") for n in (1, 2, 3))))
     ws.run("ingest")
     for entry in ws.entries():
         if entry["description"].startswith("BLUEBIRD"):
-            ws.ok("queue", "correct", entry["entry_id"], "--account", "5040")
+            ws.ok("queue", "correct", entry["entry_id"], "--account", "5020")
     return ["improve"]
 
 

@@ -37,3 +37,18 @@ def test_it_improves_once_a_night_where_it_is_enabled(ws: Workspace) -> None:
     assert look(NIGHT + timedelta(days=1)) == ["1 change proposed"], "the same proposal, which waits"
     assert [c["title"] for c in ws.cards()] == [TITLE]
     ws.in_order()
+
+
+def test_what_confirms_decisions_is_live_in_the_morning_where_that_is_approved(ws: Workspace) -> None:
+    rows = [(f"01/0{n}/2025", f"BLUEBIRD {n}{n}", "-50.00") for n in (1, 2, 3)]
+    ws.drop("a.csv", chase(*rows, ("01/09/2025", "TEA", "-3.00")))
+    ws.run("ingest")
+    ws.ok("queue", "correct", *(f"2025-01-00{n}" for n in (1, 2, 3)), "--account", "5020")
+    ws.config("self_improvement.enabled=true", "self_improvement.approve=additive")
+    said: list[str] = []
+    NightlyImprovement(lambda event, text, **_: said.append(text)).perform_if_due(  # type: ignore[arg-type]
+        open_host(ws.root), NIGHT
+    )
+    assert said == ["1 change approved as you decided"]
+    assert '("BLUEBIRD", "Bluebird", 5020' in ws.read("agents/ingest.py")
+    ws.in_order()
