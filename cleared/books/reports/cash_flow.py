@@ -81,13 +81,10 @@ def make_cash_flow(books: ReportBooks, period: DateSpan) -> Report:
     closing = add_amounts([opening, change], width, books.zero)
     rows.append(Row("Cash at the end", closing, "total", key="closing", parts=(("opening", 1), ("change", 1))))
     columns = [Column(str(number), f"{number} {books.find_account(number).account_name}") for number in banks]
-    return Report(
+    return books.make_report(
         "cash-flow",
         "Cash flow",
-        books.business.name,
-        books.business.currency,
         period,
-        books.commit,
         [*columns, Column("total", "total")],
         rows,
         pending=books.pending(period.start, period.end),

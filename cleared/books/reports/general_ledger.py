@@ -28,13 +28,10 @@ def make_general_ledger(books: ReportBooks, period: DateSpan, account: int | Non
     """All accounts that were posted to in the period or held something before it, or one. Raises ``UsageError``."""
     if account is not None and account not in books.accounts:
         raise UsageError(f"account {account} does not exist", remedy="cleared accounts list shows all of them.")
-    return Report(
+    return books.make_report(
         "ledger",
         "General ledger",
-        books.business.name,
-        books.business.currency,
         period,
-        books.commit,
         _COLUMNS,
         _LedgerRows(books, period, account),
         pending=books.pending(period.start, period.end),

@@ -38,13 +38,10 @@ def make_monthly_table(books: ReportBooks, period: DateSpan) -> Report:
     for number in {n for part in sums for n in part}:
         books.find_account(number)
     groups = tuple((span.label, (totals[0][n], totals[1][n])) for n, span in enumerate(spans))
-    return Report(
+    return books.make_report(
         "monthly",
         "Revenue and expenses by month",
-        books.business.name,
-        books.business.currency,
         period,
-        books.commit,
         [*(Column(span.label, span.label, hides_zero=True) for span in spans), Column("total", "total")],
         rows,
         pending=books.pending(period.start, period.end),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 from cleared.base import money
 from cleared.base.date_spans import DateSpan, fiscal_year_of, parse_span
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.books.index.current_books import AccountRow, BankRow, BusinessFacts
 from cleared.books.index.journal_index import JournalIndex
-from cleared.books.reports.report import Pending
+from cleared.books.reports.report import Column, Pending, Report, Row
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,22 @@ class ReportBooks:
     def closings(self, start: date | None, end: date | None) -> dict[int, Decimal]:
         """Debits minus credits of each account by the entries that close a year."""
         return {account: self.index.amount(sums) for account, sums in self.index.sum_closing(start, end).items()}
+
+    def make_report(
+        self,
+        name: str,
+        title: str,
+        period: DateSpan,
+        columns: Sequence[Column],
+        rows: Iterable[Row],
+        compared: DateSpan | None = None,
+        **more: Any,
+    ) -> Report:
+        """A report of these books. ``more``: further fields of it."""
+        business = self.business
+        return Report(
+            name, title, business.name, business.currency, period, self.commit, columns, rows, compared, **more
+        )
 
     def pending(self, start: date | None, end: date | None) -> Pending:
         return Pending(*self.index.sum_pending(start, end))

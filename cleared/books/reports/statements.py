@@ -45,14 +45,13 @@ def make_trial_balance(books: ReportBooks, period: DateSpan, compared: DateSpan 
         rows.append(Row(_RETAINED, sides, key="retained"))
     total = add_amounts([_amounts_of(row) for row in rows], len(columns), zero)
     rows.append(Row("Total", total, "total", key="total", above=len(rows)))
-    return make_report_of(
-        books,
+    return books.make_report(
         "trial-balance",
         "Trial balance",
         period,
-        compared,
         columns,
         rows,
+        compared,
         as_of=True,
         pending=books.pending(None, period.end),
     )
@@ -69,14 +68,13 @@ def make_income_statement(books: ReportBooks, period: DateSpan, compared: DateSp
     rows.append(
         Row("Net income", _with_change(net), "total", key="net-income", parts=(("revenue", 1), ("expense", -1)))
     )
-    return make_report_of(
-        books,
+    return books.make_report(
         "pnl",
         "Profit and loss",
         period,
-        compared,
         _amount_columns(period.label, compared),
         rows,
+        compared,
         pending=books.pending(period.start, period.end),
         make_chart=lambda: _chart_months(books, period),
     )
@@ -107,14 +105,13 @@ def make_balance_sheet(books: ReportBooks, period: DateSpan, compared: DateSpan 
             remedy="Run cleared check: the books were damaged by hand.",
         )
     columns = _amount_columns(str(period.end), compared, _label_day(compared))
-    return make_report_of(
-        books,
+    return books.make_report(
         "balance-sheet",
         "Balance sheet",
         period,
-        compared,
         columns,
         rows,
+        compared,
         as_of=True,
         pending=books.pending(None, period.end),
         notes=_note_openings(books),
@@ -247,27 +244,3 @@ def _chart_months(books: ReportBooks, period: DateSpan) -> BarChart | None:
         ]
         groups.append((month.label, tuple(sides)))
     return BarChart("Revenue and expenses by month", ("Revenue", "Expenses"), tuple(groups))
-
-
-def make_report_of(
-    books: ReportBooks,
-    name: str,
-    title: str,
-    period: DateSpan,
-    compared: DateSpan | None,
-    columns: Sequence[Column],
-    rows: Sequence[Row],
-    **more: object,
-) -> Report:
-    return Report(
-        name,
-        title,
-        books.business.name,
-        books.business.currency,
-        period,
-        books.commit,
-        columns,
-        rows,
-        compared,
-        **more,  # type: ignore[arg-type]
-    )

@@ -69,13 +69,10 @@ def make_tax_report(books: ReportBooks, period: DateSpan, *, draft: bool = False
     rows.append(Row("Revenue less expenses", (net[0], None, net[1]), "total", key="net", parts=tuple(parts)))
     columns = (Column("books", "in the books"), Column("share", "share", "text", False), Column("form", "on the form"))
     title = f"Tax, {'DRAFT' if pending.count else 'by the lines of the form'}"
-    return Report(
+    return books.make_report(
         "tax",
         title,
-        books.business.name,
-        books.business.currency,
         period,
-        books.commit,
         columns,
         rows,
         label_title="line",

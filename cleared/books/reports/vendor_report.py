@@ -67,13 +67,10 @@ def make_vendor_report(books: ReportBooks, period: DateSpan) -> Report:
     largest = [(row.label, (amount,)) for row in rows[:_MAX_BARS] if isinstance(amount := row.cells[1], Decimal)]
     rows.append(Row("Total", (*total, "") if files_1099 else total[:2], "total", key="total", above=len(rows)))
     notes = _note_1099(period, threshold, is_known, _NOBODY if "" in vendors else "") if files_1099 else []
-    return Report(
+    return books.make_report(
         "vendors",
         "Vendors",
-        books.business.name,
-        books.business.currency,
         period,
-        books.commit,
         columns,
         rows,
         label_title="vendor",
