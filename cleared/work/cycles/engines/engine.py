@@ -89,7 +89,7 @@ class Engine:
 
 def read_json_lines(output: str) -> Iterator[Mapping[str, Any]]:
     """The JSON objects among the last lines of an output, and in lists that are a line each, as Claude Code prints
-    them where its settings say ``verbose``; everything else is passed over."""
+    them where its settings ask for every word; everything else is passed over."""
     for line in output.rsplit("\n", _MOST_LINES)[-_MOST_LINES:]:
         if line.lstrip().startswith(("{", "[")):
             try:
