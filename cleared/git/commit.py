@@ -32,7 +32,7 @@ from cleared.git.commit_intent import (
     save_intent,
 )
 from cleared.git.commit_text import Author, format_commit
-from cleared.git.git_process import Git, GitFailed
+from cleared.git.git_process import GitFailed
 from cleared.git.index import Damaged, IndexLock
 from cleared.git.made_commits import hold_interrupts, note_commit, write_command_note
 from cleared.git.object_reader import Snapshot, TreeEntry, blob_id
@@ -44,7 +44,8 @@ from cleared.git.recovery import (
     remove_made_folders,
     update_working_tree,
 )
-from cleared.git.refs import RefMove, head_moved_error, sync_branch
+from cleared.git.ref_move import RefMove, start_move, sync_move
+from cleared.git.refs import head_moved_error
 from cleared.git.repository import Repository
 
 #: The instants between which a commit can be killed, in order; ``file`` once for each file of the working tree.
@@ -167,8 +168,7 @@ class _Commit:
         self._repo, self._state_dir = repo, state_dir
         self._before, self._contents = before, contents
         self._intent, self._header, self._stack = intent, header, stack
-        setting_names = repo.git.setting_names()  # once: no git that is started for the commit alters settings
-        self._git, self._index = Git(repo.root, setting_names), IndexLock(repo, setting_names)
+        self._index = IndexLock(repo)
         self._staged: dict[str, Path] = {}
         self._entries: dict[str, TreeEntry | None] = {}
         self._pending: tuple[str, ...] = ()
@@ -186,14 +186,11 @@ class _Commit:
         except BaseException as error:
             self._undo_preparation()
             if isinstance(error, OSError | GitFailed):
-                raise WorkspaceError(
-                    f"the commit could not be written, nothing was changed: {_error_text(error)}",
-                    remedy=_REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None,
-                ) from error
+                raise _unwritten_error(error) from error
             raise
 
     def start(self) -> None:
-        """Start the git that will move the branch: it is ready by the time the objects are written."""
+        """Where git will move the branch, start it: it is ready by the time the objects are written."""
         self._move = self._start_move()
         self._objects = self._stack.enter_context(LooseObjects(self._repo))
 
@@ -267,19 +264,21 @@ class _Commit:
         """Move the branch: from here on the commit is made. Raises what ``RefMove.commit`` does; all is undone then."""
         try:
             self._move.commit()
-        except BaseException:
+        except BaseException as error:
             self._move.close()
             if self._repo.has_in_history(self.id):  # broken off when git had moved it
                 note_commit(self._state_dir, self.id)
-            else:
-                self._undo_preparation()
+                raise
+            self._undo_preparation()
+            if isinstance(error, OSError):
+                raise _unwritten_error(error) from error
             raise
         note_commit(self._state_dir, self.id)
 
     def bring_up_files(self, report_step: OnStep) -> None:
         """Bring the working tree up to the commit, and let go of the index. Raises ``Unfinished``."""
         try:
-            sync_branch(self._repo)
+            sync_move(self._move)
             # From here on a git gc that begins knows of the objects; one that had begun before does not.
             self._objects.flush()
             left_alone = update_working_tree(
@@ -303,8 +302,7 @@ class _Commit:
     def _start_move(self) -> RefMove:
         header = self._header
         log = "cleared: " + header.message.strip().split("\n")[0].replace("\0", "")[:200]
-        environment = header.author.reflog_environment(header.when)
-        move = RefMove(self._repo, self._git, self._intent.base, log, environment)
+        move = start_move(self._repo, self._intent.base, log, header.author, header.when)
         self._stack.callback(move.close)
         return move
 
@@ -341,6 +339,13 @@ _REMEDIES: Final = {
     errno.EACCES: "Give yourself the right to write there.",
     errno.EPERM: "Give yourself the right to write there.",
 }
+
+
+def _unwritten_error(error: OSError | GitFailed) -> WorkspaceError:
+    return WorkspaceError(
+        f"the commit could not be written, nothing was changed: {_error_text(error)}",
+        remedy=_REMEDIES.get(error.errno or 0) if isinstance(error, OSError) else None,
+    )
 
 
 def _error_text(error: OSError | GitFailed) -> str:

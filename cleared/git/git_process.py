@@ -220,15 +220,10 @@ def _block_interrupts() -> Iterator[None]:
 
 
 class Git:
-    """Runs git in ``root``, hardened.
+    """Runs git in ``root``, hardened."""
 
-    ``settings_in_force``: what ``setting_names`` gave a moment ago; without, it is called before each command that
-    could use those settings.
-    """
-
-    def __init__(self, root: Path, settings_in_force: Sequence[str] | None = None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self._in_force = settings_in_force
 
     def run(
         self,
@@ -274,7 +269,7 @@ class Git:
             raise RuntimeError(f"git {command}: say in cleared.git.git_process what it could start")
         options = fixed_options()
         if needs_setting_names(command):
-            options += overriding_options(self.setting_names(env) if self._in_force is None else self._in_force)
+            options += overriding_options(self.setting_names(env))
         try:
             with _block_interrupts():
                 return subprocess.Popen(

@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,7 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import sync_files
 from cleared.base.terminal import count_noun
 from cleared.git.git_process import Git, GitFailed
+from cleared.git.index_entries import Entries, encode_name, replace_entries
 from cleared.git.refs import GitBusy
 from cleared.git.repository import Repository
 
@@ -30,19 +31,16 @@ _POLL_SECONDS: Final = 0.05
 _TRIES: Final = 20
 _UPDATE_INDEX: Final = ("update-index", "--replace", "-z", "--index-info")
 
-Entries = Mapping[str, tuple[str, str] | None]
-"""Path → ``(mode, id)`` that the index is to have for it, or ``None``: no entry."""
-
 
 class IndexLock:
     """``index.lock``, held by this process, and the new index, prepared beside it.
 
     After an error before ``release`` it is still held, for ``recover_interrupted_commit``. The caller holds the writer
-    lock: a lock with the mark is one that a killed process left, and is taken over. ``settings_in_force``: see ``Git``.
+    lock: a lock with the mark is one that a killed process left, and is taken over.
     """
 
-    def __init__(self, repo: Repository, settings_in_force: Sequence[str] | None = None) -> None:
-        self._repo, self._in_force = repo, settings_in_force
+    def __init__(self, repo: Repository) -> None:
+        self._repo = repo
         self._index, self._lock = repo.git_dir / "index", lock_file(repo)
         self.folder = repo.git_dir / f"{_NAME}{secrets.token_hex(8)}"
         """For what the commit needs before it is made: ``release`` removes it, or whoever finishes a killed commit."""
@@ -61,8 +59,8 @@ class IndexLock:
         marked = self.folder / "mark"
         marked.write_bytes(_MARK + note)
         sync_files([marked])
-        while not _link_lock(marked, self._lock):
-            if _is_marked(self._lock):
+        while not link_lock(marked, self._lock):
+            if is_marked(self._lock):
                 marked.replace(self._lock)
                 break
             wait_for_index(self._repo, wait_seconds)
@@ -74,12 +72,28 @@ class IndexLock:
         ``rebuild``: where the index is damaged, keep a copy of it and begin with ``commit``; without, ``Damaged`` is
         raised. Raises ``OSError`` or ``GitFailed`` where the index cannot be made.
         """
-        private, message = _PrivateIndex(self._repo, self.folder, self._in_force), None
-        if self._index.exists():
-            shutil.copy2(self._index, self._new)
-            with suppress(FileNotFoundError):
-                self._before.unlink()
-            shutil.copy2(self._index, self._before)
+        message, old = None, None
+        with suppress(FileNotFoundError):
+            old = self._index.read_bytes()
+            self._before.unlink(missing_ok=True)
+            _link_or_copy(self._index, self._before)
+        new = replace_entries(old, entries, self._repo.hash_name) if old is not None or commit is None else None
+        if new is not None:
+            self._new.write_bytes(new)
+        else:
+            message = self._prepare_by_git(entries, commit, rebuild)
+        if message is None and self._before.exists():
+            # With its old time: by it git knows which entries it cannot trust to be unchanged, and it did not see the
+            # files just now.
+            shutil.copystat(self._before, self._new)
+        if self._new.exists():
+            sync_files([self._new])
+        return message
+
+    def _prepare_by_git(self, entries: Entries, commit: str | None, rebuild: bool) -> str | None:
+        private = _PrivateIndex(self._repo, self.folder)
+        if self._before.exists():
+            shutil.copy2(self._before, self._new)
         elif commit is not None:
             private.run("read-tree", commit)
         try:
@@ -90,18 +104,12 @@ class IndexLock:
             if not rebuild:
                 raise Damaged("git cannot read its index") from None
             aside = self._repo.git_dir / "index.damaged"
-            shutil.copy2(self._index, aside)
+            shutil.copy2(self._before, aside)
             self._new.unlink(missing_ok=True)
             if commit is not None:
                 private.run("read-tree", commit)
-            message = f"the damaged index was rebuilt (the old one is {aside})"
-        if message is None and self._before.exists():
-            # With its old time: by it git knows which entries it cannot trust to be unchanged, and it did not see the
-            # files just now.
-            shutil.copystat(self._before, self._new)
-        if self._new.exists():
-            sync_files([self._new])
-        return message
+            return f"the damaged index was rebuilt (the old one is {aside})"
+        return None
 
     def install_index(self) -> None:
         """Replace git's index by the prepared one."""
@@ -123,7 +131,7 @@ class IndexLock:
 
     def release(self) -> None:
         """Let go of the lock, and of the folder. Harmless where it is not held."""
-        if self.held and _is_marked(self._lock):
+        if self.held and is_marked(self._lock):
             self._lock.unlink(missing_ok=True)
         self.held = False
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -169,7 +177,7 @@ def describe_lock_holder(repo: Repository) -> str | None:
         since = lock.stat().st_mtime
     except OSError:
         return None
-    if _is_marked(lock):
+    if is_marked(lock):
         return None
     age = max(0, round(SystemClock().now().timestamp() - since))
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
@@ -206,10 +214,10 @@ class _PrivateIndex:
     them. Where there are no files, there is nothing to run them on.
     """
 
-    def __init__(self, repo: Repository, own: Path, settings_in_force: Sequence[str] | None) -> None:
+    def __init__(self, repo: Repository, own: Path) -> None:
         empty = own / "nothing"
         empty.mkdir(exist_ok=True)
-        self._git = Git(empty, settings_in_force)
+        self._git = Git(empty)
         self._env = {
             "GIT_DIR": str(repo.git_dir),
             "GIT_WORK_TREE": str(empty),
@@ -230,14 +238,25 @@ class _PrivateIndex:
     def set_entries(self, entries: Entries, hash_name: str) -> None:
         none = "0" * (40 if hash_name == "sha1" else 64)
         # Removals first: a file may make place for a folder of its name.
-        lines = [f"0 {none}\t".encode() + _encode_name(path) for path, entry in entries.items() if entry is None]
+        lines = [f"0 {none}\t".encode() + encode_name(path) for path, entry in entries.items() if entry is None]
         for path, entry in entries.items():
             if entry is not None:
-                lines.append(f"{entry[0]} {entry[1]}\t".encode() + _encode_name(path))
+                lines.append(f"{entry[0]} {entry[1]}\t".encode() + encode_name(path))
         self.run(*_UPDATE_INDEX, input=b"".join(x + b"\0" for x in lines))
 
 
-def _link_lock(marked: Path, lock: Path) -> bool:
+def _link_or_copy(file: Path, copy: Path) -> None:
+    """Keep a file under another name: nobody writes into git's index, it is replaced."""
+    try:
+        os.link(file, copy)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without links
+        shutil.copy2(file, copy)
+
+
+def link_lock(marked: Path, lock: Path) -> bool:
+    """Make a lock with the content of another file; whether there was none. Raises ``OSError``."""
     # A link appears with its content, so that even a kill at this instant leaves a lock with the mark.
     try:
         os.link(marked, lock)
@@ -252,14 +271,10 @@ def _link_lock(marked: Path, lock: Path) -> bool:
     return True
 
 
-def _is_marked(lock: Path) -> bool:
+def is_marked(lock: Path) -> bool:
+    """Whether a lock is one of this program."""
     try:
         with lock.open("rb") as file:
             return file.read(len(_MARK)) == _MARK
     except OSError:
         return False
-
-
-def _encode_name(name: str) -> bytes:
-    """A file name as git stores it: UTF-8, or the bytes that were not."""
-    return name.encode("utf-8", "surrogateescape")

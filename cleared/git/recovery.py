@@ -28,7 +28,7 @@ from cleared.git.commit_intent import (
 )
 from cleared.git.index import IndexLock, read_stale_lock, remove_stale_copies
 from cleared.git.object_reader import Snapshot
-from cleared.git.refs import wait_for_ref_locks
+from cleared.git.ref_move import wait_for_ref_locks
 from cleared.git.repository import Repository
 
 

@@ -19,7 +19,6 @@ from vcs_samples import Work
 
 from cleared.base.errors import WorkspaceError
 from cleared.git import GitBusy, LocalMove, Repository
-from cleared.git.refs import RefMove
 
 _EVENTS = {
     "open",
@@ -29,6 +28,7 @@ _EVENTS = {
     "os.mkdir",
     "os.rmdir",
     "os.chmod",
+    "os.truncate",
     "os.utime",
     "os.scandir",
     "subprocess.Popen",
@@ -52,14 +52,9 @@ def _hear(event: str, _: tuple[Any, ...]) -> None:
 
 @contextmanager
 def _at_each(act: Callable[[], None]) -> Iterator[None]:
-    """Have ``act`` called before each call to the system, and before each word to the git that moves the branch."""
+    """Have ``act`` called before each call to the system."""
     global _told
-    say, sync = RefMove._send, os.fsync
-
-    def saying(move: RefMove, text: str) -> bool:
-        if _told is not None:
-            _told()
-        return say(move, text)
+    sync = os.fsync
 
     def syncing(descriptor: int) -> None:
         if _told is not None and threading.current_thread() is threading.main_thread():
@@ -75,11 +70,11 @@ def _at_each(act: Callable[[], None]) -> Iterator[None]:
             act()
             busy = False
 
-    RefMove._send, os.fsync, _told = saying, syncing, once  # type: ignore[method-assign]
+    os.fsync, _told = syncing, once
     try:
         yield
     finally:
-        RefMove._send, os.fsync, _told = say, sync, None  # type: ignore[method-assign]
+        os.fsync, _told = sync, None
 
 
 def make_template(root: Path) -> Path:

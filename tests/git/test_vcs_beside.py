@@ -6,7 +6,7 @@ import pytest
 from vcs_samples import BASE, CHANGES, Work, put
 
 from cleared.base.errors import WorkspaceError
-from cleared.git import STEPS, GitBusy, LocalMove, Snapshot, index, recover_interrupted_commit
+from cleared.git import STEPS, GitBusy, LocalMove, Snapshot, index, recover_interrupted_commit, ref_move
 
 #: What the person does, as shell commands; the work that is his is in ``notes.txt``.
 DEEDS = {
@@ -96,7 +96,8 @@ def check(work: Work, sealed: str | None) -> None:
 
 def test_the_wall_is_what_stops_it(ready: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a lock, and with the index behind the branch for an instant, an unrelated commit undoes the seal."""
-    monkeypatch.setattr(index, "_link_lock", lambda *_: True)
+    monkeypatch.setattr(index, "link_lock", lambda *_: True)
+    monkeypatch.setattr(ref_move, "link_lock", lambda *_: True)
     monkeypatch.setattr(index.IndexLock, "install_index", lambda _: None)
     commit = ready.seal(on_step=lambda step: deed(ready, "commit") and None if step == "ref" else None)
     head = Snapshot(ready.repo, ready.repo.read_head())

@@ -437,7 +437,7 @@ except WorkspaceError as error:
 
 @pytest.mark.parametrize(
     ("step", "room"),
-    [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100), ("staged", 0)],
+    [("start", 0), ("start", 100), ("start", 20_000), ("objects", 0), ("intent", 100), ("staged", 0), ("verified", 0)],
 )
 def test_full_disk(work: Work, step: str, room: int) -> None:
     """A disk that takes no more: a clear refusal and nothing changed, or all of it."""
@@ -454,7 +454,7 @@ def test_full_disk(work: Work, step: str, room: int) -> None:
     assert not (work.root / "books/2025/03").exists()
 
 
-@pytest.mark.parametrize("step", ["verified", "ref", "file", "worktree"])
+@pytest.mark.parametrize("step", ["ref", "file", "worktree"])
 def test_full_disk_after_the_commit(work: Work, step: str) -> None:
     code = FULL.format(tests=str(Path(__file__).parent), root=str(work.root), step=step, room=0, nobody=False)
     done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=False)

@@ -78,7 +78,6 @@ def test_what_is_durable_before_what(work: Work, tmp_path: Path) -> None:
         assert synced(Path(old).name, n), old
         assert synced(str(Path(new).parent)[-11:], ref, n), new
     assert synced(Path(lock).name, ref)
-    assert synced(".git/refs/heads/main", removed, ref)
     assert synced(".git/refs/heads", removed, ref)
     assert synced(".git/logs/refs/heads/main", removed, ref)
     index, private = next((n, old) for new, (n, old) in moved.items() if new.endswith(".git/index"))

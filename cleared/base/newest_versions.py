@@ -1,0 +1,43 @@
+"""Results kept for the newest versions of few files, for a process that reads a file again after each commit."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Concatenate, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def keep_newest(
+    files: int, versions: int
+) -> Callable[[Callable[Concatenate[bytes | None, P], T]], Callable[Concatenate[bytes | None, P], T]]:
+    """Remember what a function makes of a file's content, its first argument. The other arguments name the file: of so
+    many files that were asked for last, so many versions are kept. A result is shared: do not alter it."""
+
+    def decorate(function: Callable[Concatenate[bytes | None, P], T]) -> Callable[Concatenate[bytes | None, P], T]:
+        known: OrderedDict[Hashable, list[tuple[bytes | None, T]]] = OrderedDict()
+        lock = threading.Lock()
+
+        @functools.wraps(function)
+        def remembered(data: bytes | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            name = (args, *kwargs.items())
+            with lock:
+                for version in known.get(name, ()):
+                    if version[0] == data:
+                        known.move_to_end(name)
+                        return version[1]
+            made = function(data, *args, **kwargs)
+            with lock:
+                known[name] = [*known.get(name, ()), (data, made)][-versions:]
+                known.move_to_end(name)
+                if len(known) > files:
+                    known.popitem(last=False)
+            return made
+
+        return remembered
+
+    return decorate
