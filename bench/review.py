@@ -12,7 +12,7 @@ from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace, write_and_commit
 from cleared.cards.card import Card, card_id
-from cleared.cards.queue_files import render_open
+from cleared.cards.card_events import render_open
 from cleared.changes.host_cache import HostCache
 from cleared.gate.manual_runs import run_now
 from cleared.review.card_decisions import confirm_records

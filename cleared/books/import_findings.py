@@ -50,8 +50,8 @@ def stage_findings(context: Context) -> None:
     room, draft = MAX_CARDS, books_of(context)
     stopped = {
         card.details.get("series")
-        for card in context.cards.committed_cards.values()
-        if card.kind == RECURRING.name and card.resolution == STOP
+        for card in context.cards.committed_cards.list_kind(RECURRING.name)
+        if card.resolution == STOP
     }
     for account in sorted({record.account for record in draft.bank.new_imports}):
         for finding in _find_recurring(draft.bank, account):
@@ -72,7 +72,10 @@ def _find_recurring(bank: BankBook, account: str) -> Iterator[RecurringFinding]:
     if not days:
         return iter(())
     through = max([*days, *ends])
-    known = bank.scan_account_lines(account, since=through - min(HISTORY, through - date.min))
+    earlier = [r.last_date for r in bank.imports if r.account == account and r.last_date and r not in bank.new_imports]
+    seen = date.fromisoformat(max(earlier)) if earlier else date.min
+    history = min(HISTORY, through - min(*days, seen) + _LATE)
+    known = bank.scan_account_lines(account, since=through - min(history, through - date.min))
     committed = (line for line in known if line.line_id not in new)
     both = (line for line in (*committed, *new.values()) if line.state == "posted")
     lines = [line for line in both if bank.posted_amount(line.line_id) == line.amount]
@@ -120,7 +123,8 @@ def _find_pairs(context: Context, draft: StagedBooks) -> list[TransferPair]:
     staged = {e.entry_id for each in books.staged.values() for e in each}
     pairs = find_transfers(find_sides(_recent_entries(books), banks)).proposed
     refused = {
-        (clean_payee(out), clean_payee(into)) for out, into in refused_transfers(context.cards.committed_cards.values())
+        (clean_payee(out), clean_payee(into))
+        for out, into in refused_transfers(context.cards.committed_cards.list_kind(TRANSFER.name))
     }
     return [
         pair
@@ -172,6 +176,8 @@ def _stage_transfer(context: Context, pair: TransferPair) -> int:
 
 HISTORY: Final = timedelta(days=400)
 """How far back charges are looked at."""
+_LATE: Final = timedelta(days=150)
+"""How far before what is new, where the account was looked at before: whatever that can show has its charges in it."""
 MAX_LINES: Final = 20_000
 """Of one account are looked at: the newest."""
 _FEWEST: Final = 3

@@ -22,7 +22,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
 from cleared.base.file_source import choose_part
 from cleared.base.multiset_sum import encode_sum
-from cleared.cards import queue_files
+from cleared.cards import card_events, queue_files
 from cleared.cards.card import Card
 from cleared.changes.attestation_lines import (
     Attestation,
@@ -174,7 +174,7 @@ def attest_commit(
             if value
         },
         "opens": {
-            card.id: digest_data(cards.clean(queue_files.render_open(card)))
+            card.id: digest_data(cards.clean(card_events.render_open(card)))
             for card in (*cards.added.values(), *cards.accepted)
         },
         "settles": {
@@ -243,7 +243,7 @@ def _attest_changes(
 
 def opening_digest(card: Card) -> str:
     """A digest of the line that opens a card."""
-    return digest_data(queue_files.render_open(card))
+    return digest_data(card_events.render_open(card))
 
 
 def settlement_digest(by: str, resolution: str) -> str:

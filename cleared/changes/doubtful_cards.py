@@ -9,8 +9,9 @@ import shlex
 from collections.abc import Iterable
 
 from cleared.cards.card import Card
+from cleared.cards.card_events import render_open
 from cleared.cards.kinds import AGREEMENT, PROPOSAL, QUESTION
-from cleared.cards.queue_files import read_opened_cards, render_open
+from cleared.cards.queue_files import read_opened_cards
 from cleared.changes.attestation import is_of_this_clone_alone
 from cleared.changes.consumed_events import find_unopened_cards
 from cleared.changes.decisions.signatures import read_parents

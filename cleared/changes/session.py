@@ -16,7 +16,8 @@ from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import is_temporary
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.cards.queue_files import CardDraft
+from cleared.cards.card_draft import CardDraft
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.definitions import find_definition_doubt
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
@@ -25,11 +26,13 @@ from cleared.domains.domain import DraftParts, Opening
 from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
+from cleared.git.known_files import KnownFiles
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.watched_files import WatchedFiles
 from cleared.trust.approval_record import CASES, CONFIG, WORKSPACE, record_folder
 from cleared.trust.device_signing import make_token
+from cleared.workspace.sealed_files import SealedFiles
 
 _reported_temporaries: set[tuple[str, str]] = set()
 """Workspaces and committed temporary files that this process has told of."""
@@ -46,7 +49,9 @@ def refuse_changed_files(host: Host, snapshot: Snapshot, agent: str | None = Non
     ``agent``: the agent that is about to run. Of all approvals only its own are compared then, and those that all runs
     share.
     """
-    refuse_differences(managed_differences(host, snapshot, agent))
+    known = KnownFiles(SealedFiles(host.layout.state_dir, b"1"))
+    refuse_differences(managed_differences(host, snapshot, agent, known))
+    known.save()
 
 
 @contextmanager
@@ -78,15 +83,17 @@ def refuse_differences(differences: Sequence[Difference]) -> None:
         )
 
 
-def managed_differences(host: Host, snapshot: Snapshot, agent: str | None = None) -> list[Difference]:
+def managed_differences(
+    host: Host, snapshot: Snapshot, agent: str | None = None, known: KnownFiles | None = None
+) -> list[Difference]:
     """How the managed files in the working tree differ from the commit: all of them, or those that one agent's run
-    uses."""
+    uses. All are read that are not ``known``."""
     managed = ManagedFiles(host.layout)
     prefixes = managed.folders
     if agent is not None:
         records = (record_folder(path) for path in (host.layout.scripts_dir, host.layout.agent_path(agent)))
         prefixes = [*managed.audited_folders, CONFIG, CASES, WORKSPACE, *records]
-    differences = find_differences(snapshot, host.root, prefixes)
+    differences = find_differences(snapshot, host.root, prefixes, known=known)
     _report_committed_temporaries(host, [d.path for d in differences if is_temporary(d.path)])
     return [
         d
@@ -127,7 +134,7 @@ def make_context(
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
-    cards = CardDraft(source, host.layout.queue_dir, host.redactor.redact_text)
+    cards = CardDraft(source, host.layout.queue_dir, host.redactor.redact_text, partial(read_cards, host, snapshot))
     cards.find_doubtful = partial(find_doubtful_cards, host, repo, snapshot)
     context = Context(
         run_id=run_id,

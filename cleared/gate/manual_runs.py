@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cleared.base.errors import UsageError
-from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN, QUESTION
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import AlreadyRun
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.runs.attempt import Event
 from cleared.runs.execution import run_agent
@@ -100,7 +99,7 @@ def run_again(host: Host, name: str, card_id: str, *, believed: bool = False) ->
         refuse_in_job()
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        card = queue_files.find_card(queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir), card_id)
+        card = read_cards(host, snapshot).find_one(card_id)
         is_question = card.kind == QUESTION.name
         if not is_question and (card.kind != FAILED_RUN.name or card.agent != name):
             raise UsageError(f"{card_id} is not the card of a failed run of {name}", remedy="See: cleared queue list.")

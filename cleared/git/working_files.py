@@ -16,6 +16,7 @@ from typing import Literal
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import create_temporary, is_temporary
 from cleared.base.safe_names import fold_path
+from cleared.git.known_files import KnownFiles
 from cleared.git.object_reader import HashName, Snapshot, TreeEntry, blob_id
 
 #: What ``read_content_id`` gives for a path at which there is something else than a plain, readable file.
@@ -152,11 +153,13 @@ def find_differences(
     root: Path,
     prefixes: Sequence[str],
     ignore: Callable[[str], bool] | None = None,
+    known: KnownFiles | None = None,
 ) -> list[Difference]:
     """All differences under the folders (or of the files) ``prefixes``, sorted by path.
 
     ``ignore`` gets each path that the commit does not have (a folder with a slash at its end), and returns whether to
-    pass it over. Executable bits are not compared. Symlinks are never followed.
+    pass it over. ``known``: files that need not be read again. Executable bits are not compared. Symlinks are never
+    followed.
     """
     tracked: dict[str, tuple[str, str]] = {}
     for prefix in prefixes:
@@ -166,7 +169,7 @@ def find_differences(
         scan.scan_prefix(prefix.strip("/"))
     differing = {Difference(path, "unreadable") for path in scan.unreadable}
     for path, entry in tracked.items():
-        kind = _compare_file(snapshot, root, path, entry, scan)
+        kind = _compare_file(snapshot, root, path, entry, scan, known)
         if kind is not None:
             differing.add(Difference(path, kind))
     differing |= {Difference(path, "untracked") for path in scan.others if path not in tracked}
@@ -231,7 +234,7 @@ class _Scan:
 
 
 def _compare_file(
-    snapshot: Snapshot, root: Path, path: str, entry: tuple[str, str], scan: _Scan
+    snapshot: Snapshot, root: Path, path: str, entry: tuple[str, str], scan: _Scan, known: KnownFiles | None
 ) -> DifferenceKind | None:
     git_mode, oid = entry
     mode = scan.modes.get(path)
@@ -243,9 +246,22 @@ def _compare_file(
     if stat.S_ISLNK(mode) != (git_mode == "120000") or stat.S_ISDIR(mode) or stat.S_ISCHR(mode):
         return "type"
     try:
-        content = os.fsencode((root / path).readlink()) if stat.S_ISLNK(mode) else (root / path).read_bytes()
+        if known is not None and stat.S_ISREG(mode):
+            content_id = _find_content_id(snapshot, root / path, path, known)
+        else:
+            content = os.fsencode((root / path).readlink()) if stat.S_ISLNK(mode) else (root / path).read_bytes()
+            content_id = blob_id(content, snapshot.hash_name)
     except FileNotFoundError:
         return "deleted"
     except OSError:
         return "unreadable"
-    return None if blob_id(content, snapshot.hash_name) == oid else "modified"
+    return None if content_id == oid else "modified"
+
+
+def _find_content_id(snapshot: Snapshot, file: Path, path: str, known: KnownFiles) -> str:
+    status = file.lstat()
+    content_id = known.find_id(path, status)
+    if content_id is None:
+        content_id = blob_id(file.read_bytes(), snapshot.hash_name)
+        known.note_id(path, status, content_id)
+    return content_id

@@ -17,7 +17,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
-from cleared.cards.queue_files import CardDraft
+from cleared.cards.card_draft import CardDraft
 from cleared.domains.domain import Staged, TakenFile
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.model_requests import ModelAnswers

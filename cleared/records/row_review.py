@@ -10,6 +10,7 @@ from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
+from cleared.cards.known_cards import KnownCards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -92,7 +93,7 @@ class RowReview(RecordReview):
         case.settle(f"rejected: {case.request['reason']}")
         return case.target.name
 
-    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: KnownCards) -> CardFacts:
         return RowCards(CommittedSource(snapshot))
 
     def take_back(self, case: UndoCase) -> Mapping[str, bytes | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION, kind_named
-from cleared.cards.queue_files import find_cards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.runs.question_tickets import Questions
 
@@ -29,7 +28,7 @@ def committed_questions(decision_context: DecisionContext) -> Questions:
 def find_stopped_question(decision_context: DecisionContext, text: str, choice: str) -> Card | None:
     """The question that already has this answer, but whose run was interrupted before it could go on."""
     cards = decision_context.context.cards.committed_cards
-    matches = list(find_cards(cards.values(), text)) if text else []
+    matches = cards.find(text) if text else []
     if len(matches) != 1 or matches[0].resolution != choice:
         return None
     return matches[0] if committed_questions(decision_context).find_resumable_ticket(matches[0]) is not None else None

@@ -16,7 +16,6 @@ from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.short_text import join_words, list_first
 from cleared.cards.card import Card
 from cleared.cards.kinds import BRANCH, QUESTION
-from cleared.cards.queue_files import find_cards
 from cleared.changes import commit_messages
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
@@ -300,8 +299,8 @@ def find_targets(decision_context: DecisionContext, ids: Sequence[str], *, decid
 
 
 def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
-    all_cards, record = context.cards.committed_cards.values(), _find_record(context, reviews, text)
-    cards = list(find_cards(all_cards, text)) if text else []
+    record = _find_record(context, reviews, text)
+    cards = list(context.cards.committed_cards.find(text)) if text else []
     if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
         doubtful = context.cards.doubtful_cards
         cards = [c for c in cards if c.record_id == text and c.id not in doubtful]

@@ -8,9 +8,9 @@ from typing import Final
 
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
-from cleared.cards.queue_files import load_cards
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.auto_resolve import RESOLVED_BY
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.decisions.authorization import AGREES_TRAILER
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
 from cleared.changes.host import Host
@@ -115,8 +115,7 @@ def read_last_act(host: Host) -> LastAct | None:
     """The same of the last commit, for whoever shows it."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        cards = load_cards(CommittedSource(snapshot), host.layout.queue_dir).values()
-        return find_last_act(host, snapshot, (card for card in cards if card.status == "open"))
+        return find_last_act(host, snapshot, read_cards(host, snapshot).list_open())
 
 
 def _iter_decisions(host: Host, snapshot: Snapshot) -> Iterator[history.CommitInfo]:

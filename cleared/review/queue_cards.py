@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.card_json import card_to_json
 from cleared.cards.kinds import PROPOSAL
+from cleared.changes import committed_cards
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.proposals.proposal_card import list_card_lines
 from cleared.gate.proposals.shown_proposal import read_shown_proposals
@@ -37,8 +36,9 @@ class QueueState:
 
 def read_queue_of_commit(host: Host, repo: Repository, snapshot: Snapshot, status: str) -> QueueState:
     """The queue of a commit that is open. ``status``: open, resolved or all."""
-    cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-    return _describe_cards(host, repo, snapshot, cards, [c for c in cards.values() if status in ("all", c.status)])
+    cards = committed_cards.read_cards(host, snapshot)
+    shown = cards.list_open() if status == "open" else [c for c in cards.values() if status in ("all", c.status)]
+    return _describe_cards(host, repo, snapshot, cards, shown)
 
 
 def read_cards(host: Host, status: str = "open") -> list[dict[str, Any]]:
@@ -52,8 +52,8 @@ def read_card(host: Host, text: str) -> dict[str, Any]:
     """One card by its id, the beginning of it, or its entry's id; open ones first. Raises ``UsageError``."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
-        cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        queue = _describe_cards(host, repo, snapshot, cards, [queue_files.find_card(cards, text)])
+        cards = committed_cards.read_cards(host, snapshot)
+        queue = _describe_cards(host, repo, snapshot, cards, [cards.find_one(text)])
         return queue.card_data(queue.cards[0])
 
 

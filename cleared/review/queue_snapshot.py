@@ -12,12 +12,12 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TypeVar
 
-from cleared.cards import age, queue_files
+from cleared.cards import age
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 from cleared.cards.kinds import BRANCH, CYCLE_NOTE, PROPOSAL
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.shown_proposal import ShownProposal, read_shown_proposals
 from cleared.gate.shadow import Shadow, read_shadows
 from cleared.git import Snapshot
@@ -116,8 +116,8 @@ def read_queue(host: Host) -> QueueSnapshot:
     with host.open_for_reading() as repo:
         head = repo.read_head()
         snapshot = Snapshot(repo, head)
-        every_card = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
-        waiting = [card for card in every_card.values() if card.status == "open"]
+        every_card = read_cards(host, snapshot)
+        waiting = every_card.list_open()
         waiting.sort(key=lambda card: (card.skipped_at or "", card.kind != PROPOSAL.name))
         cards = {card.id: card for card in waiting}
         return QueueSnapshot(

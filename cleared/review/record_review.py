@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
 from cleared.cards.card import Card, card_id
+from cleared.cards.known_cards import KnownCards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.domains.domain import Domain
@@ -247,7 +248,7 @@ class RecordReview:
 
     # -- showing --------------------------------------------------------------------------------------------------
 
-    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: KnownCards) -> CardFacts:
         """What the records of a commit say of its open cards. ``cards``: all of them by their ids, settled ones, too.
         Raises ``WorkspaceError`` where the records cannot be read."""
         return CardFacts()

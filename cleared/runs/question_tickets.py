@@ -12,12 +12,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
-from cleared.cards import queue_files
 from cleared.cards.card import Card
 from cleared.cards.kinds import QUESTION
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import has_committed, has_continued
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import TraceStore
 from cleared.git import Repository, Snapshot
 from cleared.runs.approved_scripts import Scripts
@@ -44,9 +43,7 @@ class Questions:
         self.host, self.repo, self.snapshot = host, repo, snapshot
         self.scripts = Scripts(host, snapshot)
         self.approvals = self.scripts.approvals
-        self.cards = (
-            queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir) if cards is None else cards
-        )
+        self.cards = read_cards(host, snapshot) if cards is None else cards
         self._rules: ReviewRules | None = None
 
     # -- what was asked -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from cleared.base.errors import WorkspaceError
 from cleared.cards import queue_files
 from cleared.cards.kinds import FAILED_RUN
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -44,13 +45,14 @@ def read_waiting_cards(host: Host, snapshot: Snapshot) -> WaitingCards:
             return WaitingCards(*facts)
     source, damage = CommittedSource(snapshot), ""
     try:
-        cards = queue_files.load_cards(source, host.layout.queue_dir).values()
+        cards = read_cards(host, snapshot)
+        count, waiting = len(cards), cards.list_open()
     except WorkspaceError as error:
-        cards, damage = queue_files.load_cards(source, host.layout.queue_dir, readable_only=True).values(), str(error)
-    waiting = [card for card in cards if card.status == "open"]
+        readable, damage = queue_files.load_cards(source, host.layout.queue_dir, readable_only=True), str(error)
+        count, waiting = len(readable), [card for card in readable.values() if card.status == "open"]
     agents = {card.agent for card in waiting if card.kind == FAILED_RUN.name}
     found = WaitingCards(len(waiting), sorted(agents, key=str), damage)
-    if len(cards) >= FEWEST:
+    if count >= FEWEST:
         files = SealedFiles(host.layout.state_dir, digest_sources(*_SOURCES))
         files.write(_NAME, json.dumps([folder.oid, *found]).encode())
     return found

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
-from cleared.cards import queue_files
 from cleared.changes.attestation import digest_data, settlement_digest
 from cleared.changes.attestation_lines import Attestation, added_lines, list_shards, parse_attestation
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.consumed_events import DEPTH, FAILED, ORIGIN, event_line, parse_events, trailer_number
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -158,7 +158,7 @@ def _read_emitted_events(host: Host, after: Snapshot, attestation: Attestation) 
 
 
 def _read_resolved_cards(host: Host, after: Snapshot, attestation: Attestation) -> list[dict[str, Any]]:
-    cards = queue_files.load_cards(CommittedSource(after), host.layout.queue_dir)
+    cards = read_cards(host, after)
     settled = [(cards[name], digest) for name, digest in attestation.statement["settles"].items() if name in cards]
     return [
         {"id": card.id, "kind": card.kind, "entry_id": card.record_id, "resolution": card.resolution}

@@ -7,6 +7,7 @@ file at all. What is in one follows from its name, which has the ids of git that
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import os
@@ -109,6 +110,7 @@ class SealedFiles:
         return key if len(key) == _KEY_BYTES and not is_open else None
 
 
+@functools.cache
 def digest_sources(*folders: str) -> bytes:
     """A digest of the program's modules in these folders of its package, and below; empty where they are not there to
     be read."""

@@ -8,7 +8,10 @@ import pytest
 
 from cleared.base.errors import WorkspaceError
 from cleared.cards.card import Card, card_id
-from cleared.cards.queue_files import CardDraft, find_cards, load_cards, render_open, render_resolve
+from cleared.cards.card_draft import CardDraft
+from cleared.cards.card_events import render_open
+from cleared.cards.known_cards import KnownCards
+from cleared.cards.queue_files import load_cards, render_resolve
 
 
 class Source:
@@ -50,7 +53,7 @@ def test_asked_again_is_asked_once() -> None:
 
 def test_what_is_written_is_what_is_read() -> None:
     made = card(
-        "a", run_id="r", agent="x", record_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
+        "a", run_id="r", agent="x", entry_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
     )
     source = committed_with(made)
     assert list(load_cards(source, "queue").values()) == [made]
@@ -109,6 +112,7 @@ def test_damage_is_told_by_line(line: bytes) -> None:
 
 def test_a_card_is_found_by_its_beginning_or_its_entry() -> None:
     cards = [card("a", record_id="2025-01-001"), card("b")]
-    assert find_cards(cards, cards[0].id[:4]) == [cards[0]]
-    assert find_cards(cards, "2025-01-001") == [cards[0]]
-    assert find_cards(cards, "nothing") == []
+    known = KnownCards(Source(**{"2025-01": "".join(map(render_open, cards)).encode()}), "queue")
+    assert known.find(cards[0].id[:4]) == [cards[0]]
+    assert known.find("2025-01-001") == [cards[0]]
+    assert known.find("nothing") == []

@@ -21,7 +21,8 @@ from cleared.books.ledger.periods import PeriodMark, append_mark
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.card import Card
-from cleared.cards.queue_files import CardDraft, load_cards
+from cleared.cards.card_draft import CardDraft
+from cleared.cards.queue_files import load_cards
 from cleared.domains.record_audit import RecordsViolated
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context, HostCalls

@@ -11,7 +11,7 @@ from harness import Workspace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleared.cards import queue_files
+from cleared.cards import card_events, queue_files
 from cleared.cards.card import Card
 from cleared.service import waiting_cards
 
@@ -24,7 +24,7 @@ numbers = count()
 def long_queue(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A queue that is worth a file, with one card; and a copy of what is kept of it."""
     monkeypatch.setattr(waiting_cards, "FEWEST", 1)
-    write(ws, queue_files.render_open(Card("first", "entry", "a card", AT)))
+    write(ws, card_events.render_open(Card("first", "entry", "a card", AT)))
     assert waiting(ws) == 1
     (ws.root / "older").write_bytes(kept(ws).read_bytes())
     return ws
@@ -58,7 +58,7 @@ def test_a_damaged_line_is_named_whatever_is_kept(long_queue: Workspace) -> None
 
 
 STEPS: dict[str, Callable[[Workspace], object]] = {
-    "open": lambda ws: write(ws, queue_files.render_open(Card(f"c{next(numbers)}", "entry", "a card", AT))),
+    "open": lambda ws: write(ws, card_events.render_open(Card(f"c{next(numbers)}", "entry", "a card", AT))),
     "settle": lambda ws: write(ws, queue_files.render_resolve("first", AT, "ada", "done")),
     "delete": lambda ws: kept(ws).unlink(missing_ok=True),
     "tear": lambda ws: kept(ws).write_bytes((ws.root / "older").read_bytes()[:40]),

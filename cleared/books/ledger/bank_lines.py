@@ -161,7 +161,8 @@ class UndoneImport:
 
 def normalise_description(description: str) -> str:
     """The description as it counts for identity: compatibility forms, upper case, single spaces."""
-    return " ".join(unicodedata.normalize("NFKC", description).upper().split())
+    text = description if description.isascii() else unicodedata.normalize("NFKC", description)
+    return " ".join(text.upper().split())
 
 
 def make_line_id(account: str, row: BankRow, occurrence: int) -> str:

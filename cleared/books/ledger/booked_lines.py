@@ -47,12 +47,12 @@ class BookedLine(NamedTuple):
 
 def clean_payee(description: str) -> str:
     """What equal payees have in common: the words of the text, without numbers and marks."""
-    words = []
-    for word in normalise_description(description).replace("*", " ").replace("#", " ").split():
+    text, words = normalise_description(description), []
+    for word in text.replace("*", " ").replace("#", " ").split():
         plain = word.strip(".,;:-/()'\"")
-        if plain and not any(c.isdigit() for c in plain):
+        if plain.isalpha() or (plain and not any(map(str.isdigit, plain))):
             words.append(plain)
-    return " ".join(words) or normalise_description(description)
+    return " ".join(words) or text
 
 
 def read_booked_lines(entries: Iterable[Entry], bank_accounts: Collection[int]) -> Iterator[BookedLine]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cleared.books.card_kinds import TRANSFER
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.primitives.book_shapes import AccountSuggestion
 from cleared.books.staged_books import books_of
@@ -26,7 +27,7 @@ def suggest_account(
         staged.categoriser = Categoriser.learn(
             staged.books.iter_entries(),
             staged.ledger_accounts.values(),
-            refused_transfers(ctx.cards.committed_cards.values()),
+            refused_transfers(ctx.cards.committed_cards.list_kind(TRANSFER.name)),
         )
     account, line = staged.bank.find_line(reference or "") or ("", None)
     found = staged.categoriser.suggest(

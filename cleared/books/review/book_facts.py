@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from cleared.base import money
-from cleared.books.card_kinds import ENTRY, LINE
+from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
 from cleared.books.ledger.booked_lines import OpenLine, clean_payee, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -26,6 +26,7 @@ from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import DecidedHistory, GroupKey, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
+from cleared.cards.known_cards import KnownCards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -223,10 +224,10 @@ def vendor_key(counterparty: str, description: str) -> str:
     return " ".join(_WORD.findall(text)[:3]) or text
 
 
-def read_book_facts(host: Host, snapshot: Snapshot, every_card: Mapping[str, Card]) -> BookFacts:
+def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> BookFacts:
     """What the books of a commit say of its cards. ``every_card``: settled ones, too."""
     books, bank = open_books(host.layout, CommittedSource(snapshot))
-    cards = [card for card in every_card.values() if card.status == "open"]
+    cards = every_card.list_open()
     wanted = {str(c.details["line"]) for c in cards if c.kind == LINE.name and "line" in c.details}
     entries = {e.entry_id: e for e in books.iter_entries()}
     wanted |= {e.reference for c in cards if (e := entries.get(c.record_id or "")) and e.reference}
@@ -244,5 +245,5 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: Mapping[str, Car
         {ref: bank.posted_amount(ref) for ref in wanted},
         # Of a file that came again the first time counts; of an undone one, what stands.
         {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
-        refused_transfers(every_card.values()),
+        refused_transfers(every_card.list_kind(TRANSFER.name)),
     )

@@ -39,6 +39,7 @@ from cleared.books.review.entry_undoing import (
 from cleared.books.review.vendor_lessons import teach_vendor
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card, card_id
+from cleared.cards.known_cards import KnownCards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -148,7 +149,7 @@ class BookReview(RecordReview):
 
     # -- showing --------------------------------------------------------------------------------------------------
 
-    def open_facts(self, host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> CardFacts:
+    def open_facts(self, host: Host, snapshot: Snapshot, cards: KnownCards) -> CardFacts:
         return BookCards(read_book_facts(host, snapshot, cards))
 
     def read_suggestion(self, value: str) -> Correction:

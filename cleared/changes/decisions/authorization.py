@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -181,7 +182,7 @@ class Authorization:
 
     def agreement_card(self, context: Context, subject: Sequence[str], title: str) -> Card:
         """The open card of a decision that takes two as a whole; a new one where there is none."""
-        for number in range(len(context.cards.committed_cards) + 1):
+        for number in itertools.count():
             identity = card_id(AGREEMENT.name, *subject, str(number))
             card = context.cards.committed_cards.get(identity)
             if card is None:

@@ -123,8 +123,9 @@ def _is_imported(decision_context: DecisionContext, digest: str) -> bool:
 def _stage_card(decision_context: DecisionContext, title: str, key: tuple[str, ...], **details: Any) -> str | None:
     context = decision_context.context
     cards = context.cards
-    before = cards.added.keys() | cards.committed_cards.keys()
-    return None if context.stage_card(GROWN_FILE.name, key, title[:300], **details) in before else title
+    before = set(cards.added)
+    card_id = context.stage_card(GROWN_FILE.name, key, title[:300], **details)
+    return None if card_id in before or card_id in cards.committed_cards else title
 
 
 def _describe_growth(taken: HeldFile, data: bytes, back: str | None) -> str:

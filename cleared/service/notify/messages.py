@@ -11,12 +11,11 @@ from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.terminal import count_noun
-from cleared.cards import queue_files
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL, kind_named
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.host import Host
-from cleared.changes.record_sources import CommittedSource
 from cleared.changes.trace import KEEP_RUNS, TraceStore
 from cleared.domains.domain import Standing
 from cleared.gate.agent_stats import describe_health, read_stats
@@ -31,8 +30,7 @@ _MAX_SUBJECT: Final = 150
 def load_open_cards(host: Host) -> list[Card]:
     """The cards that wait for a person, oldest first."""
     with host.open_for_reading() as repo:
-        cards = queue_files.load_cards(CommittedSource(Snapshot(repo, repo.read_head())), host.layout.queue_dir)
-    return [card for card in cards.values() if card.status == "open"]
+        return read_cards(host, Snapshot(repo, repo.read_head())).list_open()
 
 
 def count_failed_runs(host: Host, since: datetime) -> Counter[str]:

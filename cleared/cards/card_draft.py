@@ -1,0 +1,145 @@
+"""The committed cards, and what a run or decision changes about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from cleared.base.errors import Place, PolicyError
+from cleared.base.file_source import FileSource, choose_part
+from cleared.cards.card import Card
+from cleared.cards.card_events import render_open
+from cleared.cards.kinds import QUESTION
+from cleared.cards.known_cards import KnownCards
+from cleared.cards.queue_files import (
+    render_agree,
+    render_disagree,
+    render_resolve,
+    render_skip,
+    render_unskip,
+    render_went_on,
+    shard_path,
+)
+
+
+class CardDraft:
+    """The committed cards, and what a run or decision changes about them. ``changed_files`` gives the new files."""
+
+    def __init__(
+        self,
+        source: FileSource,
+        queue: str,
+        clean: Callable[[str], str] = str,
+        read_cards: Callable[[], KnownCards] | None = None,
+    ) -> None:
+        """``clean`` takes secrets out of each line that is written; it leaves JSON JSON. ``read_cards`` gives the
+        committed cards (default: all are read)."""
+        self.source = source
+        self._read_cards = read_cards or (lambda: KnownCards(source, queue))
+        self.queue = queue
+        self.clean = clean
+        self.added: dict[str, Card] = {}
+        self.resolved: dict[str, tuple[str, str, str]] = {}
+        self.agreed: dict[str, Mapping[str, Any]] = {}
+        self.withdrawn: list[tuple[str, str, str, str]] = []
+        """Card, time, by whom, the decision that agreed to it."""
+        self.skipped: dict[str, tuple[str, str]] = {}
+        self.brought_forward: dict[str, tuple[str, str, str]] = {}
+        """Card → time, by whom it is put behind all others."""
+        self.went_on: dict[str, tuple[str, str, str]] = {}
+        """Question → time, agent, the run that goes on with it."""
+        self.prove: Callable[[Card, str, str, str], Mapping[str, str]] = lambda card, at, by, resolution: {}
+        """Signs the line that settles a question."""
+        self.accepted: list[Card] = []
+        """Cards that a person answers for as they were opened, whoever did that."""
+        self.find_doubtful: Callable[[Iterable[Card]], Mapping[str, str]] = lambda cards: {}
+        """Of some cards those that nothing vouches for: id → why, and what to do (``changes.doubtful_cards``)."""
+        self._doubtful: Mapping[str, str] | None = None
+        self._known: KnownCards | None = None
+
+    @property
+    def committed_cards(self) -> KnownCards:
+        if self._known is None:
+            self._known = self._read_cards()
+        return self._known
+
+    @property
+    def doubtful_cards(self) -> Mapping[str, str]:
+        """What ``find_doubtful`` says of the cards that are open in the commit."""
+        if self._doubtful is None:
+            self._doubtful = self.find_doubtful(self.committed_cards.list_open())
+        return self._doubtful
+
+    def refuse_doubtful(self, card: Card) -> None:
+        """Raises ``PolicyError`` for a committed card that nothing vouches for."""
+        doubtful = self.doubtful_cards if card.status == "open" else self.find_doubtful([card])
+        if (why := doubtful.get(card.id)) is not None:
+            raise PolicyError(f"the card {card.id} is held: {why}", place=Place(field="card"))
+
+    def add_card(self, card: Card) -> bool:
+        """Stage a card; False where it was asked before."""
+        if card.id in self.added or card.id in self.committed_cards:
+            return False
+        self.added[card.id] = card
+        return True
+
+    def skip_card(self, card_id: str, at: str, by: str) -> None:
+        """Stage that an open card is put behind all others."""
+        self.skipped[card_id] = (at, by)
+
+    def bring_forward(self, card_id: str, at: str, by: str, of: str) -> None:
+        """Stage that a skip is taken back; ``of``: when it was made."""
+        self.brought_forward[card_id] = (at, by, of)
+
+    def resolve_card(self, card_id: str, at: str, by: str, resolution: str) -> None:
+        """Stage that a card is settled. One that was only staged is dropped; one that is not open, or that nothing
+        vouches for, stays as it is."""
+        if self.added.pop(card_id, None) is None:
+            known = self.committed_cards.get(card_id)
+            if known is not None and known.status == "open" and card_id not in self.doubtful_cards:
+                self.resolved[card_id] = (at, by, resolution)
+
+    def record_continuation(self, card_id: str, at: str, by: str, run: str) -> None:
+        """Stage that a run goes on with a question, once and for all."""
+        self.went_on[card_id] = (at, by, run)
+
+    def record_agreement(self, card_id: str, data: Mapping[str, Any]) -> None:
+        """Stage what the first of two has agreed to; ``at`` and ``decision`` are among it."""
+        self.agreed[card_id] = data
+
+    def withdraw_agreement(self, card_id: str, at: str, by: str, decision: str) -> None:
+        """Stage that what a decision agreed to is taken back."""
+        self.withdrawn.append((card_id, at, by, decision))
+
+    def open_cards(self) -> list[Card]:
+        committed = [card for card in self.committed_cards.list_open() if card.id not in self.resolved]
+        return [*committed, *self.added.values()]
+
+    def list_about(self, kind: str, record_id: str) -> list[str]:
+        """The open cards of a kind about an entry: one that came back has another card than its first."""
+        return [card.id for card in self.open_cards() if card.kind == kind and card.record_id == record_id]
+
+    def changed_files(self) -> dict[str, bytes]:
+        out: dict[str, bytes] = {}
+        lines: dict[str, list[str]] = {}
+        for card in self.added.values():
+            lines.setdefault(shard_path(self.queue, card.created_at), []).append(render_open(card))
+        for card_id, (at, by, resolution) in self.resolved.items():
+            card, resolution = self.committed_cards[card_id], self.clean(resolution)
+            proof = self.prove(card, at, by, resolution) if card.kind == QUESTION.name else {}
+            lines.setdefault(shard_path(self.queue, at), []).append(render_resolve(card_id, at, by, resolution, proof))
+        for card_id, (at, by, run) in self.went_on.items():
+            lines.setdefault(shard_path(self.queue, at), []).append(render_went_on(card_id, at, by, run))
+        for card_id, data in self.agreed.items():
+            lines.setdefault(shard_path(self.queue, str(data["at"])), []).append(render_agree(card_id, data))
+        for card_id, at, by, decision in self.withdrawn:
+            lines.setdefault(shard_path(self.queue, at), []).append(render_disagree(card_id, at, by, decision))
+        for card_id, (at, by) in self.skipped.items():
+            lines.setdefault(shard_path(self.queue, at), []).append(render_skip(card_id, at, by))
+        for card_id, (at, by, of) in self.brought_forward.items():
+            lines.setdefault(shard_path(self.queue, at), []).append(render_unskip(card_id, at, by, of))
+        known = set(self.source.list_paths(self.queue)) if lines else set()
+        for month, new in lines.items():
+            path = choose_part(self.source, month, known)
+            out[path] = (self.source.read(path) or b"") + "".join(map(self.clean, new)).encode("utf-8")
+        return out

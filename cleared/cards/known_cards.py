@@ -1,0 +1,236 @@
+"""The cards of a commit, without reading all that the queue ever held.
+
+A sealed file (``.cleared/books/queue``) has of files of the queue that grow no more: which cards are settled, a line
+each, and every other line as it is. So only what came since is read, and of settled cards those that are asked for,
+from the files that the line names. It holds as long as those files are in the commit byte for byte, which their blob
+ids say; else, or without it, everything is read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from cleared.base.errors import UsageError
+from cleared.base.file_source import FileSource
+from cleared.cards.card import Card
+from cleared.cards.card_events import CardEvents, Event, place_in_queue, read_events
+from cleared.cards.queue_files import list_queue_files, load_cards
+from cleared.workspace.sealed_files import SealedFiles
+
+_NAME: Final = "queue"
+_WORTH: Final = 2
+"""Files that are not in it yet, beside the newest, from which on it is made anew."""
+_WORD: Final = re.compile(r"[!-~]{1,60}")
+_NO_RECORD: Final = "-"
+
+
+@dataclass(slots=True)
+class _Summary:
+    """``files``: path → blob, in the order in which they are read. ``settled``: lines ``id record kind files``, sorted.
+    ``others``: events of all other cards, each with the number of its file."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    settled: list[str] = field(default_factory=list)
+    others: list[tuple[int, Event]] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        head = json.dumps([self.files, self.others], ensure_ascii=False, separators=(",", ":"))
+        return "\n".join([head, *self.settled]).encode("utf-8", "surrogatepass")
+
+    @classmethod
+    def decode(cls, data: bytes) -> _Summary:
+        head, *settled = data.decode("utf-8", "surrogatepass").split("\n")
+        files, others = json.loads(head)
+        return cls(files, settled, [(number, event) for number, event in others])
+
+    def find_line(self, card_id: str) -> str | None:
+        """The line of a settled card."""
+        return next(self.find_lines(f"{card_id} "), None) if " " not in card_id else None
+
+    def find_lines(self, beginning: str) -> Iterator[str]:
+        """The lines of settled cards whose ids begin so."""
+        for at in range(bisect_left(self.settled, beginning), len(self.settled)):
+            if not self.settled[at].startswith(beginning):
+                return
+            yield self.settled[at]
+
+
+class KnownCards(Mapping[str, Card]):
+    """All cards of one commit by id. Asked for single ones, or for those that are open, it does not read all.
+
+    ``blobs``: path → blob id, of the files of the queue; ``sealed``: where what is known of them is kept. ``keeps``:
+    whether it may be written of this commit. Raises ``WorkspaceError`` for a damaged line, as ``load_cards``.
+    """
+
+    def __init__(
+        self,
+        source: FileSource,
+        queue: str,
+        blobs: Mapping[str, str] | None = None,
+        sealed: SealedFiles | None = None,
+        *,
+        keeps: bool = False,
+    ) -> None:
+        self._source, self._queue = source, queue
+        self._files = {path: blobs[path] if blobs else "" for path in list_queue_files(source, queue)}
+        self._made: dict[str, Card] = {}
+        self._summary = self._choose_summary(sealed.read(_NAME) if sealed is not None else None)
+        new = [path for path in self._files if path not in self._summary.files]
+        if sealed is not None and keeps and len(new) > _WORTH:
+            self._summary = self._extend_summary(new[:-1])
+            with suppress(ValueError, RecursionError):  # what somebody wrote can be read, and not be written
+                sealed.write(_NAME, self._summary.encode())
+            new = new[-1:]
+        self._new: list[Event] = []
+        for path in new:
+            read_events(path, source.read(path) or b"", self._note_new)
+
+    # -- what is asked --------------------------------------------------------------------------------------------
+
+    def __getitem__(self, card_id: str) -> Card:
+        if (card := self._live.get(card_id) or self._made.get(card_id)) is not None:
+            return card
+        line = self._summary.find_line(card_id)
+        if line is None:
+            raise KeyError(card_id)
+        return self._make_settled([line])[0]
+
+    def __contains__(self, card_id: object) -> bool:
+        return card_id in self._live or (isinstance(card_id, str) and self._summary.find_line(card_id) is not None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._live) + len(self._summary.settled)
+
+    def list_open(self) -> list[Card]:
+        """The cards that wait, oldest first; those that were skipped behind all that were not."""
+        return [card for card in self._live.values() if card.status == "open"]
+
+    def list_kind(self, kind: str) -> list[Card]:
+        """All cards of a kind."""
+        lines = [line for line in self._summary.settled if f" {kind} " in line and line.split(" ")[2] == kind]
+        live = [card for card in self._live.values() if card.kind == kind]
+        return sorted([*live, *self._make_settled(lines)], key=place_in_queue)
+
+    def find(self, text: str) -> Sequence[Card]:
+        """Cards whose id begins with a text, or which are about the record of that name."""
+        lines = [*self._summary.find_lines(text)] if " " not in text else []
+        lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
+        settled = self._make_settled(dict.fromkeys(lines))
+        live = [card for card in self._live.values() if card.id.startswith(text) or card.record_id == text]
+        return sorted([*live, *settled], key=place_in_queue)
+
+    def find_one(self, text: str) -> Card:
+        """The card with this id, the beginning of one, or the id of its record; open ones first. Raises
+        ``UsageError``."""
+        fitting = self.find(text) if text else []
+        fitting = [c for c in fitting if c.id == text] or [c for c in fitting if c.status == "open"] or fitting
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            raise UsageError(f"{text!r} is the beginning of {len(fitting)} cards", remedy="Write more of the id.")
+        raise UsageError(f"there is no card {text!r}", remedy="cleared queue list shows them.")
+
+    # -- how it is known ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _live(self) -> dict[str, Card]:
+        """The cards that are not in the summary as settled."""
+        events = CardEvents()
+        for event in (*(event for _, event in self._summary.others), *self._new):
+            events.add_event(event)
+        settled = {str(event["id"]) for event in self._new if self._summary.find_line(str(event["id"])) is not None}
+        return {card_id: card for card_id, card in events.make_cards().items() if card_id not in settled}
+
+    @cached_property
+    def _all(self) -> dict[str, Card]:
+        return load_cards(self._source, self._queue)
+
+    def _note_new(self, event: Event) -> None:
+        CardEvents().add_event(event)  # raises where it is none
+        self._new.append(event)
+
+    def _make_settled(self, lines: Iterable[str]) -> list[Card]:
+        """The cards of these lines of the summary: from the files that they name, and from what came since."""
+        wanted: dict[str, set[str]] = {}
+        paths = list(self._summary.files)
+        for line in lines:
+            card_id, _, _, numbers = line.split(" ")
+            for number in numbers.split(","):
+                wanted.setdefault(paths[int(number)], set()).add(card_id)
+        ids = set().union(*wanted.values())
+        events = CardEvents()
+        for path in sorted(wanted):
+            read_events(path, self._source.read(path) or b"", _choose(wanted[path], events))
+        for event in self._new:
+            _choose(ids, events)(event)
+        made = events.make_cards()
+        self._made.update(made)
+        return list(made.values())
+
+    # -- the summary ----------------------------------------------------------------------------------------------
+
+    def _choose_summary(self, data: bytes | None) -> _Summary:
+        """The one that was kept, where it still holds; else an empty one."""
+        summary = _Summary.decode(data) if data is not None else _Summary()
+        # Where several lines say the same the first counts: what came since has to be read after the others.
+        is_first = list(self._files)[: len(summary.files)] == list(summary.files)
+        return summary if is_first and summary.files.items() <= self._files.items() else _Summary()
+
+    def _extend_summary(self, paths: Sequence[str]) -> _Summary:
+        """The summary with further files of the queue."""
+        old = self._summary
+        files = old.files | {path: self._files[path] for path in paths}
+        numbers = {path: number for number, path in enumerate(files)}
+        events = list(old.others)
+        for path in paths:
+            read_events(path, self._source.read(path) or b"", lambda e, n=numbers[path]: events.append((n, e)))  # type: ignore[misc]
+        by_card: dict[str, list[tuple[int, Event]]] = {}
+        for number, event in events:
+            by_card.setdefault(str(event["id"]), []).append((number, event))
+        all_events = CardEvents()
+        for _, event in events:
+            all_events.add_event(event)
+        cards = all_events.make_cards()
+        settled, others = list(old.settled), []
+        for card_id, its_events in by_card.items():
+            where = sorted({number for number, _ in its_events})
+            if (line := old.find_line(card_id)) is not None:
+                settled.remove(line)
+                head, _, before = line.rpartition(" ")
+                settled.append(f"{head} {_join_numbers({*map(int, before.split(',')), *where})}")
+            elif (card := cards.get(card_id)) is not None and card.status == "resolved" and _is_plain(card, its_events):
+                settled.append(f"{card_id} {card.record_id or _NO_RECORD} {card.kind} {_join_numbers(where)}")
+            else:
+                others += its_events
+        others.sort(key=lambda each: each[0])
+        return _Summary(files, sorted(settled), others)
+
+
+def _choose(ids: Collection[str], events: CardEvents) -> Callable[[Event], None]:
+    """Adds the events of these cards alone."""
+
+    def add_chosen(event: Event) -> None:
+        if str(event["id"]) in ids:
+            events.add_event(event)
+
+    return add_chosen
+
+
+def _join_numbers(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(numbers)))
+
+
+def _is_plain(card: Card, events: Iterable[tuple[int, Event]]) -> bool:
+    """Whether a line of the summary can name the card."""
+    words: tuple[Any, ...] = (card.id, card.kind, card.record_id or _NO_RECORD, *(event["id"] for _, event in events))
+    return all(isinstance(word, str) and _WORD.fullmatch(word) for word in words)
