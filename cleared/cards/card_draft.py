@@ -54,7 +54,7 @@ class CardDraft:
         """Cards that a person answers for as they were opened, whoever did that."""
         self.find_doubtful: Callable[[Iterable[Card]], Mapping[str, str]] = lambda cards: {}
         """Of some cards those that nothing vouches for: id → why, and what to do (``changes.doubtful_cards``)."""
-        self._doubtful: Mapping[str, str] | None = None
+        self._doubts: dict[str, str | None] = {}
         self._known: KnownCards | None = None
 
     @property
@@ -63,17 +63,17 @@ class CardDraft:
             self._known = self._read_cards()
         return self._known
 
-    @property
-    def doubtful_cards(self) -> Mapping[str, str]:
-        """What ``find_doubtful`` says of the cards that are open in the commit."""
-        if self._doubtful is None:
-            self._doubtful = self.find_doubtful(self.committed_cards.list_open())
-        return self._doubtful
+    def find_doubt(self, card: Card) -> str | None:
+        """What ``find_doubtful`` says of a committed card; None where somebody vouches for it."""
+        if card.id not in self._doubts:  # who asks for a second one will ask for many
+            judged = [card, *(self.committed_cards.list_open() if self._doubts else ())]
+            doubtful = self.find_doubtful(judged)
+            self._doubts.update((each.id, doubtful.get(each.id)) for each in judged)
+        return self._doubts[card.id]
 
     def refuse_doubtful(self, card: Card) -> None:
         """Raises ``PolicyError`` for a committed card that nothing vouches for."""
-        doubtful = self.doubtful_cards if card.status == "open" else self.find_doubtful([card])
-        if (why := doubtful.get(card.id)) is not None:
+        if (why := self.find_doubt(card)) is not None:
             raise PolicyError(f"the card {card.id} is held: {why}", place=Place(field="card"))
 
     def add_card(self, card: Card) -> bool:
@@ -96,7 +96,7 @@ class CardDraft:
         vouches for, stays as it is."""
         if self.added.pop(card_id, None) is None:
             known = self.committed_cards.get(card_id)
-            if known is not None and known.status == "open" and card_id not in self.doubtful_cards:
+            if known is not None and known.status == "open" and self.find_doubt(known) is None:
                 self.resolved[card_id] = (at, by, resolution)
 
     def record_continuation(self, card_id: str, at: str, by: str, run: str) -> None:

@@ -260,13 +260,24 @@ class CommittedRows:
 
     def read_rows(self, snapshot: Snapshot, paths: Sequence[str]) -> list[tuple[Row, str]]:
         """The rows of these files of one commit, each with its id, as far as they can be read."""
-        rows: list[tuple[Row, str]] = []
+        return [row for path in paths for row in self._read_rows(path, snapshot.read_file(path) or b"")]
+
+    def read_differing_rows(
+        self, one: Snapshot, other: Snapshot, paths: Sequence[str]
+    ) -> tuple[list[tuple[Row, str]], list[tuple[Row, str]]]:
+        """The rows of these files in both commits, but for those with which a file begins and ends in both."""
+        rows: tuple[list[tuple[Row, str]], list[tuple[Row, str]]] = [], []
         for path in paths:
-            kind = self._find_kind(path)
-            if kind is not None:
-                text = (snapshot.read_file(path) or b"").decode("utf-8", "replace")
-                rows += (((kind.key, *values), name) for values, name in kind.read_rows(text))
+            for found, data in zip(
+                rows, _cut_common_rows(path, one.read_file(path), other.read_file(path)), strict=True
+            ):
+                found += self._read_rows(path, data)
         return rows
+
+    def _read_rows(self, path: str, data: bytes) -> Iterator[tuple[Row, str]]:
+        kind = self._find_kind(path)
+        named = kind.read_rows(data.decode("utf-8", "replace")) if kind is not None else ()
+        return (((kind.key, *values), name) for values, name in named) if kind is not None else iter(())
 
     def count_more(self, before: Snapshot, after: Snapshot) -> Counter[str]:
         """How many rows of each kind a commit has more than another; negative where it has fewer."""
@@ -361,6 +372,18 @@ def _count(path: str, data: bytes, start: int = 0) -> Counter[Element]:
         return Counter(paired[skipped:])
     rows = split_rows(data[start:])
     return Counter((row,) for row in (rows if start or not path.endswith(".csv") else rows[1:]))
+
+
+def _cut_common_rows(path: str, old: bytes | None, new: bytes | None) -> tuple[bytes, bytes]:
+    """Two contents of a file without the rows with which both begin and end; of a CSV file with its header."""
+    old, new = old or b"", new or b""
+    start, end = _find_common_ends(old, new)
+    middles = old[start : len(old) - end], new[start : len(new) - end]
+    if not path.endswith(".csv"):
+        return middles if path.endswith(".jsonl") else (old, new)
+    head = old[: old.find(b"\n") + 1] if start else b""
+    is_whole = all(data.count(b'"') % 2 == 0 for data in (old[:start], head, *middles))
+    return (head + middles[0], head + middles[1]) if is_whole else (old, new)
 
 
 def _ends_whole(path: str, data: bytes) -> bool:

@@ -39,6 +39,8 @@ KEY_TRAILER: Final = "Key"
 """The trailer of a decision that is made once: the key that whoever asked for it has given."""
 INDEX: Final = "consumed.db"
 _VERSION: Final = 5
+_WORTH: Final = 16
+"""Lines that came since, from which on they are written."""
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS head (commit_id TEXT NOT NULL, counting TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS acts (
@@ -165,19 +167,20 @@ def _bring_up(db: sqlite3.Connection, host: Host, repo: Repository, snapshot: Sn
         now = (snapshot.commit or "", json.dumps([sorted(signers), sorted(books)]))
         known = db.execute("SELECT commit_id, counting FROM head").fetchone()
         if known != now:
-            with db:
+            before = None
+            if known is not None and known[1] == now[1] and repo.has_in_history(known[0]):
+                before = Snapshot(repo, known[0])
+            if before is None or not _keeps_attestations(before, snapshot):
                 before = None
-                if known is not None and known[1] == now[1] and repo.has_in_history(known[0]):
-                    before = Snapshot(repo, known[0])
-                if before is None or not _keeps_attestations(before, snapshot):
-                    before = None
-                    db.execute("DELETE FROM acts")
-                    db.execute("DELETE FROM cards")
-                lines = added_lines(before, snapshot)
-                for _, said in list_counting(snapshot, lines, signers, books):
-                    _add_attestation(db, said)
-                db.execute("DELETE FROM head")
-                db.execute("INSERT INTO head VALUES (?,?)", now)
+                db.execute("DELETE FROM acts")
+                db.execute("DELETE FROM cards")
+            lines = list(added_lines(before, snapshot))
+            for _, said in list_counting(snapshot, lines, signers, books):
+                _add_attestation(db, said)
+            db.execute("DELETE FROM head")
+            db.execute("INSERT INTO head VALUES (?,?)", now)
+            if before is None or len(lines) >= _WORTH:
+                db.commit()  # few are only seen by who asks now: to write them takes longer than to read them again
     except BaseException:
         db.close()
         raise

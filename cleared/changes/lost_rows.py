@@ -239,6 +239,10 @@ def _compare_rows(layout: Layout, repo: Repository, tip: str, start: str | None,
     paths = list(rows.list_changed_paths(last, snapshot))
     if all((snapshot.read_file(path) or b"").startswith(last.read_file(path) or b"") for path in paths):
         return None  # they only grew, if at all
+    if start is None:
+        had, has = rows.read_differing_rows(last, snapshot, paths)
+        if not _count_rows(had) - _count_rows(has):
+            return _find_moved(last, snapshot, paths, rows.kinds)
     is_ancestor = repo.has_in_history(tip)
     first = _count_rows(rows.read_rows(Snapshot(repo, start), paths))
     had, has = rows.read_rows(last, paths), rows.read_rows(snapshot, paths)

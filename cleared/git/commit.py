@@ -18,18 +18,19 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import sync_files
+from cleared.base.safe_files import place_file
 from cleared.git import working_files
 from cleared.git.commit_intent import (
     CommitIntent,
     LocalMove,
     PathMove,
     encode_intent,
+    intent_file,
     list_missing_folders,
     plan_changes,
     refuse_obstacles,
     refuse_unfinished_merge,
-    save_intent,
+    stage_intent,
 )
 from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import GitFailed
@@ -208,10 +209,11 @@ class _Commit:
         parents = [parent for parent in (self._before.commit, header.merges) if parent is not None]
         text = format_commit(tree, parents, header.author, header.when, header.message, header.trailers)
         commit = self._objects.add_object("commit", text)
-        self._objects.flush()
-        report_step("objects")
         self._intent = replace(self._intent, commit=commit)
-        save_intent(self._state_dir, self._intent)
+        written = stage_intent(self._state_dir, self._intent)
+        self._objects.flush([written])
+        report_step("objects")
+        place_file(written, intent_file(self._state_dir))
         if header.command_key:
             write_command_note(self._state_dir, header.command_key, commit, header.when)
         report_step("intent")
@@ -226,7 +228,6 @@ class _Commit:
                 self._staged[path] = working_files.stage_file(
                     self._repo.root, unseen, path, content, executable=is_executable
                 )
-        sync_files(list(self._staged.values()))
 
     def prepare_index(self, wait_seconds: float) -> None:
         """Lock the index, and make the one that goes with the commit.
@@ -234,7 +235,7 @@ class _Commit:
         Where git cannot read the index that is there, no git can commit it either: it is left alone, and its entries
         are pending. ``recover_interrupted_commit`` will make another index.
         """
-        self._index.acquire(encode_intent(self._intent), wait_seconds)
+        self._index.acquire(encode_intent(self._intent), wait_seconds, list(self._staged.values()))
         try:
             self._index.prepare_index(
                 {path: (e.mode, e.oid) if e is not None else None for path, e in self._entries.items()},
@@ -245,7 +246,7 @@ class _Commit:
             self._pending = tuple(self._entries)
 
     def prepare_branch(self) -> None:
-        """Lock the branch, and compare it with the commit's base."""
+        """Lock the branch, and compare it with the commit's base. All that was prepared is durable then."""
         self._objects.flush()
         try:
             self._move.prepare(self.id)
@@ -253,12 +254,13 @@ class _Commit:
             self._objects.flush()
             self._move = self._start_move()
             self._move.prepare(self.id)
+        self._objects.sync_names([self._state_dir, *self._index.list_unsynced(), *self._move.list_prepared()])
 
     def install_index(self, report_step: OnStep) -> None:
         """Replace git's index by the prepared one."""
         self._index.install_index()
         report_step("index")
-        self._objects.flush()
+        self._flush_again()
 
     def move_branch(self) -> None:
         """Move the branch: from here on the commit is made. Raises what ``RefMove.commit`` does; all is undone then."""
@@ -280,7 +282,7 @@ class _Commit:
         try:
             sync_move(self._move)
             # From here on a git gc that begins knows of the objects; one that had begun before does not.
-            self._objects.flush()
+            self._flush_again()
             left_alone = update_working_tree(
                 self._repo, self._intent, self._index.folder, staged=self._staged, on_step=report_step
             )
@@ -298,6 +300,10 @@ class _Commit:
                 remedy="The working tree will be brought up by the next command, once that is put right; until then "
                 "git is kept from committing it.",
             ) from error
+
+    def _flush_again(self) -> None:
+        self._objects.flush()
+        self._objects.sync_names()
 
     def _start_move(self) -> RefMove:
         header = self._header

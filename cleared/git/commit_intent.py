@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from cleared.base.errors import WorkspaceError, restore_command
-from cleared.base.safe_files import write_durably
+from cleared.base.safe_files import create_temporary, write_durably
 from cleared.git import working_files
 from cleared.git.object_reader import Snapshot, blob_id, is_oid
 from cleared.git.refs import head_moved_error
@@ -68,6 +68,14 @@ def encode_intent(intent: CommitIntent) -> bytes:
 def save_intent(state_dir: Path, intent: CommitIntent) -> None:
     """Replace the intent, durably. Raises ``OSError``."""
     write_durably(intent_file(state_dir), encode_intent(intent))
+
+
+def stage_intent(state_dir: Path, intent: CommitIntent) -> Path:
+    """Write the intent under another name; ``place_file`` makes it the intent once it is synced. Raises ``OSError``."""
+    temporary, descriptor = create_temporary(intent_file(state_dir), state_dir, 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(encode_intent(intent))
+    return temporary
 
 
 def load_intent(state_dir: Path) -> CommitIntent | None:

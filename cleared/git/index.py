@@ -11,7 +11,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -52,13 +52,14 @@ class IndexLock:
         self.folder.mkdir(exist_ok=True)
         return self.folder
 
-    def acquire(self, note: bytes = b"", wait_seconds: float = 0.0) -> None:
-        """Take the lock. ``note`` is kept in it, to be read after a kill. Raises ``GitBusy`` where another git holds
-        the index for longer than ``wait_seconds``, ``OSError`` where the lock cannot be made."""
+    def acquire(self, note: bytes = b"", wait_seconds: float = 0.0, also: Sequence[Path] = ()) -> None:
+        """Take the lock. ``note`` is kept in it, to be read after a kill; files ``also`` are made durable with it.
+        Raises ``GitBusy`` where another git holds the index for longer than ``wait_seconds``, ``OSError`` where the
+        lock cannot be made."""
         self.make_folder()
         marked = self.folder / "mark"
         marked.write_bytes(_MARK + note)
-        sync_files([marked])
+        sync_files([marked, *also])
         while not link_lock(marked, self._lock):
             if is_marked(self._lock):
                 marked.replace(self._lock)
@@ -86,8 +87,6 @@ class IndexLock:
             # With its old time: by it git knows which entries it cannot trust to be unchanged, and it did not see the
             # files just now.
             shutil.copystat(self._before, self._new)
-        if self._new.exists():
-            sync_files([self._new])
         return message
 
     def _prepare_by_git(self, entries: Entries, commit: str | None, rebuild: bool) -> str | None:
@@ -110,6 +109,10 @@ class IndexLock:
                 private.run("read-tree", commit)
             return f"the damaged index was rebuilt (the old one is {aside})"
         return None
+
+    def list_unsynced(self) -> list[Path]:
+        """The prepared index: to be made durable before it is installed."""
+        return [self._new] if self._new.exists() else []
 
     def install_index(self) -> None:
         """Replace git's index by the prepared one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,8 @@ _RETRIES = 9
 
 
 class LooseObjects:
-    """Writes objects into ``objects/``; they are there, durably, after ``flush``. Raises ``OSError``.
+    """Writes objects into ``objects/``; they are there after ``flush``, and durably after ``sync_names``. Raises
+    ``OSError``.
 
     A ``git gc`` that runs meanwhile removes what nothing refers to yet, and empty folders: ``flush`` may be called
     again, and writes again what is gone. As a context manager it removes the temporary files of what was not flushed.
@@ -37,6 +38,8 @@ class LooseObjects:
         """Path → kind and content, which is the caller's own: files can be large."""
         self._temporaries: dict[Path, Path] = {}
         self._present: list[Path] = []
+        self._unsynced: set[Path] = set()
+        """Folders with names that are not durable yet."""
 
     def add_object(self, kind: str, content: bytes) -> str:
         """Add one object and return its id. One that is there already gets a new time, so that it is not pruned."""
@@ -52,21 +55,23 @@ class LooseObjects:
             self._write_temporary(path)
         return oid
 
-    def flush(self) -> None:
-        """Put all added objects in their places, durably. One that is in its place already is only looked at."""
+    def flush(self, also: Sequence[Path] = ()) -> None:
+        """Put all added objects in their places, with durable contents; those of the files ``also`` are made durable
+        together with them. An object that is in its place already is only looked at."""
         for last in (*[False] * _RETRIES, True):
             for path in self._contents:
                 if path not in self._temporaries and not _is_there(path):
                     self._write_temporary(path)
             folders = {path.parent for path in self._temporaries}
             try:
-                sync_files([*self._temporaries.values(), *(path for path in self._present if path.exists())])
+                present = [path for path in self._present if path.exists()]
+                sync_files([*self._temporaries.values(), *present, *also])
                 self._present.clear()
                 for path, temporary in list(self._temporaries.items()):
                     temporary.chmod(0o444)
                     temporary.replace(path)
                     del self._temporaries[path]
-                sync_files([*folders, self._objects] if folders else [])
+                self._unsynced.update(folders)
                 return
             except FileNotFoundError:
                 if last:
@@ -74,6 +79,12 @@ class LooseObjects:
                 self._temporaries = {
                     path: temporary for path, temporary in self._temporaries.items() if temporary.exists()
                 }
+
+    def sync_names(self, also: Sequence[Path] = ()) -> None:
+        """Make the names of the objects durable, and files and folders ``also``."""
+        folders = [*self._unsynced, self._objects] if self._unsynced else []
+        sync_files([*folders, *also])
+        self._unsynced.clear()
 
     def _write_temporary(self, path: Path) -> None:
         """Write the object under a name that git prunes, in case this process is killed now."""

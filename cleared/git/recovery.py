@@ -102,6 +102,7 @@ def _finish_commit(repo: Repository, state_dir: Path, intent: CommitIntent | Non
     elif intent.paths:
         messages.append(f"finished the interrupted commit {short_id}")
     index_message = lock.prepare_index(index_entries(snapshot, pending), head, rebuild=True)
+    sync_files(lock.list_unsynced())
     lock.install_index()
     left_alone = update_working_tree(repo, intent, lock.folder) if head is not None else []
     end_intent(repo, state_dir, ())

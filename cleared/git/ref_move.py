@@ -54,6 +54,10 @@ class RefMove(ABC):
         caller holds the index."""
 
     @abstractmethod
+    def list_prepared(self) -> list[Path]:
+        """What has to be made durable before the move."""
+
+    @abstractmethod
     def commit(self) -> None:
         """Moves it. An error means that it has not moved; when this is interrupted, nobody knows."""
 
@@ -105,8 +109,8 @@ class _FileMove(RefMove):
         self._repo.branch.remove_damaged_ref()
         try:
             self._lock_head()
-            locks = [self._lock_ref(file) for file in self._list_refs()]
-            sync_files(locks)
+            for file in self._list_refs():
+                self._lock_ref(file)
             if self._repo.find_head() != self._old:
                 raise head_moved_error("the branch has a new commit")
             if self._repo.has_switched_branch():
@@ -121,13 +125,12 @@ class _FileMove(RefMove):
             self._head_lock.unlink()
         self._take_lock(self._head_lock, lambda: link_lock(lock_file(self._repo), self._head_lock))
 
-    def _lock_ref(self, file: Path) -> Path:
+    def _lock_ref(self, file: Path) -> None:
         lock = _name_lock(file)
         file.parent.mkdir(parents=True, exist_ok=True)
         self._take_lock(lock, lambda: _create_file(lock, f"{self._new}\n".encode("ascii")))
         with suppress(FileNotFoundError):
             lock.chmod(stat.S_IMODE(file.stat().st_mode))
-        return lock
 
     def _take_lock(self, lock: Path, take: Callable[[], bool]) -> None:
         clock = SystemClock()
@@ -142,6 +145,9 @@ class _FileMove(RefMove):
         if self._repo.find_head() != self._old:
             return head_moved_error("the branch has a new commit")
         return GitBusy(f"another git command is at work, nothing was changed: {lock} is there", remedy=_BUSY_REMEDY)
+
+    def list_prepared(self) -> list[Path]:
+        return [_name_lock(file) for file in self._list_refs()]
 
     def commit(self) -> None:
         line = f"{self._old} {self._new} {self._author.header_line(self._when)}\t{self._log}\n"
@@ -195,6 +201,9 @@ class _GitMove(RefMove):
             raise self._refusal()
         if self._repo.has_switched_branch():
             raise head_moved_error("another branch was checked out")
+
+    def list_prepared(self) -> list[Path]:
+        return []  # git has done it
 
     def commit(self) -> None:
         if self._send("commit\n") and self._receives("commit: ok"):

@@ -302,8 +302,7 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
     record = _find_record(context, reviews, text)
     cards = list(context.cards.committed_cards.find(text)) if text else []
     if record is not None:  # the record is meant: a card by its id, or of another saying, is somebody's trick
-        doubtful = context.cards.doubtful_cards
-        cards = [c for c in cards if c.record_id == text and c.id not in doubtful]
+        cards = [c for c in cards if c.record_id == text and context.cards.find_doubt(c) is None]
     else:
         cards = [c for c in cards if c.id == text] or cards
     open_ = [c for c in cards if c.status == "open"]

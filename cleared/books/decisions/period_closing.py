@@ -105,7 +105,7 @@ def _list_unsettled(context: Context, through: date) -> Iterator[str]:
                 what = f"{day} {line.amount} {line.description[:60]}"
                 yield f"{outcome.outcome}: {account} {what} ({outcome.reason[:80]})"
     for card in context.cards.open_cards():
-        if card.id in context.cards.doubtful_cards:  # it may be about a gap, and say something else
+        if context.cards.find_doubt(card) is not None:  # it may be about a gap, and say something else
             yield f"held: {card.title[:200]} (card {card.id})"
             continue
         gaps = card.details.get("gaps")
