@@ -268,16 +268,16 @@ class CommittedRows:
         """The rows of these files in both commits, but for those with which a file begins and ends in both."""
         rows: tuple[list[tuple[Row, str]], list[tuple[Row, str]]] = [], []
         for path in paths:
-            for found, data in zip(
-                rows, _cut_common_rows(path, one.read_file(path), other.read_file(path)), strict=True
-            ):
+            cut = _cut_common_rows(path, one.read_file(path), other.read_file(path))
+            for found, data in zip(rows, cut, strict=True):
                 found += self._read_rows(path, data)
         return rows
 
     def _read_rows(self, path: str, data: bytes) -> Iterator[tuple[Row, str]]:
         kind = self._find_kind(path)
-        named = kind.read_rows(data.decode("utf-8", "replace")) if kind is not None else ()
-        return (((kind.key, *values), name) for values, name in named) if kind is not None else iter(())
+        if kind is not None:
+            for values, name in kind.read_rows(data.decode("utf-8", "replace")):
+                yield (kind.key, *values), name
 
     def count_more(self, before: Snapshot, after: Snapshot) -> Counter[str]:
         """How many rows of each kind a commit has more than another; negative where it has fewer."""

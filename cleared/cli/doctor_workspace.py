@@ -186,15 +186,15 @@ def _check_stale_files(host: Host) -> Row:
     if _check_lock(host).status != "ok":
         return Row("stale files", "ok", "not looked for while another command is at work")
     stale = []
-    for folder, folders, files in os.walk(host.root, followlinks=False):
-        directory = Path(folder)
-        if directory == host.root:
-            folders[:] = [d for d in folders if d != ".git"]
-        stale += [directory / name for name in files if is_temporary(name)]
+    for root in (host.root, cleared_home()):
+        for folder, folders, files in os.walk(root, followlinks=False):
+            directory = Path(folder)
+            if directory == host.root:
+                folders[:] = [d for d in folders if d != ".git"]
+            stale += [directory / name for name in files if is_temporary(name)]
     for git in dict.fromkeys(find_git_folders(host.root) or ()):
-        stale += [
-            path for path in (git / "index.lock", git / "HEAD.lock", *git.glob("cleared-index-*")) if path.exists()
-        ]
+        locks = (git / "index.lock", git / "HEAD.lock", *(git / "refs").rglob("*.lock"))
+        stale += [path for path in (*locks, *git.glob("cleared-index-*")) if path.exists()]
     if not stale:
         return Row("stale files", "ok", "none")
     shown = "\n".join(os.path.relpath(path, host.root) for path in sorted(stale)[:10])

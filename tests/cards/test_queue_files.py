@@ -53,7 +53,7 @@ def test_asked_again_is_asked_once() -> None:
 
 def test_what_is_written_is_what_is_read() -> None:
     made = card(
-        "a", run_id="r", agent="x", entry_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
+        "a", run_id="r", agent="x", record_id="2025-01-001", details={"text": 'q"\r\n\u2028☕', "n": 1, "l": [None]}
     )
     source = committed_with(made)
     assert list(load_cards(source, "queue").values()) == [made]

@@ -14,6 +14,7 @@ from cleared.processes import fences
 from cleared.processes.namespaces import OfferedNamespaces
 from cleared.sandbox import worker_pool
 from cleared.sandbox.monty import Sandbox
+from cleared.trust.keys import cleared_home
 from cleared.workspace.lock import writer_lock
 
 Rows = dict[str, dict[str, str]]
@@ -191,11 +192,15 @@ def test_who_holds_the_lock(doctor: Doctor, root: Path) -> None:
 
 
 def test_stale_files(doctor: Doctor, root: Path) -> None:
-    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"):
-        (root / name).write_bytes(b"")
+    """What a killed command leaves, beside the keys and under the branches too."""
+    names = ["books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"]
+    names.append(".git/refs/heads/main.lock")
+    beside = cleared_home() / "clones/.cleared-0123456789cd.tmp"  # nothing is written there now, so nothing sweeps it
+    for path in (*(root / name for name in names), beside):
+        path.write_bytes(b"")
     _, rows = doctor()
     detail = rows["stale files"]["detail"]
-    for name in ("books/.cleared-seal-0123456789abcdef.tmp", ".cleared-0123456789ab.tmp", ".git/index.lock"):
+    for name in (*names, beside.name):
         assert name in detail
 
 

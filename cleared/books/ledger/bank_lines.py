@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -26,6 +25,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
+from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.bank_row import BankRow
 
 LINE_COLUMNS: Final = (
@@ -257,7 +257,7 @@ def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
             raise damage_error(file, line, "a bank line is not readable") from None
 
 
-@lru_cache(maxsize=16)
+@keep_newest(files=16, versions=3)
 def parse_lines_once(data: bytes | None, file: str) -> tuple[BankLine, ...]:
     """As ``parse_lines``, but the same text is read once in a process."""
     return tuple(parse_lines(data, file))
@@ -277,7 +277,7 @@ Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
 """``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
 
 
-@lru_cache(maxsize=4)
+@keep_newest(files=1, versions=2)
 def parse_matches_once(data: bytes | None, file: str) -> Matches:
     """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
     shared: do not alter it, nor a list in it."""

@@ -16,6 +16,7 @@ from cleared.base import money
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place
+from cleared.base.newest_versions import keep_newest
 from cleared.books.ledger.entry import (
     HEADER,
     HEADER_LINE,
@@ -68,7 +69,7 @@ def amount_pattern(places: int) -> re.Pattern[str]:
     return re.compile(rf"[0-9]{{1,24}}\.[0-9]{{{places}}}" if places else r"[0-9]{1,24}", re.ASCII)
 
 
-@lru_cache(maxsize=32)
+@keep_newest(files=16, versions=3)
 def parse_month_once(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
     """As ``parse_month``, but the same text is read once in a process. The result is shared: do not alter it."""
     return parse_month(data, year, month, file, places)

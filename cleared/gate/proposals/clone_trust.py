@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from cleared.base.errors import PolicyError, UsageError
+from cleared.base.errors import PolicyError, UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
 from cleared.base.short_text import shorten_line
+from cleared.cards.card import Card
+from cleared.cards.kinds import QUESTION
 from cleared.cards.queue_files import load_cards
 from cleared.changes.attestation import summarize_signed
+from cleared.changes.committed_cards import read_cards
 from cleared.changes.decisions.shown_cards import digest_shown, require_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -75,8 +78,11 @@ def list_signatories(host: Host) -> list[Signatory]:
                 record.key, Signatory(record.key, pinned and (mine or record.key in trusted_keys))
             )
             who.add_signature(record.by, record.path, record.at)
-        cards = load_cards(approvals.source, host.layout.queue_dir, readable_only=True)  # others say what is damaged
-        questions = Questions(host, repo, snapshot, cards)
+        try:
+            asked: Iterable[Card] = read_cards(host, snapshot).list_kind(QUESTION.name)
+        except WorkspaceError:  # others say what is damaged
+            asked = load_cards(approvals.source, host.layout.queue_dir, readable_only=True).values()
+        questions = Questions(host, repo, snapshot, {card.id: card for card in asked})
         machines: dict[str, Signatory] = {}
         for key, by, at in questions.list_signers():
             trusted = questions.approvals.trusts_run(key)
