@@ -1,7 +1,7 @@
 """What an importer is: the contract of a bank-file plug-in, and how a file is refused.
 
 A plug-in is a class without constructor arguments, published as an entry point of the group
-``cleared.books.bank_files`` under the importer's own ``name``, and switched on by that name in ``import.plugins``.
+``cleared.importers`` under the importer's own ``name``, and switched on by that name in ``import.plugins``.
 ``cleared.books.bank_files.plugin_tests.check_importer`` is the test it has to pass.
 """
 
