@@ -105,6 +105,9 @@ def _link_file(host: Host, path: str, data: bytes, now: datetime, identity: str)
     try:
         (host.root / held_path).parent.mkdir(parents=True, exist_ok=True)
         os.link(host.root / path, host.root / held_path, follow_symlinks=False)
+    except FileExistsError:  # the same run, killed before its commit: it is held so already
+        if not (host.root / path).samefile(host.root / held_path):
+            return None
     except (OSError, NotImplementedError):
         return None
     return _describe_file(host, path, held_path, data, now, identity)

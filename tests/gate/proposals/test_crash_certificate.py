@@ -14,6 +14,21 @@ POST = (
     'journal_add_double(date="2025-01-03", description="coffee", debit_account=5020, credit_account=1010, amount="1", '
     'status="auto-confirmed")\ngit_commit("post: coffee")\n'
 )
+IMPORT = """
+for file in importer_scan():
+    bank = file["ledger_account"]
+    journal_add_many([
+        {
+            "date": row["date"], "description": row["description"], "amount": abs(row["amount"]),
+            "debit_account": 5030 if row["amount"] < 0 else bank, "reference": row["reference"],
+            "credit_account": bank if row["amount"] < 0 else 4010, "status": "auto-confirmed",
+            "confidence": 1, "evidence": "all of it",
+        }
+        for row in importer_parse(file["name"])
+    ])
+    importer_mark_processed(file["name"])
+git_commit("import: all of it")
+"""
 NEVER_AGAIN = """
 import cleared.gate.crash_sweep as sweep
 sweep._recover = lambda order, base: sweep._describe(sweep._open(order))
@@ -23,22 +38,22 @@ sweep.main()
 
 
 def test_n11_every_point_was_killed_once_and_the_tree_was_the_same(ws: Workspace) -> None:
-    ws.agent("probe", POST)
+    ws.agent("probe", IMPORT)
     before = ws.head()
     done = ws.json("agent", "certify", "probe")
-    assert (done["agent"], done["calls"]) == ("probe", 2) and done["points"] > 12, "the steps of a commit among them"
+    assert (done["agent"], done["calls"]) == ("probe", 5) and done["points"] > 12, "the steps of a commit among them"
     changed = ws.git("diff", "--name-only", before, "HEAD").split()
     record = f"agents/approvals/certificates/agents/probe/{done['digest'][7:19]}.json"
     assert [path for path in changed if not path.startswith("logs/")] == [record], "and the books are as they were"
     assert json.loads(ws.read(record))["policy"]["points"] == done["points"]
-    says = f"Killed at {done['points']} points, 2 of them calls: each time the same came of it"
+    says = f"Killed at {done['points']} points, 5 of them calls: each time the same came of it"
     assert says in ws.ok("agent", "show", "probe").out
     ws.in_order()
-    ws.agent("probe", POST.replace('"1"', '"2"'))
+    ws.agent("probe", POST)
     assert says not in ws.ok("agent", "show", "probe").out, "it is of that version"
     ws.put(record, ws.read(record).replace('"points": ', '"points": 9'))
     ws.commit(record)
-    ws.agent("probe", POST)
+    ws.agent("probe", IMPORT)
     assert "points" not in ws.ok("agent", "show", "probe").out, "what nobody signed says nothing"
 
 
