@@ -15,7 +15,7 @@ from harness import Workspace
 
 ROW = 'DEBIT,01/31/2025,"GITHUB *PRO SUBSCRIPTION",-4.00,ACH_DEBIT,4771.35,,\n'
 HEADER = "Details,Posting Date,Description,Amount,Type,Balance,Check or Slip #\n"
-MOST = {"files": 167, "functions": 1_100, "changes of file": 1_985}
+MOST = {"files": 167, "functions": 1_100, "changes of file": 2_000}
 """Of these, some 30 functions write git's index and move the branch, where three processes of git did it once."""
 MEASURE = """
 import inspect, json, sys
