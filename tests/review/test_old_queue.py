@@ -17,7 +17,8 @@ from cleared.review.queue_cards import read_cards
 
 
 def old_month(number: int) -> bytes:
-    cards = [Card(card_id("entry", f"{number}-{n}"), "entry", "an old card", "2020-01-01T00:00:00Z") for n in range(300)]
+    ids = [card_id("entry", f"{number}-{n}") for n in range(300)]
+    cards = [Card(name, "entry", "an old card", "2020-01-01T00:00:00Z") for name in ids]
     return "".join(render_open(card) + render_resolve(card.id, "t", "me", "approve") for card in cards).encode()
 
 
@@ -25,7 +26,7 @@ def stored_bytes(root: Path) -> int:
     return sum(path.stat().st_size for path in (root / ".git/objects").rglob("*") if path.is_file())
 
 
-def test_old_files_of_the_queue_are_neither_read_nor_written(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_files_are_neither_read_nor_written(posted: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     real = ObjectReader._read_here
 
