@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -277,7 +278,7 @@ Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
 """``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
 
 
-@keep_newest(files=1, versions=2)
+@lru_cache(maxsize=2)
 def parse_matches_once(data: bytes | None, file: str) -> Matches:
     """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
     shared: do not alter it, nor a list in it."""
