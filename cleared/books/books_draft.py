@@ -15,6 +15,7 @@ from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
 from cleared.books.card_kinds import BALANCE_GAP
 from cleared.books.decision_effects import effects_of_draft
+from cleared.books.entry_cards import stage_unasked_cards
 from cleared.books.import_findings import stage_findings
 from cleared.books.importing.bank_file import ImportFile
 from cleared.books.importing.drop_folder import ImportSession
@@ -65,6 +66,9 @@ class BooksDraft(StagedBooks):
     def adopt_later(self, source: FileSource) -> None:
         path = self.layout.chart
         self.books.add_later_accounts(parse_chart(source.read(path), path))
+
+    def stage_questions(self, context: Context) -> None:
+        stage_unasked_cards(context)
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:

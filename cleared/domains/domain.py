@@ -118,6 +118,11 @@ class Staged(Protocol):
         the past may be of a script that is newer."""
         return None
 
+    def stage_questions(self, context: RunContext) -> None:
+        """Stage a card about each record that the script leaves to a person without asking; at the end of each run,
+        dry ones too, so that what waits for a person is always asked."""
+        return None
+
     def stage_findings(self, context: RunContext) -> None:
         """Stage a card for whatever a person should look at in what the run has taken in; at the end of each run that
         is kept. It stops no run."""

@@ -176,7 +176,8 @@ class Attempt:
         return names or None
 
     def execute_script(self) -> object:
-        """Run the script; its result. Raises ``ClearedError`` for every failure, latched ones first."""
+        """Run the script, and ask about what it leaves to a person unasked; its result. Raises ``ClearedError`` for
+        every failure, latched ones first."""
         with self.host.executor() as sandbox, self.limit_time():
             self.sandbox = sandbox
             try:
@@ -185,6 +186,9 @@ class Attempt:
                 self.sandbox = None
         if self.dispatcher.failure is not None:
             raise self.dispatcher.failure
+        with self.limit_time():
+            for part in self.context.parts.values():
+                part.stage_questions(self.context)
         return self.host.redactor.redact_data(value)
 
     def limit_time(self) -> contextlib.AbstractContextManager[None]:
