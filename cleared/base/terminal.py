@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from cleared.base.short_text import parse_count
+from cleared.base.unseen_characters import escape_unseen
 
-_UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _NO_WIDTH: Final = {"Mn", "Me"}
 MIN_WRAP_WIDTH: Final = 24
 """A column that wraps is at least so wide; where there is less room, its cells stand below their row."""
@@ -20,16 +20,7 @@ MIN_WRAP_WIDTH: Final = 24
 
 def escape_text(text: object) -> str:
     """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``)."""
-    string = str(text)
-    if string.isascii() and string.isprintable():
-        return string
-    return "".join(
-        c if c == " " or unicodedata.category(c) not in _UNSEEN_CATEGORIES else _escape_char(c) for c in string
-    )
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return escape_unseen(str(text))
 
 
 def escape_lines(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import require_safe_name
+from cleared.base.safe_names import require_plain_name
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_approved_digest, is_approved_test
 from cleared.gate.regression_tests import CASES_DIR
@@ -132,7 +132,7 @@ def gather_candidate(
 def file_kind(path: str) -> Kind | None:
     """What kind of file lies at this path; None where it cannot be proposed.
 
-    Raises ``UsageError`` for a name that could lead elsewhere.
+    Raises ``UsageError`` for a name that could lead elsewhere, or that looks like another one.
     """
     if path == Layout.config_file:
         return "config"
@@ -144,10 +144,10 @@ def file_kind(path: str) -> Kind | None:
     )
     for kind, place, suffix in places:
         if folder == place and name.endswith(suffix):
-            require_safe_name(name.removesuffix(suffix), kind)
+            require_plain_name(name.removesuffix(suffix), kind)
             return kind
     if folder in _TEXT_PLACES and name.endswith(_TEXT_PLACES[folder]):
-        require_safe_name(name, "text")
+        require_plain_name(name, "text")
         return "text"
     return None
 
@@ -177,7 +177,8 @@ class _ProposedFiles:
         self._sources = Scripts(host, scripts.snapshot, working_copy=texts is None, texts=texts)
 
     def read_change(self, path: str, kind: Kind) -> Change:
-        """The file, compared with its approved version."""
+        """The file, compared with its approved version. Raises ``UsageError`` for a name that looks like another."""
+        file_kind(path)
         old = approved_text(self._scripts, path, kind)
         if self._texts is None:
             return Change(path, kind, old, _read_working_copy(self._host.root / path, path, kind))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
 from cleared.base.errors import Place, PolicyError
+from cleared.base.unseen_characters import is_unseen
 from cleared.changes.host import Host
 from cleared.gate.candidate import Candidate
 from cleared.gate.named_folders import refuse_used_folders
@@ -16,8 +16,6 @@ from cleared.git import Snapshot
 from cleared.sandbox.finding import Finding, is_switchable, make_rules
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.protected_settings import compare_settings, protected_settings_of
-
-_UNSEEN_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 
 RULES: Final = make_rules(
     "policy",
@@ -40,7 +38,7 @@ RULES: Final = make_rules(
         "text-unreadable": (
             "a file of `rules/` or `templates/` that is not plain text",
             "People and models read these files; what cannot be seen in them could tell a model what nobody reviewed.",
-            "Save it as UTF-8, without control characters and characters that cannot be seen.",
+            "Save it as UTF-8, without control characters, odd spaces and what else cannot be seen.",
         ),
     },
 )
@@ -68,11 +66,11 @@ def find_unreadable_texts(candidate: Candidate) -> list[Finding]:
         except UnicodeDecodeError:
             message = "it is not UTF-8"
         else:
-            unseen = next((c for c in text if c not in "\n\t" and unicodedata.category(c) in _UNSEEN_CATEGORIES), None)
+            unseen = next((c for c in text if c not in "\n\t" and is_unseen(c)), None)
             if unseen is None:
                 continue
             message = f"it holds the character U+{ord(unseen):04X}, which cannot be seen"
-        remedy = "Save it as UTF-8, without control characters and characters that cannot be seen."
+        remedy = "Save it as UTF-8, without control characters, odd spaces and what else cannot be seen."
         findings.append(Finding("text-unreadable", message, Place(change.path), remedy))
     return findings
 

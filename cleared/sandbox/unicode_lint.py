@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Final
 
 from cleared.base.errors import Place
+from cleared.base.unseen_characters import INVISIBLE
 from cleared.sandbox.finding import Finding, make_rules
 from cleared.sandbox.script_source import blank_strings, line_column
 
@@ -36,12 +37,7 @@ RULES: Final = make_rules(
     since="0.2",
 )
 
-# Unicode's Default_Ignorable_Code_Point, the spaces other than the usual one, and blanks that count as letters.
-_INVISIBLE: Final = re.compile(
-    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
-    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]+"
-)
+_RUN: Final = re.compile(f"{INVISIBLE.pattern}+")
 _NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 _REST: Final = re.compile(r"\w*")
 _PREFIX: Final = re.compile(r"^\w*")
@@ -49,7 +45,7 @@ _PREFIX: Final = re.compile(r"^\w*")
 
 def find_invisible(source: str, file: str) -> Iterator[Finding]:
     """A finding for each invisible character of a normalised source."""
-    for match in islice(_INVISIBLE.finditer(source), _MOST):
+    for match in islice(_RUN.finditer(source), _MOST):
         char = match[0][0]
         escape = f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
         yield Finding(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import write_atomic
+from cleared.base.safe_names import require_plain_name
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import parse_header
 from cleared.workspace import template
@@ -46,7 +47,7 @@ def _description_in(text: str, file: str) -> str:
 def create_agent(host: Host, name: str, template: str) -> str:
     """Write the working copy; its path. Raises ``UsageError`` for an unknown template, or where there is such an
     agent already."""
-    path = host.layout.agent_path(name)
+    path = host.layout.agent_path(require_plain_name(name, "agent"))
     templates = load_templates(host)
     if template not in templates:
         raise UsageError(f"there is no template {template!r}", remedy=f"Known: {', '.join(templates)}.")

@@ -6,7 +6,6 @@ What a message says comes from outside (bank texts, names of agents): it is made
 from __future__ import annotations
 
 import json
-import unicodedata
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cleared.base.clock import Clock
 from cleared.base.short_text import shorten_text
+from cleared.base.unseen_characters import escape_unseen
 from cleared.processes.outside_command import CommandFailed, run_outside_command
 from cleared.workspace.settings.model import Notifications
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 NETWORK_SECONDS: Final = 10.0
 COMMAND_SECONDS: Final = 30.0
 _SMTP_PORTS: Final = {"starttls": 587, "tls": 465, "none": 25}
-_INVISIBLE_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 _MAX_LINE_LENGTH: Final = 400
 
 
@@ -59,16 +58,7 @@ class Channel(Protocol):
 
 def escape_text(text: object, limit: int = _MAX_LINE_LENGTH) -> str:
     """The text on one line and not too long: control, direction and other unseen characters as escapes."""
-    string = shorten_text(str(text), limit)
-    if string.isascii() and string.isprintable():
-        return string
-    return "".join(
-        c if c == " " or unicodedata.category(c) not in _INVISIBLE_CATEGORIES else _escape_char(c) for c in string
-    )
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return escape_unseen(shorten_text(str(text), limit))
 
 
 def send_message(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from harness import Workspace, take_ok, take_shown, unchanged
+from harness import Workspace, refused, take_ok, take_shown, unchanged
 from proposing import edit, history, propose, text, threshold
 
 from cleared.base.errors import UsageError
@@ -82,7 +82,10 @@ def test_rules_and_templates_are_texts_without_behaviour(ws: Workspace, path: st
     ws.ok("agent", "reject", changed["id"], "--reason", "no")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", "hidden \u202e text".encode(), b"a\x1b[2Jb"])
+UNSEEN = ["\u202e", "\U000e0100", "\ufe0f", "\u3164", "\u115f", "\u2800", "\u00ad", "\u00a0", "\U000e0041"]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\x1b[2Jb", *(f"hidden {c} text".encode() for c in UNSEEN)])
 def test_texts_that_hide_something_are_refused(ws: Workspace, content: bytes) -> None:
     with unchanged(ws), pytest.raises(GateFailed, match="text-unreadable"):
         propose_changes(open_workspace(ws.root), [], texts={"rules/x.md": content}, author=Author("chat"))
@@ -104,6 +107,36 @@ def test_texts_that_hide_something_are_refused(ws: Workspace, content: bytes) ->
 def test_nothing_else_can_be_proposed(ws: Workspace, path: str) -> None:
     with unchanged(ws), pytest.raises(UsageError):
         propose_texts(ws, {path: "x"})
+
+
+@pytest.mark.parametrize(
+    ("path", "letter", "instead"),
+    [
+        ("agents/inge\u0455t.py", "U+0455, cyrillic small letter dze", "inget"),
+        ("scripts/\uff41mounts.py", "U+FF41, fullwidth latin small letter a", "amounts"),
+        ("rules/st\u0443le.md", "U+0443, cyrillic small letter u", "stle.md"),
+        ("templates/my digest.py", "U+0020, space", "my-digest.py"),
+        ("tests/cases/\u00fcber.json", "U+00FC, latin small letter u with diaeresis", "uber"),
+    ],
+)
+def test_a_name_that_looks_like_another_one_is_refused(ws: Workspace, path: str, letter: str, instead: str) -> None:
+    """From memory and as a working copy, by its path and by its name."""
+    with unchanged(ws), pytest.raises(UsageError) as refusal:
+        propose_texts(ws, {path: text("1")})
+    assert letter in str(refusal.value) and f"dots only: {instead}." in str(refusal.value)
+    ws.put(path, text("1"))
+    with unchanged(ws):
+        refused(ws("agent", "propose", path), 2, letter, instead)
+        if path.startswith("agents/"):
+            refused(ws("agent", "propose", "inge\u0455t"), 2, letter)
+            refused(ws("agent", "new", "d\u0456gest"), 2, "U+0456")
+
+
+def test_a_shared_script_that_an_agent_runs_has_a_plain_name(ws: Workspace) -> None:
+    ws.put("scripts/am\u043eunts.py", '"""\nname: amounts\n"""\n1\n')
+    ws.put("agents/probe.py", text('script_run("am\u043eunts")'))
+    with unchanged(ws):
+        refused(ws("agent", "propose", "probe"), 2, "U+043E")
 
 
 def test_a_forged_kind_of_file_is_no_proposal(ws: Workspace) -> None:

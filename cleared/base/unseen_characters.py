@@ -1,0 +1,33 @@
+"""Characters that a program or a model reads and a person does not see; the one list of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+INVISIBLE: Final = re.compile(
+    "[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800"
+    "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+"""Unicode's Default_Ignorable_Code_Point, the spaces other than the usual one, and blanks that count as letters."""
+_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+"""Control and formatting characters, halves of characters, private ones, ends of lines and paragraphs."""
+
+
+def is_unseen(char: str) -> bool:
+    """Whether the character shows nothing, or a blank that is not the usual one."""
+    return unicodedata.category(char) in _CATEGORIES or INVISIBLE.match(char) is not None
+
+
+def escape_unseen(text: str) -> str:
+    """The text with unseen characters as escapes (``\\n``, ``\\u202e``). Odd spaces stay: they show the blank that they
+    are, and banks write them."""
+    if text.isprintable() and (text.isascii() or INVISIBLE.search(text) is None):
+        return text
+    return "".join(_escape_char(c) if is_unseen(c) and unicodedata.category(c) != "Zs" else c for c in text)
+
+
+def _escape_char(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
