@@ -143,6 +143,12 @@ class EntryComparison(RecordComparison):
                 if type(account) is not int or not isinstance(debit, str) or not isinstance(credit, str):
                     raise ValueError("a leg is not [account, debit, credit]")
 
+    def describe_correction(self, expected: Any, names: Mapping[str, str]) -> list[str]:
+        legs = {
+            line: [f"{names.get(str(a), a)} {_signed_amount(d, c)}" for a, d, c in expected[line]] for line in expected
+        }
+        return [f"bank line {line}: {', '.join(each)}" for line, each in legs.items()]
+
     def compare_correction(self, expected: Any, records: Sequence[Record]) -> list[str]:
         entries = {str(record["reference"]): record for record in records}
         differences = []

@@ -139,6 +139,11 @@ class RecordComparison:
     def check_correction(self, expected: Any) -> None:
         """Raises ``ValueError`` or ``TypeError`` for what ``correct_records`` never gives."""
 
+    def describe_correction(self, expected: Any, names: Mapping[str, str]) -> list[str]:
+        """What each corrected record should be, in words, one line each. ``names``: as ``name_references`` gave them.
+        Raises as ``check_correction``."""
+        return [str(expected)]
+
     def compare_correction(self, expected: Any, records: Sequence[Record]) -> list[str]:
         """How the records of a dry run differ from what they should have been, one sentence each."""
         return []

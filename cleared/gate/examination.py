@@ -34,6 +34,9 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.used_primitives import find_grants
 from cleared.trust.approval_record import canonical_digest
+from cleared.workspace.location import Layout
+from cleared.workspace.settings.protected_settings import compare_all_settings
+from cleared.workspace.settings.setting_keys import program_settings
 
 _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 """Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
@@ -49,6 +52,8 @@ class Report:
     subjects: dict[str, Subject] = field(default_factory=dict)
     general_findings: list[Finding] = field(default_factory=list)
     pins: dict[str, DryRunPin] = field(default_factory=dict)
+    programs: list[str] = field(default_factory=list)
+    """Changed settings that name a program that this machine will run."""
 
     @property
     def passed(self) -> bool:
@@ -100,8 +105,12 @@ class Report:
 
     @property
     def latent(self) -> dict[str, Latent]:
-        """File → what the script could do that no dry run showed, where there is such."""
-        return {file: subject.latent for file, subject in self.subjects.items() if subject.latent}
+        """File → what it could do that no dry run showed, where there is such."""
+        found = {file: subject.latent for file, subject in self.subjects.items() if subject.latent}
+        if self.programs:
+            named = [f"The setting {key} names a program: this machine will run it." for key in self.programs]
+            found[Layout.config_file] = Latent(outcomes=named)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -215,6 +224,9 @@ class Gate:
             then = replace(self.host, config=candidate.config, layout=layout, reread_policy=None)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.changes_of_kind("case")]
+        if candidate.config is not None:
+            changed = compare_all_settings(self.host.config, candidate.config)
+            report.programs = [key for key, _, new in changed if key in program_settings() and new]
         report.general_findings = [
             *find_changed_tests(self.snapshot, self.scripts.approvals, proposed),
             *find_mixed_rule_change(candidate, self.host.config),

@@ -22,7 +22,7 @@ from cleared.cards.kinds import kind_named
 from cleared.domains.installed_domains import load_comparisons
 from cleared.domains.record_comparison import RecordComparison
 from cleared.gate.dry_run import DryRun, Setup, dry_run_script, is_input_name
-from cleared.gate.impact import Impact, describe_values
+from cleared.gate.impact import Impact, Names, describe_values
 from cleared.gate.past_runs import DryRunInput
 from cleared.git import Repository, Snapshot, TreeEntry, blob_id
 from cleared.runs.approved_scripts import Script
@@ -47,6 +47,8 @@ RULES: Final = make_rules(
     },
 )
 CASES_DIR: Final = "tests/cases"
+OTHER_EFFECTS: Final = ("cards", "events", "lines", "files")
+"""What a test expects beside records."""
 _VERSION: Final = 1
 _MAX: Final = 32 << 20
 
@@ -271,21 +273,30 @@ def compare_effects(case: RegressionTest, replayed: DryRun) -> list[str]:
         return [f"it fails: {replayed.error}"]
     if replayed.violations:
         return [f"it breaks an invariant: {replayed.violations[0]}"]
-    before = DryRun(replayed.label, None, None, {n: tuple(expected.get(n, ())) for n in replayed.records}, (), ())
-    after = DryRun(replayed.label, None, None, {n: tuple(effects[n]) for n in replayed.records}, (), ())
-    diff = Impact()
-    diff.add_run(DryRunInput(replayed.label, FilesSnapshot({}), {}), {}, before, after)
     entries = [
         f"{e['date']} {e['description'][:60]} {e['amount']}: {describe_values(e['before'])} became "
         f"{describe_values(e['after'])}"
-        for e in diff.entries
+        for e in diff_records(expected, effects)
     ]
     return entries + [
         sentence
-        for key in ("cards", "events", "lines", "files")
+        for key in OTHER_EFFECTS
         if key in expected and expected[key] != effects[key]
         for sentence in _describe_differences(key, expected[key], effects[key])
     ]
+
+
+def diff_records(
+    before: Mapping[str, Any], after: Mapping[str, Any], names: Names | None = None
+) -> list[dict[str, Any]]:
+    """How the records of two effects differ, as ``Impact`` has it. ``names``: of what they may be about."""
+    old, new = (
+        DryRun("", None, None, {name: tuple(each.get(name, ())) for name in load_comparisons()}, (), ())
+        for each in (before, after)
+    )
+    diff = Impact()
+    diff.add_run(DryRunInput("", FilesSnapshot({}), {}), {}, old, new, names)
+    return diff.entries
 
 
 def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
@@ -297,14 +308,14 @@ def _describe_differences(key: str, expected: Any, effects: Any) -> list[str]:
             for line, before, after in dict.fromkeys(pairs)
             if before != after
         ]
-    before, after = Counter(map(_describe_effect, expected)), Counter(map(_describe_effect, effects))
+    before, after = Counter(map(describe_effect, expected)), Counter(map(describe_effect, effects))
     one = key.removesuffix("s")
     missing = [f"missing {one}: {text}" for text in (before - after).elements()]
     added = [f"new {one}: {text}" for text in (after - before).elements()]
     return missing + added or [f"{key}: the same in another order"]
 
 
-def _describe_effect(effect: Any) -> str:
+def describe_effect(effect: Any) -> str:
     """A card (kind and title), an event or a file's name, at most 200 characters."""
     if isinstance(effect, list):
         text = f"{effect[1]} ({kind_named(effect[0]).title.lower()})"

@@ -140,8 +140,12 @@ def test_d9_changing_the_case_along_with_the_script_goes_and_is_told(posted: Wor
     edit(ws, 'config_get("thresholds.auto_confirm")', "0.97")
     rewrite(ws, case["path"], unsure)
     proposal = propose(ws, "ingest", case["path"])
-    said = " ".join(proposal["card"])
-    assert "The test" in said and Path(case["path"]).stem in said
+    said, name = proposal["card"], Path(case["path"]).stem
+    assert f"The test {name} is changed: it expects something else." in said
+    at = said.index(f"The test {name} expected:")
+    assert "AWS EMEA 45.10: without asking you" in said[at + 1], said
+    assert any(line.startswith("  | card: ") and "COFFEE" in line for line in said[at:]), "asked about no more"
+    assert "AWS EMEA 45.10: asks you" in said[said.index(f"The test {name} expects from then on:") + 1], said
     take_ok(ws, "agent", "approve", proposal["id"])
     assert listed(ws) == {case["path"]: "approved"}
     edit(ws, "0.97", "0.95")
@@ -154,14 +158,14 @@ def test_d9_a_case_is_removed_or_edited_only_by_a_proposal_that_says_so(posted: 
     case = add(ws, run)
     rewrite(ws, case["path"], lambda data: data.update(why="because"))
     proposal = propose(ws, case["path"])
-    assert "The test" in " ".join(proposal["card"])
+    assert f"The test {Path(case['path']).stem} is changed: it says something else of itself." in proposal["card"]
     assert listed(ws)[case["path"]] == "approved", "the working copy is not the commit"
     take_ok(ws, "agent", "approve", proposal["id"])
     assert ws.json("test", "list")[0]["why"] == "because"
     (ws.root / case["path"]).unlink()
     proposal = propose(ws, case["path"])
     said = " ".join([proposal["title"], *proposal["card"]]).lower()
-    assert "remove" in said and Path(case["path"]).stem in said
+    assert "remove" in said and f"the test {Path(case['path']).stem} expected:   | " in said
     assert listed(ws) == {case["path"]: "approved"}
     take_ok(ws, "agent", "approve", proposal["id"])
     assert listed(ws) == {}
@@ -273,6 +277,25 @@ def test_n7_a_correction_becomes_a_case_that_holds_once_it_is_met(posted: Worksp
         (found,) = findings(propose(ws, "ingest", code=1), "regression")
     assert "coffee is hosting here" in found["message"] and "COFFEE" in found["message"]
     assert "5020" in found["message"] and "5030" in found["message"]
+
+
+def test_n7_a_corrected_test_that_is_turned_round_is_told_by_accounts(posted: Workspace, run: str) -> None:
+    """N7: what it held the entry to, and what from then on; and that it runs over other books."""
+    ws = posted
+    coffee = next(e["entry_id"] for e in ws.entries() if e["description"] == "COFFEE")
+    case = add(ws, run, "--correct", f"{coffee}=5020")
+
+    def turn(data: dict[str, Any]) -> None:
+        (legs,) = data["expected"]["legs"].values()
+        next(leg for leg in legs if leg[0] == 5020)[0] = 5030
+        data["books"] = {**data["books"], "books/x.csv": ""}
+
+    rewrite(ws, case["path"], turn)
+    said, name = propose(ws, case["path"])["card"], case["name"]
+    assert f"The test {name} is changed: it expects something else and is replayed with other books." in said, said
+    at = said.index(f"The test {name} expects from then on:")
+    before, after = (" ".join(lines) for lines in (said[said.index(f"The test {name} expected:") : at], said[at:]))
+    assert "5020 " in before and "5020 " not in after and "5030 Uncategorised expense" in after, said
 
 
 def test_n7_a_second_correction_of_a_run_leaves_the_first_as_it_is(posted: Workspace, run: str) -> None:

@@ -15,11 +15,14 @@ from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
 from cleared.gate.candidate import Change
+from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
 from cleared.gate.examination import Report
 from cleared.gate.impact import describe_not_comparable, group_effects, name_group
 from cleared.gate.lint_rules import TITLES
+from cleared.gate.proposals.framed_text import write_plain
+from cleared.gate.proposals.own_words import is_long
 from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import Primitive
 from cleared.sandbox import trigger_kinds
@@ -37,12 +40,6 @@ def write_title(report: Report) -> str:
     """One line for lists."""
     parts = [_change_title(change) for change in report.candidate.changes]
     return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")
-
-
-def frame_text(data: bytes | str | None) -> list[str]:
-    """Somebody else's text, each line behind a bar: nothing in it ends the frame."""
-    text = data if isinstance(data, str) else (data or b"").decode("utf-8", "replace")
-    return [f"  | {line}" for line in text.splitlines()]
 
 
 def _change_title(change: Change) -> str:
@@ -101,11 +98,9 @@ def list_changes(change: Change, report: Report, host: Host, at: datetime) -> li
     if change.kind == "config":
         return _setting_lines(report, host)
     if change.kind == "case":
-        what = {True: "is removed: what it guards is guarded no more", False: "is changed"}[change.new is None]
-        name = change.name.removesuffix(".json")
-        return [f"The test {name} {'is new' if change.old is None else what}."]
+        return [describe_test_change(change)]
     if change.kind == "text":
-        return _text_lines(change)
+        return [_describe_text(change)]
     if change.new is None:
         return [f"{change.name} is removed and will not run any more."]
     subject = report.subjects.get(change.path)
@@ -124,8 +119,7 @@ def list_changes(change: Change, report: Report, host: Host, at: datetime) -> li
         return lines
     header = subject.header if subject else None
     if change.old is None:
-        about = frame_text(header.description) if header else []
-        return [f"{change.name} is new. It describes itself as:", *about] if about else [f"{change.name} is new."]
+        return [f"{change.name} is new."]
     return header_lines(change, header, host, at)
 
 
@@ -140,20 +134,15 @@ def _terms(header: Header, host: Host, at: datetime) -> tuple[str, str]:
     return _trigger_text(header, host, at), _header_terms(header, host)
 
 
-def _text_lines(change: Change) -> list[str]:
-    """A file that people and models read: all of it, as a model obeys each line."""
-    if change.new is None:
-        return [
-            f"The text {change.path} is removed. Later sessions of a model are told this no more:",
-            *frame_text(change.old),
-        ]
-    state = "is new"
-    if change.old is not None:
+def _describe_text(change: Change) -> str:
+    """What becomes of a file that people and models read; all of it stands below (``own_words``)."""
+    state = "is new" if change.new is not None else "is removed"
+    if change.new is not None and change.old is not None:
         old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
         steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
         added = sum(step[0] == "+" for step in steps)
         state = f"changes: {count_noun(added, 'line')} added, {len(steps) - added} removed"
-    return [f"The text {change.path} {state}. Every later session of a model is told this:", *frame_text(change.new)]
+    return f"The text {change.path} {state}."
 
 
 def header_lines(change: Change, header: Header | None, host: Host, at: datetime) -> list[str]:
@@ -172,8 +161,6 @@ def header_lines(change: Change, header: Header | None, host: Host, at: datetime
         lines.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
     if old.name != header.name:
         lines.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
-    if old.description != header.description:
-        lines += [f"{change.name} describes itself as:", *frame_text(header.description)]
     return lines
 
 
@@ -251,7 +238,8 @@ def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
     return [
-        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old)})."
+        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old)})"
+        f"{': this machine will run it' if key in report.programs else ''}."
         for key, old, new in compare_all_settings(host.config, config)
     ]
 
@@ -378,4 +366,6 @@ def _count_lines(before: Mapping[str, int], after: Mapping[str, int]) -> list[st
 
 def _name_value(value: object) -> object:
     """None: it has no value as shipped either."""
-    return "not set" if value is None else "empty" if value == "" else value
+    if is_long(value):
+        return f"a text of {len(str(value))} characters"
+    return "not set" if value is None else "empty" if value == "" else write_plain(str(value))

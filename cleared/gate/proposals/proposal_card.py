@@ -6,9 +6,8 @@ groups; checks; code; the words of who proposed it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from textwrap import wrap
 from typing import Final
 
 from cleared.base.terminal import count_noun
@@ -24,7 +23,10 @@ from cleared.gate.proposals.change_text import (
     list_rights,
 )
 from cleared.gate.proposals.effect_sections import list_effects
+from cleared.gate.proposals.framed_text import frame_text
+from cleared.gate.proposals.own_words import list_own_words
 from cleared.gate.proposals.proposal import Proposal
+from cleared.git import Snapshot
 
 _TITLES: Final = {
     "unreached": "",
@@ -38,11 +40,15 @@ _TITLES: Final = {
 """The parts that are lines → what stands above them. The first stands above all, so nothing stands above it."""
 _MESSAGE_TITLE: Final = "The words of who proposed it, which nobody checked"
 _MESSAGE_CHARS: Final = 1_000
-_FRAME_WIDTH: Final = 100
 
 
 def write_parts(
-    report: Report, host: Host, old_grants: Mapping[str, Iterable[str]], before: Sequence[str], at: datetime
+    report: Report,
+    host: Host,
+    snapshot: Snapshot,
+    old_grants: Mapping[str, Iterable[str]],
+    before: Sequence[str],
+    at: datetime,
 ) -> dict[str, list[str]]:
     """What a proposal keeps of its card: the lines that the examination gave, by part.
 
@@ -56,6 +62,7 @@ def write_parts(
         "may": [],
         "checks": list_checks(report),
     }
+    own_words: list[str] = []
     agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
     for file, subject in agents.items():
         known = old_grants.get(file) if subject.old is not None or file in old_grants else None
@@ -65,9 +72,11 @@ def write_parts(
             parts["may"].append(list_rights(subject, known, host.registry))
     for change in report.candidate.changes:
         parts["different"] += list_changes(change, report, host, at)
+        own_words += list_own_words(change, report, host, snapshot)
         if change.path in agents:
             parts["when"].append(describe_occasion(change, agents[change.path].header, host, at))
-    parts["different"] += list_impact(report)
+    # What others wrote comes last: what the program says stands above it, whatever they wrote.
+    parts["different"] += [*list_impact(report), *own_words]
     return {name: lines for name, lines in parts.items() if lines}
 
 
@@ -107,7 +116,7 @@ def describe_diff(path: str, diff: str) -> str:
     return f"{path}, {count_noun(added, 'line')} added, {removed} removed"
 
 
-def _frame_message(message: str, proposal: Proposal) -> Iterator[str]:
+def _frame_message(message: str, proposal: Proposal) -> list[str]:
     """The proposer's name and words. Each line of them stands behind a bar: nothing in it ends the frame."""
     text = " ".join(f"{proposal.data['author']['name']}: {message}".split())[:_MESSAGE_CHARS]
-    return (f"  | {line}" for line in wrap(text, _FRAME_WIDTH))
+    return frame_text(text)

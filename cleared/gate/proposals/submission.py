@@ -254,7 +254,7 @@ def describe_proposal(
         "grants": report.grants,
         "old_grants": old_grants,
         "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
-        "card": proposal_card.write_parts(report, host, old_grants, again, datetime.fromisoformat(at)),
+        "card": proposal_card.write_parts(report, host, gate.snapshot, old_grants, again, datetime.fromisoformat(at)),
         "latent": {file: latent.to_dict() for file, latent in report.latent.items()},
         "rejected_before": before,
         "checks": report.to_dict(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final, Literal, get_args
 
-from cleared.workspace.settings.section import Section, config_section, protected
+from cleared.workspace.settings.section import Section, config_section, program, protected
 
 EngineName = Literal["codex", "qwen", "opencode", "claude"]
 ENGINE_NAMES: Final[tuple[str, ...]] = get_args(EngineName)
@@ -20,16 +20,16 @@ class LoopAi(Section):
 
     enabled: bool = protected(default=False)
     """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
-    engine: EngineName = protected(default="codex")
+    engine: EngineName = program(default="codex")
     model: str | None = protected(default=None)
     """None: the engine's own choice. MODEL."""
-    codex_bin: str | None = protected(default=None)
+    codex_bin: str | None = program(default=None)
     """None: ``codex`` on the path. CODEX_BIN."""
-    qwen_bin: str | None = protected(default=None)
+    qwen_bin: str | None = program(default=None)
     """QWEN_BIN."""
-    opencode_bin: str | None = protected(default=None)
+    opencode_bin: str | None = program(default=None)
     """OPENCODE_BIN."""
-    claude_bin: str | None = protected(default=None)
+    claude_bin: str | None = program(default=None)
     """CLAUDE_BIN."""
     codex_sandbox_mode: str = protected(default="danger-full-access")
     """Codex's own sandbox. CODEX_SANDBOX_MODE."""
@@ -54,7 +54,7 @@ class LoopAi(Section):
     cost_cap: Decimal = protected(default=Decimal(0))
     """US dollars of all cycles since the last reset of the consensus, at which it stops; 0: none. Only what engines
     report can be counted."""
-    program_folders: tuple[str, ...] = protected(default=())
+    program_folders: tuple[str, ...] = program(default=())
     """Folders that the engine may read and run programs from, beside the system's and its own."""
 
 
@@ -62,11 +62,11 @@ class LoopAi(Section):
 class Tasks(Section):
     """Tasks (``cleared task``): who works on them where no person does. Flags take precedence."""
 
-    command: str | None = protected(default=None)
+    command: str | None = program(default=None)
     """A shell command that works on a task: in a private clone, without network, the briefing as its input."""
     agent: str | None = protected(default=None)
     """Or an agent whose result is the changed files."""
-    engine: EngineName | None = protected(default=None)
+    engine: EngineName | None = program(default=None)
     """Or a coding engine, with the opt-in of AI cycles."""
     work_seconds: float = protected(default=1800.0)
     """The most that a worker may take for one task."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from cleared.workspace.settings.ai_cycle_section import LoopAi, Tasks
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
-from cleared.workspace.settings.section import Section, config_section, harmless, protected, reserved, secret
+from cleared.workspace.settings.section import Section, config_section, harmless, program, protected, reserved, secret
 
 
 @config_section
@@ -50,7 +50,7 @@ class Import(Section):
     settle_seconds: float = protected(default=2.0)
     """For triggers: how long a file must have been still."""
     profiles: Mapping[str, CsvProfile] = protected(default_factory=dict)
-    plugins: tuple[str, ...] = protected(default=())
+    plugins: tuple[str, ...] = program(default=())
     """Importer plug-in packages (entry points) that may be loaded, by entry-point name."""
 
 
@@ -207,9 +207,9 @@ class Llm(Section):
     """Tokens that the model can read at once. None: as known of the model, else 128,000."""
     shell: bool = protected(default=False)
     """Offer a session the tools that run programs, confined, beside a copy of the workspace."""
-    search_command: tuple[str, ...] = protected(default=())
+    search_command: tuple[str, ...] = program(default=())
     """Program and arguments that search the web: gets the query as JSON on its standard input, prints text."""
-    transcript_command: tuple[str, ...] = protected(default=())
+    transcript_command: tuple[str, ...] = program(default=())
     """The same for the transcript of a recording."""
 
 
@@ -299,7 +299,7 @@ class Notifications(Section):
     """None: the server asks for no password."""
     smtp_password: str | None = secret(default=None)
     """A secret: no script can read it. Stays out of git, and needs no approval."""
-    command: tuple[str, ...] = protected(default=())
+    command: tuple[str, ...] = program(default=())
     """Program and arguments for ``exec``. Gets the message as JSON on its standard input."""
     daily_digest_time: str | None = protected(default="08:00")
     """HH:MM in ``business.timezone``; nothing is sent where nothing waits. None: no digest."""
@@ -343,14 +343,14 @@ class Loop(Section):
     """The report that akela_meta_summary reads."""
     forbidden_paths: tuple[str, ...] = protected(default=())
     """Patterns of names (``*.sqlite``) and of paths (``private/*``) that no job reads, beside those built in."""
-    plugins: tuple[str, ...] = protected(default=())
+    plugins: tuple[str, ...] = program(default=())
     """Plug-in job types (entry points) that may be loaded, by name."""
     ai: LoopAi = field(default_factory=LoopAi)
 
 
 @config_section
 class Domains(Section):
-    plugins: tuple[str, ...] = protected(default=())
+    plugins: tuple[str, ...] = program(default=())
     """Plug-in domains (entry points) that may be loaded, by name: they say what else agents work on."""
 
 

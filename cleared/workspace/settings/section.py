@@ -27,6 +27,12 @@ def protected(**default: Any) -> Any:
     return field(**default, metadata={CLASS: "protected"})
 
 
+def program(*, default: _T) -> _T:
+    """A protected setting that names a program, or a part of one, that this machine will run."""
+    marked: Any = field(default=default, metadata={CLASS: "protected", "program": True})
+    return marked  # type: ignore[no-any-return]
+
+
 def harmless(*, default: _T) -> _T:
     """A setting that takes effect at once, whoever wrote it: at worst it is a nuisance to the person who reads."""
     marked: Any = field(default=default, metadata={CLASS: "harmless"})
@@ -49,7 +55,7 @@ def reserved(*, default: _T) -> _T:
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(field, protected, harmless, secret, reserved)
+    frozen_default=True, kw_only_default=True, field_specifiers=(field, protected, program, harmless, secret, reserved)
 )
 def config_section(cls: type[_T]) -> type[_T]:
     """A frozen dataclass with slots, as everything here is. Made by keyword.

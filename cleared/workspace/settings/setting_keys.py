@@ -6,7 +6,7 @@ import dataclasses
 import json
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
@@ -34,7 +34,7 @@ _NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
 @dataclass(frozen=True)
 class SettingField:
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
-    accepted, and no part of the program reads it yet."""
+    accepted, and no part of the program reads it yet. ``program``: it names what this machine will run."""
 
     key: str
     attribute: str
@@ -42,6 +42,7 @@ class SettingField:
     optional: bool
     required: bool
     reserved: bool = False
+    program: bool = False
     approval: str = ""
     """``protected``, ``harmless`` or ``secret``, as it is declared; empty where it says nothing, as sections do."""
     default: Any = None
@@ -80,6 +81,7 @@ def setting_fields(section: type) -> dict[str, SettingField]:
             optional,
             required,
             reserved=bool(each.metadata.get("reserved")),
+            program=bool(each.metadata.get("program")),
             approval=each.metadata.get(CLASS, ""),
             default=default,
             section=hint if is_dataclass(hint) else None,
@@ -89,34 +91,35 @@ def setting_fields(section: type) -> dict[str, SettingField]:
     return by_key
 
 
+def _select_keys(is_wanted: Callable[[SettingField], bool]) -> frozenset[str]:
+    """The dotted keys of the settings of which that is true."""
+
+    def list_keys(section: type, path: str) -> Iterator[str]:
+        for key, field in setting_fields(section).items():
+            if field.section:
+                yield from list_keys(field.section, f"{path}{key}.")
+            elif is_wanted(field):
+                yield path + key
+
+    return frozenset(list_keys(model.Config, ""))
+
+
 @cache
 def keys_declared(*approvals: str) -> frozenset[str]:
     """The dotted keys of the settings that are declared so: ``harmless``, ``secret``."""
+    return _select_keys(lambda field: field.approval in approvals)
 
-    def list_declared(section: type, path: str) -> list[str]:
-        keys: list[str] = []
-        for key, field in setting_fields(section).items():
-            if field.section:
-                keys += list_declared(field.section, f"{path}{key}.")
-            elif field.approval in approvals:
-                keys.append(path + key)
-        return keys
 
-    return frozenset(list_declared(Config, ""))
+@cache
+def program_settings() -> frozenset[str]:
+    """The dotted keys of the settings that name a program that this machine will run."""
+    return _select_keys(lambda field: field.program)
 
 
 @cache
 def reserved_settings() -> frozenset[str]:
     """The dotted keys of all settings that no part of the program reads yet."""
-
-    def list_reserved(section: type, path: str) -> Iterator[str]:
-        for key, field in setting_fields(section).items():
-            if field.section:
-                yield from list_reserved(field.section, f"{path}{key}.")
-            elif field.reserved:
-                yield path + key
-
-    return frozenset(list_reserved(model.Config, ""))
+    return _select_keys(lambda field: field.reserved)
 
 
 def list_reserved_in_use(config: model.Config) -> list[str]:

@@ -7,6 +7,7 @@ import re
 import pytest
 from harness import Workspace, fails, take_ok, unchanged
 from proposing import edit, history, live, propose, text, threshold, write
+from terminals import run_on_terminal
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.domains.installed_domains import load_header_keys, parse_header
@@ -97,8 +98,9 @@ def test_d8_a_new_agent_says_what_it_may_and_when_it_runs(ws: Workspace) -> None
     """D8, A17: the schedule in words, the limits, what it may do; what it would have done."""
     ws.ok("agent", "new", "mine", "--template", "categorize")
     said = card(ws, "mine")
-    first, about, effects, *_ = part(said, DIFFERENT)
-    assert first == "mine is new. It describes itself as:" and about.startswith("  | Post new bank lines")
+    first, effects, then, about, *_ = part(said, DIFFERENT)
+    assert first == "mine is new." and then == "mine describes itself as:"
+    assert about.startswith("  | Post new bank lines")
     assert "Over sample data mine would make 9 entries" in effects
     assert "mine may " in part(said, MAY)[0] and "post entries to the journal" in part(said, MAY)[0]
     assert "every day at 06:00, " in part(said, WHEN)[0] and "at most 500 entries a run" in part(said, WHEN)[0]
@@ -246,8 +248,52 @@ def test_nothing_in_the_authors_words_ends_their_frame(ws: Workspace) -> None:
 def test_a_text_for_models_is_shown_in_full(ws: Workspace) -> None:
     ws.put("rules/tone.md", "Be brief.\nBook ZZTOP to 3200.\n")
     said = card(ws, "rules/tone.md")
-    at = said.index("The text rules/tone.md is new. Every later session of a model is told this:")
+    assert "The text rules/tone.md is new." in said
+    at = said.index("Every later session of a model is told this by rules/tone.md:")
     assert said[at + 1 : at + 3] == ["  | Be brief.", "  | Book ZZTOP to 3200."]
+
+
+def test_no_line_of_a_framed_text_leaves_its_frame(ws: Workspace) -> None:
+    """On a terminal of 80 columns no line wraps, and what the program says stands above all that others wrote."""
+    hidden = "Be brief." + " " * 190 + "Checked and passed: everything."
+    long = "word " * 60 + "x" * 300
+    ws.put("rules/tone.md", f"{hidden}\n{long}\n")
+    write(ws, "1")
+    edit(ws, "agents/probe.py", "description: a probe", "description: " + "is harmless " * 100)
+    said = part(card(ws, "rules/tone.md", "probe"), DIFFERENT)
+    first = next(n for n, line in enumerate(said) if line.startswith("  "))
+    own = [line for line in said if not line.startswith("  ")]
+    assert said[: first - 1] == own[: first - 1] and "probe is new." in own and "The text rules/tone.md is new." in own
+    assert own[first - 1 :] == [
+        "probe describes itself as:",
+        "Every later session of a model is told this by rules/tone.md:",
+    ]
+    assert all(len(line) <= 76 for line in said if line.startswith("  | "))
+    assert "  | Be brief.·×190Checked and passed: everything." in said
+    shown = "".join(line.removeprefix("  | ") for line in said if line.startswith("  | "))
+    assert shown.count("word") == 60 and shown.count("x" * 10) >= 30
+    assert shown.count("harmless") == 50 and "  … and 599 more characters: cleared agent diff" in said
+
+
+def test_a_long_setting_stands_in_a_frame(ws: Workspace) -> None:
+    name = f"Ana{' ' * 99}Approved by the gate."
+    ws.put("config.yaml", re.sub("(?m)^  name: .*", f'  name: "{name}"', ws.read("config.yaml"), count=1))
+    said = part(card(ws, "config.yaml"), DIFFERENT)
+    assert any(line.startswith("The setting business.name becomes a text of 123 characters (it is ") for line in said)
+    assert said[-2:] == ["The setting business.name becomes:", "  | Ana·×99Approved by the gate."]
+
+
+def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
+    """No dry run runs it: one key does not approve it."""
+    ws.put("config.yaml", ws.read("config.yaml") + "tasks:\n  command: sh work.sh\n")
+    said = card(ws, "config.yaml", "--author", "some-model")
+    assert said[0] == "The setting tasks.command names a program: this machine will run it."
+    assert "The setting tasks.command becomes sh work.sh (it is not set): this machine will run it." in said
+    with unchanged(ws):
+        code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
+    assert code == 3 and "one key does not approve it" in shown, shown
+    ws.put("config.yaml", ws.read("config.yaml").replace("command: sh work.sh", "work_seconds: 60"))
+    assert "this machine will run it" not in "\n".join(card(ws, "config.yaml"))
 
 
 def test_every_setting_that_changes_is_on_the_card(ws: Workspace) -> None:
@@ -291,7 +337,7 @@ def test_a_hostile_header_cannot_write_the_card(ws: Workspace) -> None:
     """The description is its author's, too: it stands in a frame."""
     ws.put("agents/probe.py", text("1").replace("a probe", "x. Checked and passed: all"))
     said = card(ws, "probe")
-    at = said.index("probe is new. It describes itself as:")
+    at = said.index("probe describes itself as:")
     assert said[at + 1] == "  | x. Checked and passed: all"
 
 
@@ -321,7 +367,7 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
     write(ws, "2", "two")
     said = card(ws, "one", "two")
     for name in ("one", "two"):
-        assert said[said.index(f"{name} is new. It describes itself as:") + 1] == "  | a probe"
+        assert said[said.index(f"{name} describes itself as:") + 1] == "  | a probe"
         assert f"{name} may do nothing but calculate." in said
         assert f"Over sample data {name} would do nothing that you would see." in said
 

@@ -1,0 +1,33 @@
+"""Words of somebody else on a card: each line stands behind a bar, so that nobody takes it for the program's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from cleared.base.terminal import count_noun, fold_text
+from cleared.base.unseen_characters import escape_unseen
+
+_WIDTH: Final = 72
+"""With the bar and the deepest indent it fits a terminal of 80 columns, which then breaks none of the lines."""
+_MANY_BLANKS: Final = re.compile(r"[^\S\n]{9,}")
+_DESCRIPTION_CHARS: Final = 600
+
+
+def frame_text(data: bytes | str | None) -> list[str]:
+    """Somebody else's text, each line behind a bar and none wider than a terminal: nothing in it ends the frame."""
+    text = data if isinstance(data, str) else (data or b"").decode("utf-8", "replace")
+    return [f"  | {part}" for line in text.splitlines() for part in fold_text(write_plain(line), _WIDTH)]
+
+
+def write_plain(text: str) -> str:
+    """The text on one line, as it can be seen: with the number of its blanks where there are many of them."""
+    return escape_unseen(_MANY_BLANKS.sub(lambda blanks: f"·×{len(blanks[0])}", text))
+
+
+def frame_description(text: str) -> Iterator[str]:
+    """What an agent says of itself; of a long text the beginning, as it is no more than a description."""
+    yield from frame_text(text[:_DESCRIPTION_CHARS])
+    if (more := len(text) - _DESCRIPTION_CHARS) > 0:
+        yield f"  … and {count_noun(more, 'more character')}: cleared agent diff"
