@@ -17,7 +17,7 @@ from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_rea
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
-from cleared.workspace.settings.setting_keys import reserved_settings
+from cleared.workspace.settings.setting_keys import program_settings, reserved_settings
 from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
 if TYPE_CHECKING:
@@ -214,7 +214,8 @@ def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
     """Each with what it was and is to be, and the commit that brought it; none is named for one's own edit."""
     for one in waiting:
         brought = f"   ({one.by} in {one.commit})" if one.commit else ""
-        print_line(f"{one.key}: {_value_text(one.before)} → {_value_text(one.after)}{brought}")
+        runs = ": this machine will run it" if one.key in program_settings() and one.after else ""
+        print_line(f"{one.key}: {_value_text(one.before)} → {_value_text(one.after)}{runs}{brought}")
 
 
 def _value_text(value: object) -> object:

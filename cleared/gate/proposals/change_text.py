@@ -161,6 +161,8 @@ def header_lines(change: Change, header: Header | None, host: Host, at: datetime
         lines.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
     if old.name != header.name:
         lines.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
+    if old.description != header.description:
+        lines.append(f"{change.name} describes itself in other words.")
     return lines
 
 

@@ -117,7 +117,7 @@ def test_messages_log_and_result_are_shown_as_they_would_be(ws: Workspace) -> No
     """CARD 1: an agent that posts nothing is not described by nought entries; each line of it stands in a frame."""
     write(ws, MORNING)
     said = card(ws, "probe")
-    assert "probe would send you 1 message and log 1 line." in part(said, DIFFERENT)[2]
+    assert "probe would send you 1 message and log 1 line." in part(said, DIFFERENT)[1]
     shown = part(said, NEW_EFFECTS)
     assert shown[0] == "A message to you:" and shown[1].endswith(": Good morning"), shown
     assert shown[2:5] == ["  | ", "  | 0 cards wait.", "  | Please look."], shown
@@ -292,8 +292,10 @@ def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
     with unchanged(ws):
         code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
     assert code == 3 and "one key does not approve it" in shown, shown
+    approved = ws.ok("config", "approve").out
+    assert "tasks.command: as shipped → sh work.sh: this machine will run it" in approved, approved
     ws.put("config.yaml", ws.read("config.yaml").replace("command: sh work.sh", "work_seconds: 60"))
-    assert "this machine will run it" not in "\n".join(card(ws, "config.yaml"))
+    assert "this machine will run it" not in "\n".join(propose(ws, "config.yaml")["card"])
 
 
 def test_every_setting_that_changes_is_on_the_card(ws: Workspace) -> None:
@@ -384,7 +386,7 @@ KEYS = {
     "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
     "event": ("event: ping", "event: [ping, run.*]", "after the event ping and run.*"),
     "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
-    "description": ("description: a probe", "description: another", "  | another"),
+    "description": ("description: a probe", "description: another", "describes itself in other words"),
     "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
     "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
     "memory_mb": ("", "memory_mb: 1024", "up to 1024 MB of memory instead of 512 MB"),
