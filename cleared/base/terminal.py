@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final, TextIO
 
 from cleared.base.short_text import parse_count
-from cleared.base.unseen_characters import escape_unseen
+from cleared.base.unseen_characters import INVISIBLE, is_unseen
 
 _NO_WIDTH: Final = {"Mn", "Me"}
 MIN_WRAP_WIDTH: Final = 24
@@ -19,8 +19,16 @@ MIN_WRAP_WIDTH: Final = 24
 
 
 def escape_text(text: object) -> str:
-    """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``)."""
-    return escape_unseen(str(text))
+    """The text on one line: control, direction and other unseen characters as escapes (``\\n``, ``\\u202e``). Odd
+    spaces stay: they show the blank that they are, and banks write them."""
+    string = str(text)
+    if string.isprintable() and (string.isascii() or INVISIBLE.search(string) is None):
+        return string
+    return "".join(_escape_char(c) if is_unseen(c) and unicodedata.category(c) != "Zs" else c for c in string)
+
+
+def _escape_char(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 def escape_lines(text: str) -> str:

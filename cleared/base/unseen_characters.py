@@ -19,15 +19,3 @@ _CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
 def is_unseen(char: str) -> bool:
     """Whether the character shows nothing, or a blank that is not the usual one."""
     return unicodedata.category(char) in _CATEGORIES or INVISIBLE.match(char) is not None
-
-
-def escape_unseen(text: str) -> str:
-    """The text with unseen characters as escapes (``\\n``, ``\\u202e``). Odd spaces stay: they show the blank that they
-    are, and banks write them."""
-    if text.isprintable() and (text.isascii() or INVISIBLE.search(text) is None):
-        return text
-    return "".join(_escape_char(c) if is_unseen(c) and unicodedata.category(c) != "Zs" else c for c in text)
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Final
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
@@ -32,6 +32,9 @@ from cleared.domains.domain import DraftDescription, Opening
 from cleared.domains.record_audit import Violation
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
+
+_WAITING: Final = "pending-review"
+"""Without a card such an entry would wait for ever."""
 
 
 class BooksDraft(StagedBooks):
@@ -68,7 +71,11 @@ class BooksDraft(StagedBooks):
         self.books.add_later_accounts(parse_chart(source.read(path), path))
 
     def stage_questions(self, context: Context) -> None:
-        stage_unasked_cards(context)
+        books = self.books
+        waiting = {entry.entry_id: entry for entry in books.list_staged() if entry.status == _WAITING}
+        waiting |= {name: books.get_entry(name) for name, status in books.statuses.items() if status == _WAITING}
+        if waiting:
+            stage_unasked_cards(context, waiting.values())
 
     def stage_findings(self, context: Context) -> None:
         if self.bank.new_imports:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import ENTRY
 from cleared.books.ledger.entry import Entry
-from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
 
-_WAITING: Final = "pending-review"
 _UNASKED: Final = "the script left it for a person to confirm"
 
 
@@ -29,16 +28,10 @@ def stage_entry_card(context: Context, entry: Entry, title: str, description: st
     )
 
 
-def stage_unasked_cards(context: Context) -> None:
-    """Stage the card of each entry that the draft leaves for a person to confirm, and that no open card asks about:
-    without one it would wait for ever."""
-    books = books_of(context).books
-    waiting = {entry.entry_id: entry for entry in books.list_staged() if entry.status == _WAITING}
-    waiting |= {name: books.get_entry(name) for name, status in books.statuses.items() if status == _WAITING}
-    if not waiting:
-        return
+def stage_unasked_cards(context: Context, waiting: Iterable[Entry]) -> None:
+    """Stage the card of each of these entries that no open card asks about."""
     asked = {card.record_id for card in context.cards.open_cards() if card.kind == ENTRY.name}
-    for entry in check_deadline(waiting.values()):
+    for entry in check_deadline(waiting):
         if entry.entry_id not in asked:
             title = f"{entry.date} {entry.amount} {entry.description[:120]}"
             stage_entry_card(context, entry, title, _UNASKED, entry.confidence)

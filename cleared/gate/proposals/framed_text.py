@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cleared.base.terminal import count_noun, fold_text
-from cleared.base.unseen_characters import escape_unseen
+from cleared.base.terminal import count_noun, escape_text, fold_text
 
 _WIDTH: Final = 72
 """With the bar and the deepest indent it fits a terminal of 80 columns, which then breaks none of the lines."""
@@ -23,7 +22,7 @@ def frame_text(data: bytes | str | None) -> list[str]:
 
 def write_plain(text: str) -> str:
     """The text on one line, as it can be seen: with the number of its blanks where there are many of them."""
-    return escape_unseen(_MANY_BLANKS.sub(lambda blanks: f"·×{len(blanks[0])}", text))
+    return escape_text(_MANY_BLANKS.sub(lambda blanks: f"·×{len(blanks[0])}", text))
 
 
 def frame_description(text: str) -> Iterator[str]:

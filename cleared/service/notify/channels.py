@@ -13,9 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from cleared.base import terminal
 from cleared.base.clock import Clock
 from cleared.base.short_text import shorten_text
-from cleared.base.unseen_characters import escape_unseen
 from cleared.processes.outside_command import CommandFailed, run_outside_command
 from cleared.workspace.settings.model import Notifications
 
@@ -58,7 +58,7 @@ class Channel(Protocol):
 
 def escape_text(text: object, limit: int = _MAX_LINE_LENGTH) -> str:
     """The text on one line and not too long: control, direction and other unseen characters as escapes."""
-    return escape_unseen(shorten_text(str(text), limit))
+    return terminal.escape_text(shorten_text(str(text), limit))
 
 
 def send_message(message: Message, settings: Notifications, root: Path, clock: Clock) -> None:
