@@ -282,7 +282,7 @@ def test_a13_the_log(ws: Workspace) -> None:
     assert header == ["timestamp", "agent", "action", "details", "entry_id", "commit_hash"]
     said = [(r[1], r[2], r[3]) for r in rows]
     assert ("probe", "log", "quiet") in said and ("second", "log", "loud") in said
-    assert ("second", "print", "printed") in said and ("second", "run", "succeeded: 1 entry, 0 cards") in said
+    assert ("second", "print", "printed") in said and ("second", "run", "succeeded: 1 entry, 1 card") in said
     assert ("second", "journal_add", "2025-01-03 4.00 GITHUB") in said
     assert LOG in ws.git("show", "--name-only", "--format=", "HEAD")
     fails(ws, 'ctx_log("before")\n1 // 0', name="third")
