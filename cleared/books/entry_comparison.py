@@ -21,6 +21,8 @@ from cleared.domains.record_comparison import (
 )
 from cleared.workspace.location import Layout
 
+_TOLD: Final = ("date", "description", "amount", "reference")
+"""Fields of which a difference is said whatever else differs."""
 _LEG_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -70,13 +72,15 @@ class EntryComparison(RecordComparison):
         flat = [self.flatten(each) for each in (before, after)]
         others = [name for name in flat[0] if flat[0][name] != flat[1].get(name) and name not in ("accounts", "status")]
         group = [f"{away or 'nothing'} → {to or 'nothing'}"] if away or to else [_describe_way(after, names)]
-        if not (away or to) and flat[0]["accounts"] != flat[1]["accounts"]:
+        if _list_amounts(before) != _list_amounts(after):
             group.append("other amounts")
         now, then = after["status"], before["status"]
         if now != then:
             group.append(describe_status_change(now))
-        elif len(group) == 1 and not (away or to):
-            group.append(f"other {join_words(others)}")
+        # Who it is and how sure follows from another account or status; day, text and amount do not.
+        unlike = [name for name in others if name in _TOLD or not (away or to or now != then)]
+        if unlike:
+            group.append(f"other {join_words(unlike)}")
         cells = []
         for record, accounts in ((before, away), (after, to)):
             said = (
@@ -161,6 +165,11 @@ class EntryComparison(RecordComparison):
                     f"{shown}: to be {_describe_legs(legs)}, but it is {_describe_legs(got) if got else 'not posted'}"
                 )
         return differences
+
+
+def _list_amounts(record: Record) -> list[str]:
+    """What is moved, on whichever accounts."""
+    return sorted(_signed_amount(line["debit"], line["credit"]) for line in record["lines"])
 
 
 def _name_accounts(accounts: Iterable[str], names: Mapping[str, str]) -> str:

@@ -61,6 +61,8 @@ class DryRun:
     """What language models had answered, as far as the script asked it: the request's key → answer."""
     printed: tuple[str, ...] = ()
     """What the script printed, as it came."""
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    """Committed record → the status that it gets."""
     outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """What else a person would see of it, as they would see it: kind (``run_outputs.KINDS``) → texts."""
 
@@ -72,6 +74,7 @@ class DryRun:
             "cards": list(self.cards),
             "events": list(self.events),
             "lines": dict(self.lines),
+            **({"statuses": dict(self.statuses)} if self.statuses else {}),
             "files": list(self.files),
             "error": self.error.message if self.error else None,
             "violations": [v.message for v in self.violations],
@@ -191,6 +194,7 @@ def _collect_dry_run(
         violations,
         dict(context.model_answers.used),
         tuple(attempt.printed),
+        {record: status for draft in drafts.values() for record, status in draft.statuses.items()},
         {} if error else list_outputs(attempt, to_json(result), log),
     )
 
@@ -199,7 +203,10 @@ def compare_dry_runs(one: DryRun, other: DryRun) -> list[str]:
     """How the effects of two dry runs differ, one sentence each; empty where they are the same."""
     differences = []
     a, b = one.effects, other.effects
-    for key in a:
+    for key in a | b:
+        if key not in a or key not in b:
+            differences.append(f"{key} differ")
+            continue
         if a[key] == b[key]:
             continue
         if isinstance(a[key], list):

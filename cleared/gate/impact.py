@@ -42,7 +42,8 @@ class Impact:
     failed: list[str] = field(default_factory=list)
     """Runs the new version fails where the old one did not, with the reason."""
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    """What else a person would see otherwise (``run_outputs``): each difference once, with its number of runs."""
+    """What else a person would see otherwise (``run_outputs``): each difference once, with its number of runs;
+    ``more``: in how many further runs it was another one that is not shown."""
 
     def count_changes(self, change: str) -> int:
         return sum(1 for e in self.entries if e["change"] == change)
@@ -96,8 +97,12 @@ class Impact:
             known = next((each for each in self.outputs if difference.items() <= each.items()), None)
             if known is not None:
                 known["runs"] += 1
-            elif sum(each["kind"] == kind for each in self.outputs) < _MOST_OUTPUTS:
-                self.outputs.append({**difference, "runs": 1})
+            else:
+                mine = [each for each in self.outputs if each["kind"] == kind]
+                if len(mine) < _MOST_OUTPUTS:
+                    self.outputs.append({**difference, "runs": 1, "more": 0})
+                else:
+                    mine[-1]["more"] += 1
 
     def add_agent(self, other: Impact, agent: str) -> None:
         """Add the differences of another agent."""

@@ -17,6 +17,7 @@ from typing import Final
 from cleared.base.short_text import shorten_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
+from cleared.gate.changed_code import describe_rows, list_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.latent_findings import Latent, UnreachedLine, list_some
@@ -43,11 +44,12 @@ def find_latent(subject: Subject, dry_runs: Sequence[tuple[DryRunInput, DryRun]]
         return Latent()
     latent = Latent(search.find_unreached())
     latent.lines += search.find_silent(latent.lines)
+    search.add_code(latent)
     latent.references = search.find_references()
     latent.values = search.values.describe()
     probed = search.probe()
     latent.outcomes = [*probed[:1], *_list_sample_effects(subject), *probed[1:]]  # neither hides the other
-    if not latent and not _shows_difference(subject):
+    if not (latent.lines or latent.references or latent.values or latent.outcomes or _shows_difference(subject)):
         # Whatever it is for, it comes later: a text cut at a length that no message had, say.
         latent.lines = search.list_new_lines()
     return latent
@@ -218,6 +220,20 @@ class _Search:
     def _run_text(self, setup: Setup, script: Script, file: str, source: str, each: DryRunInput) -> DryRun:
         return self._run_texts(setup, script, {file: source}, each)
 
+    def add_code(self, latent: Latent) -> None:
+        """The lines that change; of rows of a table the words of its domain instead."""
+        subject = self.subject
+        before, after = subject.approved_setup.scripts.texts, subject.proposed_setup.scripts.texts
+        latent.is_new = subject.old is None
+        for file in self.changes:
+            old = None if latent.is_new else before.get(file)
+            texts = [
+                None if data is None else normalise_text(data.decode("utf-8", "replace")) for data in (old, after[file])
+            ]
+            rows = describe_rows(texts[0], texts[1] or "", subject.proposed_setup.host.config, self.names)
+            latent.rows += rows
+            latent.code += [] if rows else list_changed_lines(file, texts[0], texts[1] or "")
+
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""
         constants = {str(value) for value in self._new_constants()} - self.used
@@ -331,7 +347,11 @@ def _list_sample_effects(subject: Subject) -> list[str]:
 
 
 def _write_outcome(when: str, texts: Sequence[str], what: str) -> str:
-    return f"{when}{list_some(texts)} {'go' + what.removeprefix('goes') if len(texts) > 1 else what}"
+    if not texts[0].startswith("“"):
+        return f"{when}{texts[0]} {what}"
+    lines, verb = ("made-up lines", "go") if len(texts) > 1 else ("a made-up line", "goes")
+    said = f"{when}{lines}, {list_some(texts)}, {verb}{what.removeprefix('goes')}"
+    return said[:1].upper() + said[1:]
 
 
 def _describe_outcome(to: Sequence[str], away: Sequence[str], now: str, then: str) -> str:

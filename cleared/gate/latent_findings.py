@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cleared.base.terminal import count_noun
+from cleared.gate.changed_code import CodeLine, list_ranges, quote_lines
 
 _UNREACHED: Final = ("never reached", "never true", "never false", "always the same")
 _WORDS: Final = {
@@ -42,9 +43,15 @@ class Latent:
     """New texts, amounts and dates that no dry run met."""
     outcomes: list[str] = field(default_factory=list)
     """What came of them where they were made to come, one sentence each."""
+    code: list[CodeLine] = field(default_factory=list)
+    """The lines of code that change, but for rows of tables that are said in words."""
+    is_new: bool = False
+    """Whether all of its code is new."""
+    rows: list[str] = field(default_factory=list)
+    """These words. They hide nothing, so that they alone are no finding."""
 
     def __bool__(self) -> bool:
-        return bool(self.lines or self.references or self.values or self.outcomes)
+        return bool(self.lines or self.references or self.values or self.outcomes or self.code)
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
@@ -61,7 +68,22 @@ class Latent:
         said += self.outcomes
         if self.values:
             said.append(f"New in its text, and met by no dry run: {list_some(self.values, 8)}.")
-        return said
+        return said + self._describe_code()
+
+    def _describe_code(self) -> list[str]:
+        if not self.code:
+            return []
+        by_file: dict[str, list[int]] = {}
+        for line in self.code:
+            by_file.setdefault(line.file, []).append(line.number)
+        number = count_noun(len(self.code), "line")
+        if self.is_new:
+            return [
+                f"All of its code is new ({number}). What it may do beyond these dry runs, only the code says: read it."
+            ]
+        where = "; ".join(f"{file}: {list_ranges(numbers)}" for file, numbers in by_file.items())
+        said = f"{number} of code change ({where}). What they may do beyond these dry runs, only they say: read them."
+        return [said, *quote_lines(self.code)]
 
     def _find_lines(self, *hows: str) -> Iterator[UnreachedLine]:
         return (each for each in self.lines if each.how in hows)
@@ -70,7 +92,7 @@ class Latent:
         by_file: dict[str, set[int]] = {}
         for each in self._find_lines(*hows):
             by_file.setdefault(each.file, set()).add(each.line)
-        return "; ".join(f"{file}: {list_some([str(n) for n in sorted(lines)], 6)}" for file, lines in by_file.items())
+        return "; ".join(f"{file}: {list_ranges([*lines])}" for file, lines in by_file.items())
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -78,6 +100,7 @@ class Latent:
             "references": self.references,
             "values": self.values,
             "outcomes": self.outcomes,
+            "code": len(self.code),
         }
 
 

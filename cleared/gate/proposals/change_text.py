@@ -340,12 +340,14 @@ _FOLLOWING: Final = ("result", "log")
 _IMPACT: Final = "behaviour"
 """The rule of warnings about effects."""
 _OUTPUT_VERBS: Final = {
+    "change": ("change", "record that was there"),
     "message": ("send you", "message"),
     "job": ("have the loop run", "job"),
     "event": ("emit", "event"),
     "log": ("log", "line"),
 }
 _OUTPUT_CHANGES: Final = {
+    "change": "It would change other records that were there before the run.",
     "message": "Its messages to you would be others.",
     "question": "Its questions to you would be others.",
     "job": "It would have the loop run other jobs.",

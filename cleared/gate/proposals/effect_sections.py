@@ -101,6 +101,7 @@ def _describe_output(output: Mapping[str, Any]) -> CardSection:
     kind = str(output["kind"])
     title = KINDS.get(kind, kind)
     times = f", in {count_noun(output['runs'], 'run')}" if output["runs"] > 1 else ""
+    times += f"; in {count_noun(output['more'], 'more run')} it is another" if output.get("more") else ""
     if not before or not after:
         end = "" if after else ", no more"
         return CardSection(f"{title}{end}{times}", tuple(_frame_texts(after or before)), name=kind)

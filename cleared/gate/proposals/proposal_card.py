@@ -63,6 +63,9 @@ def write_parts(
         "checks": list_checks(report),
     }
     own_words: list[str] = []
+    for subject in report.subjects.values():
+        if subject.latent is not None:
+            parts["different"] += subject.latent.rows
     agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
     for file, subject in agents.items():
         known = old_grants.get(file) if subject.old is not None or file in old_grants else None

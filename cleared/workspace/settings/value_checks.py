@@ -247,7 +247,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Review, "remind_after"): _check_duration,
     (Limits, "max_amount"): _is_at_least(0, above=True),
     (Limits, "max_text_bytes"): _is_at_least(1),
-    (Gate, "history_runs"): _is_between(0, 1_000),
+    (Gate, "history_runs"): _is_between(1, 1_000),
     (Gate, "rules"): _check_lint_rules,
     (Sandbox, "timeout"): _is_between(0.001, 86_400),
     (Sandbox, "memory_mb"): _is_between(1, 1_048_576),

@@ -60,7 +60,8 @@ def test_d8_the_parts_of_a_card_have_one_order(ws: Workspace) -> None:
     assert part(said, WHEN)[0].endswith("when a file is dropped into import/, as before."), said
     assert part(said, MAY)[0].endswith(", as before.") and "post entries to the journal" in part(said, MAY)[0]
     for line in said:
-        assert not re.search(r"def |==|>=|= \w+\(|\w\(\w*\)|import_", line), line
+        is_quoted = line.startswith("  |")  # the code itself, which somebody has to read
+        assert is_quoted or not re.search(r"def |==|>=|= \w+\(|\w\(\w*\)|import_", line), line
 
 
 def test_effects_stand_in_groups_with_the_names_of_accounts(ws: Workspace) -> None:

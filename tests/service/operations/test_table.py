@@ -128,7 +128,7 @@ def test_settings_are_not_for_programs(posted: Workspace, host: Host, name: str,
     named = {} if name == "agent.propose" else {"name": "ingest"}
     with pytest.raises(PolicyError, match="may not propose settings"):
         call(host, name, **named, texts={path: "sandbox: {confine: off}\n"})
-    posted.put("config.yaml", posted.read("config.yaml") + "\ngate: {history_runs: 0}\n")
+    posted.put("config.yaml", posted.read("config.yaml") + "\ngate: {history_runs: 1}\n")
     with pytest.raises(PolicyError, match="may not propose settings"):
         call(host, "agent.propose", targets=[f"{path}/"])
 

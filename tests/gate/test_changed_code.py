@@ -1,0 +1,126 @@
+"""CARD 1: code that changes is quoted on its card and approved by its number; a row that words say in full is not. Row
+D22."""
+
+from __future__ import annotations
+
+import pytest
+from harness import Workspace
+from proposing import edit, history, propose, text
+
+from cleared.changes.workspace_opening import open_workspace
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
+
+ROW = ("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5070, 0.99),\n')
+READ = "What they may do beyond these dry runs, only they say: read them."
+LOOP = "for words, row in table:"
+PARTS = "parts = divided(abs(amount), other, split)"
+DEBIT = "debit_account=other if amount < 0 else bank"
+CONFIDENCE = 'config_get("thresholds.auto_confirm")'
+
+HARMFUL = {
+    "a row in a loop": (LOOP, 'for words, row in [*table, ("WIRE", ("WIRE", "Wire", 5020, 0.99))]:'),
+    "a key in a posting": (DEBIT, 'debit_account={"WIRE TO J": 5020}.get(text, other) if amount < 0 else bank'),
+    "a day in a posting": (
+        'date=txn["date"], desc',
+        'date={"2026-12-31": "2027-01-02"}.get(txn["date"], txn["date"]), desc',
+    ),
+    "a case": (
+        PARTS,
+        f'match text:\n                case "WIRE":\n                    other = 5020\n            {PARTS}',
+    ),
+    "a second definition": ("def counted(", "def says(text, words):\n    return words in text\n\n\ndef counted("),
+    "a lower threshold": (CONFIDENCE, 'config_get("thresholds.high_confidence")'),
+    "a tuple of two": (
+        "split = {}\n",
+        'split = {}\n            confidence = 0.99 if text.startswith(("COFFEE", "W")) else 0.0\n',
+    ),
+    "a log that counts": ('counted(len(txns), "transaction")', 'counted(len(VENDORS), "vendor")'),
+}
+
+
+@pytest.mark.parametrize("name", HARMFUL)
+def test_code_that_rides_beside_a_row_is_quoted(ws: Workspace, name: str) -> None:
+    """What an attack found that one key approved: each beside a row that shows what it does."""
+    history(ws)
+    old, new = HARMFUL[name]
+    edit(ws, "agents/ingest.py", *ROW)
+    edit(ws, "agents/ingest.py", old, new)
+    found = propose(ws, "ingest", "--author", "some-model")
+    shown = read_shown_proposal(open_workspace(ws.root), found["id"])
+    assert shown.proposal.has_unreached
+    card = found["card"][: found["card"].index("What will be different:")]
+    assert any(line.endswith(READ) for line in card), card
+    quoted = "".join(line.removeprefix("  |").split(": ", 1)[-1].strip() for line in card if line.startswith("  |"))
+    for line in new.replace(old, "").splitlines():
+        assert "".join(line.split()) in "".join(quoted.split()), (line, card)
+
+
+def test_a_row_is_said_in_words_and_takes_one_key(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *ROW)
+    found = propose(ws, "ingest", "--author", "some-model")
+    said = "Bank lines with “COFFEE” go to 5070 Meals, without asking you (as sure as 0.99)."
+    assert found["card"][:2] == ["What will be different:", said], found["card"]
+    assert not read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
+
+
+def test_rows_that_change_and_go_are_said(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", '("AWS", "Amazon Web Services", 5020, 0.96)', '("AWS", "Amazon", 5060, 0.90)')
+    edit(ws, "agents/ingest.py", '    ("GITHUB", "GitHub", 5020, 0.98),\n', "")
+    said = "\n".join(propose(ws, "ingest")["card"])
+    assert (
+        "Bank lines with “AWS” go to 5060 Office supplies instead of 5020 " in said and "and ask you (as sure" in said
+    )
+    assert "Bank lines with “GITHUB” go to 5020 Software and subscriptions no more." in said
+
+
+def test_another_order_of_rows_is_code(ws: Workspace) -> None:
+    history(ws)
+    one, other = '    ("GITHUB", "GitHub", 5020, 0.98),\n', '    ("AWS", "Amazon Web Services", 5020, 0.96),\n'
+    edit(ws, "agents/ingest.py", one + other, other + one)
+    assert any(line.endswith(READ) for line in propose(ws, "ingest")["card"])
+
+
+def test_a_new_agent_is_read(ws: Workspace) -> None:
+    ws.put("agents/probe.py", text('ctx_log("hello")'))
+    found = propose(ws, "probe")
+    assert found["card"][0].startswith("All of its code is new (1 line).")
+    assert read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
+
+
+def test_a_long_line_is_quoted_whole(ws: Workspace) -> None:
+    history(ws)
+    hidden = f"{' ' * 400}; other = 3200"
+    edit(ws, "agents/ingest.py", "split = {}\n", f"split = {{}}{hidden}\n")
+    card = propose(ws, "ingest")["card"]
+    assert "other = 3200" in "\n".join(card[: card.index("What will be different:")]), card
+
+
+CONFIRM = '[journal_update_status(e["entry_id"], "auto-confirmed") for e in journal_query(status="pending-review")]'
+
+
+def test_what_a_run_changes_of_earlier_entries_is_an_effect(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", "files = importer_scan()", f"ctx_log(str(len({CONFIRM})))\nfiles = importer_scan()")
+    found = propose(ws, "ingest")
+    said = "\n".join(found["card"])
+    assert "It would change other records that were there before the run." in said, said
+    assert "2025-01-002 becomes auto-confirmed" in said, said
+
+
+def test_another_day_is_said_beside_another_account(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *ROW)
+    edit(ws, "agents/ingest.py", 'date=txn["date"], desc', 'date="2025-02-28" if other == 5070 else txn["date"], desc')
+    said = "\n".join(propose(ws, "ingest")["card"])
+    assert "5030 Uncategorised expense → 5070 Meals, and you are no longer asked, other date" in said, said
+
+
+def test_texts_that_differ_where_they_are_cut_differ(ws: Workspace) -> None:
+    from proposing import live, write
+
+    live(ws, 'ctx_log("x" * 500 + "one")')
+    write(ws, 'ctx_log("x" * 500 + "two")')
+    card = "\n".join(propose(ws, "probe")["card"])
+    assert "Its log would read otherwise." in card, card
