@@ -158,6 +158,7 @@ def test_a_proposal_is_seen_and_decided_in_the_chat(ws: Workspace, provider: Fak
         ("Make P1 live?", "n"),
         ("The proposal waits on.", "/approve"),
         ("Make P1 live?", "y"),
+        ("Type P1 to approve", "p1"),
         ("P1 is live: agents/digest.py", "another"),
         ("Cost:", "/reject no need of it"),
         ("P2 is rejected", "/quit"),

@@ -268,7 +268,7 @@ def test_what_runs_is_approved_with_a_passkey_that_is_asked_again(ws: Workspace)
     with inner_server(ws.root) as server:
         sign_in(server, device)
         queue, before = server.get("/queue"), ws.head()
-        asked = server.submit(queue, "/queue", ("choice", "approve"))
+        asked = server.submit(queue, "/queue", ("choice", "approve"), ("number", "P1"))
         assert is_asked(asked) and ws.head() == before
         page = confirm(server, device, asked)
         assert "is live now" in page.text, page.text
@@ -288,12 +288,13 @@ def test_with_a_passphrase_that_is_asked_for_too(ws: Workspace) -> None:
         key_protection.protect_key()
     with inner_server(ws.root) as server:
         sign_in(server, device)
-        page = server.submit(server.get("/queue"), "/queue", ("choice", "approve"))
+        number = ("number", "P1")
+        page = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), number)
         assert 'name="passphrase"' in page.body and not is_asked(page)
-        wrong = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), ("passphrase", "no"))
+        wrong = server.submit(server.get("/queue"), "/queue", ("choice", "approve"), number, ("passphrase", "no"))
         assert not is_asked(wrong) and "live now" not in wrong.text
         assert "not the passphrase of your key" in wrong.text and wrong.fields("choice") == ["approve"]
-        fields = [("choice", "approve"), ("passphrase", "correct horse battery staple")]
+        fields = [("choice", "approve"), number, ("passphrase", "correct horse battery staple")]
         page = server.submit(server.get("/queue"), "/queue", *fields)
         assert "correct horse" not in page.body
         assert "is live now" in confirm(server, device, page).text
