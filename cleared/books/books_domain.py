@@ -47,6 +47,6 @@ BOOKS: Final = Domain(
     review=import_when_called("cleared.books.review.book_review:BookReview"),
     read_outcomes=import_when_called("cleared.books.queries:read_outcomes"),
     find_lessons=import_when_called("cleared.books.teaching.book_lessons:find_lessons"),
-    describe_rows=import_when_called("cleared.books.teaching.row_changes:describe_rows"),
+    describe_rows=import_when_called("cleared.books.teaching.row_sentences:describe_rows"),
     audit=import_when_called("cleared.books.audit.book_audit:BookAudit"),
 )
