@@ -14,9 +14,10 @@ from textwrap import wrap
 from typing import Final
 
 from cleared.domains.installed_domains import load_domains
+from cleared.sandbox.script_source import normalise_text
 from cleared.workspace.settings.model import Config
 
-_MOST_QUOTED: Final = 14
+_MOST_QUOTED: Final = 40
 """Lines of the card; all of the code stands further down."""
 _MOST_ROWS: Final = 12
 """Rows that are said in words: of more, nobody would read each."""
@@ -31,6 +32,11 @@ class CodeLine:
     number: int
     text: str
     is_new: bool
+
+
+def decode_script(data: bytes) -> str:
+    """The text of a script, as it is run."""
+    return normalise_text(data.decode("utf-8", "replace"))
 
 
 def list_changed_lines(file: str, old: str | None, new: str) -> list[CodeLine]:

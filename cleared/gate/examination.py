@@ -18,6 +18,7 @@ from cleared.gate.candidate_checks import (
     find_unreadable_texts,
     find_used_folders,
 )
+from cleared.gate.changed_code import decode_script, list_changed_lines
 from cleared.gate.check_result import CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
@@ -241,6 +242,7 @@ class Gate:
         for subject in self._make_subjects(candidate, then):
             report.subjects[subject.file] = subject
             report.results[subject.file] = self._run_checks(subject, dynamic)
+        _add_unused_scripts(report, candidate)
         report.pins = dynamic.pins
         return report
 
@@ -321,6 +323,17 @@ class Gate:
             return self.snapshot.read_file(self.host.layout.agent_path(name)) is not None
         except UsageError:
             return False
+
+
+def _add_unused_scripts(report: Report, candidate: Candidate) -> None:
+    """The code of shared scripts that no agent runs, which is said of no agent."""
+    said = {line.file for latent in report.latent.values() for line in latent.code}
+    for change in candidate.changes_of_kind("script"):
+        subject = report.subjects.get(change.path)
+        if subject is not None and change.path not in said:
+            old = None if change.old is None else decode_script(change.old)
+            code = list_changed_lines(change.path, old, decode_script(change.new or b""))
+            subject.latent = Latent(code=code, is_new=change.old is None)
 
 
 def _agent_of_test(case: bytes | None) -> str | None:

@@ -17,7 +17,7 @@ from typing import Final
 from cleared.base.short_text import shorten_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
-from cleared.gate.changed_code import describe_rows, list_changed_lines
+from cleared.gate.changed_code import decode_script, describe_rows, list_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.latent_findings import Latent, UnreachedLine, list_some
@@ -28,7 +28,7 @@ from cleared.gate.script_changes import ScriptChanges
 from cleared.gate.silent_changes import SilentSearch, list_removals, list_reversals
 from cleared.gate.unmet_values import find_unmet_values, fold_constants, fold_text
 from cleared.runs.approved_scripts import Script, Scripts
-from cleared.sandbox.script_source import normalise_text, parse_script
+from cleared.sandbox.script_source import parse_script
 from cleared.sandbox.used_primitives import find_grants
 
 _MOST_SHOWN: Final = 3
@@ -226,13 +226,11 @@ class _Search:
         before, after = subject.approved_setup.scripts.texts, subject.proposed_setup.scripts.texts
         latent.is_new = subject.old is None
         for file in self.changes:
-            old = None if latent.is_new else before.get(file)
-            texts = [
-                None if data is None else normalise_text(data.decode("utf-8", "replace")) for data in (old, after[file])
-            ]
-            rows = describe_rows(texts[0], texts[1] or "", subject.proposed_setup.host.config, self.names)
+            known, data = None if latent.is_new else before.get(file), after[file]
+            old, new = (decode_script(each) if each is not None else None for each in (known, data))
+            rows = describe_rows(old, new or "", subject.proposed_setup.host.config, self.names)
             latent.rows += rows
-            latent.code += [] if rows else list_changed_lines(file, texts[0], texts[1] or "")
+            latent.code += [] if rows else list_changed_lines(file, old, new or "")
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""
@@ -372,5 +370,5 @@ def _lines_of(mark: Mark, changes: ScriptChanges) -> list[UnreachedLine]:
 
 
 def _parse(data: bytes, file: str) -> ast.Module | None:
-    tree = parse_script(normalise_text(data.decode("utf-8", "replace")), file)
+    tree = parse_script(decode_script(data), file)
     return tree if isinstance(tree, ast.Module) else None

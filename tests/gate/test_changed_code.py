@@ -59,7 +59,7 @@ def test_a_row_is_said_in_words_and_takes_one_key(ws: Workspace) -> None:
     history(ws)
     edit(ws, "agents/ingest.py", *ROW)
     found = propose(ws, "ingest", "--author", "some-model")
-    said = "Bank lines with “COFFEE” go to 5070 Meals, without asking you (as sure as 0.99)."
+    said = "Bank lines with “COFFEE” go to 5070 Meals as of Coffee, without asking you (as sure as 0.99)."
     assert found["card"][:2] == ["What will be different:", said], found["card"]
     assert not read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
 
@@ -70,7 +70,8 @@ def test_rows_that_change_and_go_are_said(ws: Workspace) -> None:
     edit(ws, "agents/ingest.py", '    ("GITHUB", "GitHub", 5020, 0.98),\n', "")
     said = "\n".join(propose(ws, "ingest")["card"])
     assert (
-        "Bank lines with “AWS” go to 5060 Office supplies instead of 5020 " in said and "and ask you (as sure" in said
+        "Bank lines with “AWS” go to 5060 Office supplies as of Amazon instead of 5020 " in said
+        and "and ask you (as sure" in said
     )
     assert "Bank lines with “GITHUB” go to 5020 Software and subscriptions no more." in said
 
@@ -124,3 +125,10 @@ def test_texts_that_differ_where_they_are_cut_differ(ws: Workspace) -> None:
     write(ws, 'ctx_log("x" * 500 + "two")')
     card = "\n".join(propose(ws, "probe")["card"])
     assert "Its log would read otherwise." in card, card
+
+
+def test_a_shared_script_that_no_agent_runs_is_read_too(ws: Workspace) -> None:
+    ws.put("scripts/account.py", '"""\nname: Account\nargs: [text]\n"""\n5030\n')
+    found = propose(ws, "scripts/account.py")
+    assert found["card"][0].startswith("All of its code is new (1 line)."), found["card"]
+    assert read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached

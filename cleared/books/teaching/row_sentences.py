@@ -32,9 +32,9 @@ def describe_rows(old: str, new: str, config: Config, names: Mapping[str, str]) 
             continue
         to, away = _name(row, names), _name(was, names) if was is not None else ""
         instead = f" instead of {away}" if away and away != to else ""
-        said.append(
-            f"Bank lines with {_name_words(row)} go to {to}{instead}, {_ask(sure, config)} (as sure as {sure:g})."
-        )
+        who = f" as of {row.vendor}" if row.vendor else ""
+        ask = f"{_ask(sure, config)} (as sure as {sure:g})"
+        said.append(f"Bank lines with {_name_words(row)} go to {to}{who}{instead}, {ask}.")
     replaced = {each for row in news if row not in olds for each in olds if each.is_same_rule(row)}
     gone = [row for row in olds if row not in news and row not in replaced]
     return said + [f"Bank lines with {_name_words(row)} go to {_name(row, names)} no more." for row in gone]

@@ -55,7 +55,8 @@ def write_parts(
     ``before``: what became of other proposals of the same, in words; ``at``: when it was proposed.
     """
     parts: dict[str, list[str]] = {
-        "unreached": [line for latent in report.latent.values() for line in latent.describe()],
+        # A shared script that changes is said once, however many agents run it.
+        "unreached": [*dict.fromkeys(line for latent in report.latent.values() for line in latent.describe())],
         "different": [],
         "others": [*before],
         "when": [],
@@ -65,7 +66,7 @@ def write_parts(
     own_words: list[str] = []
     for subject in report.subjects.values():
         if subject.latent is not None:
-            parts["different"] += subject.latent.rows
+            parts["different"] += [line for line in subject.latent.rows if line not in parts["different"]]
     agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
     for file, subject in agents.items():
         known = old_grants.get(file) if subject.old is not None or file in old_grants else None
