@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import place_file
+from cleared.base.safe_files import place_file, sweep_temporaries
 from cleared.git import working_files
 from cleared.git.commit_intent import (
     CommitIntent,
@@ -316,6 +316,7 @@ class _Commit:
         with suppress(OSError):
             for temporary in self._staged.values():
                 temporary.unlink(missing_ok=True)
+            sweep_temporaries(self._state_dir)  # an intent that has not its name yet
         remove_made_folders(self._repo, self._intent)
         try:
             self._index.restore_index()
