@@ -63,7 +63,7 @@ def test_a_void_killed_at_each_step(template: Path, tmp_path: Path, step: str, n
     voided = {e["entry_id"]: e["status"] for e in entries}
     assert len(entries) == len(AFTER) + committed(step)
     assert (voided["2025-02-001"] == "voided") == committed(step)
-    check_sound(root)
+    check_sound(root, written=step != "objects")  # the note had not its name yet
     after = {r["account_id"]: r["balance"] for r in queries.read_balances(open_workspace(root))}
     if committed(step):
         left = sum((amount for _, _, amount in AFTER), Decimal("42.10"))  # its newest line is not paid after all
