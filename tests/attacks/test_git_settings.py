@@ -7,9 +7,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from harness import Workspace, chase, no_traceback, refused
+from harness import Workspace, chase, no_traceback, refused, unchanged
 
 import cleared
+from cleared.base.errors import WorkspaceError
 from cleared.git import git_process, housekeeping
 from cleared.jobs.forbidden_files import ForbiddenFiles
 from cleared.jobs.job_process import JobContext
@@ -122,6 +123,13 @@ def use(ws: Workspace) -> None:
     pack(ws)
 
 
+def leave_branch_to_git(ws: Workspace) -> None:
+    """Without logs a commit has git move the branch; with them it starts no git."""
+    ws.git("config", "core.logAllRefUpdates", "false")
+    for log in [path for path in (ws.root / ".git/logs").rglob("*") if path.is_file()]:
+        log.unlink()
+
+
 def pack(ws: Workspace) -> None:
     """As happens by itself when there are many loose objects."""
     git_process.Git(ws.root).run(*housekeeping.REPACK)
@@ -139,6 +147,8 @@ def test_no_command_runs_a_program_of_the_repositorys_settings(ws: Workspace, tm
     marks = trap(ws, tmp_path)
     ws.config("sandbox.confine=off")  # nothing else keeps a job from making marks
     use(ws)
+    leave_branch_to_git(ws)
+    ws.ok("config", "set", "business.name", "Moved by git")
     assert summary(ws).startswith("3 changed")
     assert ran(marks) == set()
 
@@ -147,8 +157,11 @@ def test_without_the_wall_those_programs_run(ws: Workspace, tmp_path: Path, monk
     """Fault 8"""
     marks = trap(ws, tmp_path)
     no_wall(monkeypatch)
+    ws.ok("config", "set", "business.name", "Other")
+    assert "reference-transaction" not in ran(marks), "a commit moves the branch without git"
+    leave_branch_to_git(ws)
     summary(ws)
-    ws("config", "set", "business.name", "Other")
+    ws.ok("config", "set", "business.name", "Moved by git")
     ws("agent", "history", "ingest")
     assert {"filter.one.clean", "filter.two.process", "core.fsmonitor"} <= ran(marks)
     assert {"reference-transaction", "post-index-change"} <= ran(marks)
@@ -186,14 +199,18 @@ def test_a_missing_object_is_fetched_from_nowhere(
 
 
 def test_a_setting_that_cannot_be_outranked_is_refused(ws: Workspace) -> None:
-    """Fault 8"""
+    """Fault 8: where a git is started that could use it."""
     ws.git("config", "filter.a=b.clean", "program")
-    refused(
-        ws("config", "set", "business.name", "Other"), 4, "'filter.a=b.clean' names a program", "git config --unset-all"
-    )
+    ws.ok("config", "set", "business.name", "Other")  # no git is started for it
+    leave_branch_to_git(ws)
+    said = ("'filter.a=b.clean' names a program", "git config --unset-all")
+    with unchanged(ws):
+        refused(ws("config", "set", "business.name", "Third"), 4, *said)
+    with pytest.raises(WorkspaceError, match="names a program"):
+        summary(ws)
     assert ws("journal", "list").code == 0, "what writes nothing looks at no file that is filtered"
     ws.git("config", "--unset", "filter.a=b.clean")
-    ws.ok("config", "set", "business.name", "Other")
+    ws.ok("config", "set", "business.name", "Third")
 
 
 def test_git_is_started_in_one_place() -> None:
