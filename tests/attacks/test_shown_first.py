@@ -106,7 +106,8 @@ def test_the_whole_digest_needs_no_look_here(swapped: Workspace) -> None:
 @pytest.mark.parametrize("answer", ["n", "y"])
 def test_a_person_at_a_terminal_sees_it_and_is_asked(swapped: Workspace, answer: str) -> None:
     argv = ["agent", "approve", "P1", "-C", str(swapped.root)]
-    code, printed = run_on_terminal(swapped.root, argv, [("Make P1 live? [y/N]: ", answer)])
+    typed = [("Make P1 live? [y/N]: ", answer), *([("Type P1", "P1")] if answer == "y" else [])]
+    code, printed = run_on_terminal(swapped.root, argv, typed)
     assert EVIL in printed and "post entries" in printed
     assert code == (0 if answer == "y" else 1), printed
     assert ("Nothing was approved." in printed) == (answer == "n")
@@ -117,7 +118,7 @@ def test_what_the_terminal_has_shown_is_not_asked_about_again(ws: Workspace) -> 
     on = ["-C", str(ws.root)]
     assert run_on_terminal(ws.root, ["agent", "propose", "probe", *on], [])[0] == 0
     assert run_on_terminal(ws.root, ["agent", "diff", "P1", *on], [])[0] == 0
-    code, printed = run_on_terminal(ws.root, ["agent", "approve", "P1", *on], [])
+    code, printed = run_on_terminal(ws.root, ["agent", "approve", "P1", *on], [("Type P1", "P1")])
     assert code == 0 and "y/N" not in printed, printed
 
 
@@ -168,7 +169,7 @@ def test_a_pushed_setting_does_not_ride_along_with_ones_own(ws: Workspace, other
         done = ws("config", "approve")
         is_unseen(done, "cleared config approve --digest")
     assert "thresholds.auto_confirm: 0.95 → 0.9\n" in done.err
-    assert "notifications.command: [] → ['/bin/evil']   (Mallory <m@example.com> in " in done.err
+    assert "notifications.command: [] → ['/bin/evil']: this machine will run it   (Mallory <m@ex" in done.err
     ws.ok("config", "approve", "thresholds.auto_confirm")
     assert ws.json("config", "get", "thresholds.auto_confirm") == 0.9
     assert ws.json("config", "get", "notifications.command") == []

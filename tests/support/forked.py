@@ -112,7 +112,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     def approve(proposal: str) -> None:
         shown = read_shown_proposal(host, proposal)
         with expecting({shown.proposal.folder: shown.digest}):
-            approve_proposal(host, proposal)
+            approve_proposal(host, proposal, shown.proposal.id)
 
     def plan(path: str) -> None:
         tasks = read_plan(Path(path).read_bytes(), path)

@@ -135,7 +135,7 @@ def test_d17_a_killed_approval_leaves_the_edit_too(ws: Workspace, step: str) -> 
     host = open_workspace(ws.root, on_step=kill)
     shown = read_shown_proposal(host, "P1")
     with pytest.raises(Killed), expecting({shown.proposal.folder: shown.digest}):
-        approve_proposal(host, "P1")
+        approve_proposal(host, "P1", "P1")
     ws.ok("agent", "propose", "ingest")
     assert ws.git("show", "HEAD:agents/ingest.py") == reviewed and ws.read("agents/ingest.py") == edited
     assert proposal(ws, "P1")["decision"]["status"] == "approved"

@@ -74,7 +74,12 @@ def test_an_approval_asks_on_the_terminal_and_takes_it_from_nothing_else(
     code, shown = run_on_terminal(
         ws.root,
         ["agent", "approve", second],
-        [("live? [y/N]: ", "y"), ("approval key: ", "wrong one"), ("Wrong. Passphrase of the approval key: ", GOOD)],
+        [
+            ("live? [y/N]: ", "y"),
+            ("Type P2", "P2"),
+            ("approval key: ", "wrong one"),
+            ("Wrong. Passphrase of the approval key: ", GOOD),
+        ],
     )
     assert code == 0, shown
     ws.ok("agent", "run", "probe")
@@ -84,7 +89,7 @@ def test_an_approval_asks_on_the_terminal_and_takes_it_from_nothing_else(
 
 def test_three_wrong_tries_are_refused_with_what_to_do(ws: Workspace) -> None:
     protect(ws)
-    wrong = [("live? [y/N]: ", "y"), *[("approval key: ", "no")] * 3]
+    wrong = [("live? [y/N]: ", "y"), ("Type P1", "P1"), *[("approval key: ", "no")] * 3]
     code, shown = run_on_terminal(ws.root, ["agent", "approve", propose(ws, "1")], wrong)
     assert code == 3 and "not the passphrase" in shown and "cleared trust" in shown, shown
 

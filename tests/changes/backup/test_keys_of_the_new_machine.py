@@ -141,8 +141,7 @@ def test_a_key_with_a_passphrase_goes_along_as_it_is(ws: Workspace, tmp_path: Pa
         new = Workspace(tmp_path / "new")
         assert here("key", "status", "--json").json["passphrase"]
         new.ok("agent", "propose", "probe")
-        code, shown = run_on_terminal(
-            new.root, ["agent", "approve", "P1"], [("[y/N]: ", "y"), ("approval key: ", words)]
-        )
+        typed = [("[y/N]: ", "y"), ("Type P1", "P1"), ("approval key: ", words)]
+        code, shown = run_on_terminal(new.root, ["agent", "approve", "P1"], typed)
         assert code == 0, shown
         assert new.run("probe")["status"] == "succeeded"

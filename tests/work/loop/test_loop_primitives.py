@@ -220,7 +220,7 @@ def test_the_card_and_the_record_name_the_kinds(ws: Workspace) -> None:
     (record,) = (ws.root / "agents/approvals/agents/probe").glob("*.json")
     assert json.loads(record.read_text())["grants"] == ["loop_enqueue", "loop_enqueue:git_status_summary"]
     more = proposed(ws, f'{ASK}\nloop_enqueue("books_check")', GIT.replace("loop.read", "loop_enqueue:books_check"))
-    assert more.json["card"][1] == "probe may now also have the loop run books_check (loop_enqueue:books_check)."
+    assert "probe may now also have the loop run books_check (loop_enqueue:books_check)." in more.json["card"]
     take_ok(ws, "agent", "approve", more.json["id"])
     assert ws.run("probe")["status"] == "succeeded" and len(asked(ws)) == 2
 
