@@ -249,8 +249,9 @@ def test_d4_rows_beyond_the_limit_are_counted_not_refused(ws: Workspace, small_l
     """Fault 25: the first and the last are whole."""
     ws.script(LOGS)
     rows = [line for line in ws.read("logs/agent-log-2025-02.csv").splitlines() if ",probe," in line]
-    assert len(rows) == 21 and "line 13" in rows[14] and "… 42 more rows are not written out: 42 log" in rows[15]
-    assert "line 59" in rows[-2] and "succeeded" in rows[-1]
+    assert len(rows) == 21 and "line 13" in rows[14] and "… 43 more rows are not written out: 43 log" in rows[15]
+    assert "line 59" in rows[-3] and "succeeded" in rows[-1]
+    assert ",queue_add_review," in rows[-2], "the card of the entry that the script asked nobody about"
 
 
 def test_d4_a_run_that_fails_beyond_the_limit_of_rows_leaves_its_commit_and_its_card(

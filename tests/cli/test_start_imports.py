@@ -33,7 +33,7 @@ VALUES = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "
 """What typer takes to turn an option's text into its value."""
 MONTY = {"pydantic_monty", "typing_extensions", "opentelemetry", "importlib_metadata", "zipp"}
 SIGNING = {"cryptography", "_cffi_backend", "cffi", "pycparser"}
-START = ("cli", "base.errors", "base.bounds", "base.short_text", "base.terminal")
+START = ("cli", "base.errors", "base.bounds", "base.short_text", "base.terminal", "base.unseen_characters")
 BRIDGE = ("sandbox", "processes", "base")
 NO_BOOKS = ("api", "cli.demo", "cli.tui", "gate", "jobs", "meta", "review", "work")
 
