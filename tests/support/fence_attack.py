@@ -98,12 +98,15 @@ class Outside:
             each.close()
 
 
+_MODE_OF_NULL = 0o666
+"""As every machine has it: what was read could be what another attack beside this one left."""
+
+
 @contextlib.contextmanager
 def aimed_at(ws: Workspace) -> Iterator[Outside]:
     """With a key, a listener and a stranger's process; what an attack changed is put right afterwards."""
     ws.config("sandbox.confine=off")
     ws.config("sandbox.confine=best")
-    device = Path(os.devnull).stat().st_mode & 0o7777
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:  # the address of a socket is short
         found = Outside(Path(folder))
         try:
@@ -111,8 +114,8 @@ def aimed_at(ws: Workspace) -> Iterator[Outside]:
         finally:
             found.close()
             close_key()
-            if Path(os.devnull).stat().st_mode & 0o7777 != device:
-                Path(os.devnull).chmod(device)
+            if Path(os.devnull).stat().st_mode & 0o7777 != _MODE_OF_NULL:
+                Path(os.devnull).chmod(_MODE_OF_NULL)
 
 
 def close_key() -> None:
