@@ -15,6 +15,12 @@ def shorten_line(text: str, most: int) -> str:
     return shorten_text(" ".join(text.split()), most)
 
 
+def quote_text(text: str, most: int) -> str:
+    """The text on one line in “quotation marks”, which nothing in it can end."""
+    inner = shorten_line(text, most).replace("“", "'").replace("”", "'")
+    return f"“{inner}”"
+
+
 def join_words(words: Sequence[str], word: str = "and") -> str:
     """The words as one reads them: ``a, b and c``; with another word than "and" that."""
     return f" {word} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

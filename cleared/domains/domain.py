@@ -242,8 +242,8 @@ class Domain:
     """What became of the records that scripts made, by their ids. Raises ``WorkspaceError``."""
     find_lessons: Callable[[LessonSource], Lessons] | None = None
     """What its agents could do better, as persons decided; None: nothing is learned. Raises ``WorkspaceError``."""
-    describe_rows: Callable[[str, str, Config, Mapping[str, str]], Sequence[str]] = lambda *_: ()
-    """What a change of a script says in words, a sentence each: given the script before and after, the settings, and
+    describe_rows: Callable[[str, str, str, Config, Mapping[str, str]], Sequence[str]] = lambda *_: ()
+    """What a change of a script says in words, a sentence each: given its path, it before and after, the settings, and
     names of what records may be about. None where anything else differs than rows of a table that it knows."""
     list_card_kinds: Callable[[], Sequence[CardKind]] = tuple
     """The kinds of its cards, beside those that are in ``cards.kinds``."""

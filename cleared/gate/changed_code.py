@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
+import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from textwrap import wrap
 from typing import Final
 
@@ -22,6 +25,19 @@ _MOST_QUOTED: Final = 40
 _MOST_ROWS: Final = 12
 """Rows that are said in words: of more, nobody would read each."""
 _WIDTH: Final = 100
+_MOST_INDENT: Final = 40
+_BLANKS: Final = re.compile(r"\s{9,}")
+_NO_CODE: Final = frozenset(
+    (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+        tokenize.ENCODING,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +56,33 @@ def decode_script(data: bytes) -> str:
 
 
 def list_changed_lines(file: str, old: str | None, new: str) -> list[CodeLine]:
-    """The lines of code that differ, in their order; none that only have blanks, a comment, or the header."""
-    before, after = ([] if text is None else text.splitlines() for text in (old, new))
-    silent = (_find_silent_lines(old or ""), _find_silent_lines(new))
+    """The lines of code that differ, in their order; none that only have blanks, a comment, or the header. A line that
+    is code in one version and prose in the other differs, too: a text may begin above it now."""
+    before, after = ([] if text is None else text.split("\n") for text in (old, new))
+    codes = (_find_code_lines(old or ""), _find_code_lines(new))
     found = []
     for step, first, last, start, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if step != "equal":
-            gone = (CodeLine(file, at + 1, before[at], False) for at in range(first, last) if at + 1 not in silent[0])
-            added = (CodeLine(file, at + 1, after[at], True) for at in range(start, end) if at + 1 not in silent[1])
-            found += [*gone, *added]
+        gone, added = (
+            {at + 1 for at in each} & code
+            for each, code in zip((range(first, last), range(start, end)), codes, strict=True)
+        )
+        if step == "equal":
+            kept = {number - start + first for number in added} & gone
+            gone, added = gone - kept, {number for number in added if number - start + first not in kept}
+        found += [CodeLine(file, number, before[number - 1], False) for number in sorted(gone)]
+        found += [CodeLine(file, number, after[number - 1], True) for number in sorted(added)]
     return found
 
 
-def describe_rows(old: str | None, new: str, config: Config, names: Mapping[str, Mapping[str, str]]) -> list[str]:
+def describe_rows(
+    file: str, old: str | None, new: str, config: Config, names: Mapping[str, Mapping[str, str]]
+) -> list[str]:
     """The change in words, a sentence a row, where it is nothing but rows of a table that a domain knows; else none.
     ``names``: of what records may be about, by what a domain calls its records."""
     if old is None:
         return []
     for domain in load_domains():
-        said = domain.describe_rows(old, new, config, names.get(domain.record_noun[1], {}))
+        said = domain.describe_rows(file, old, new, config, names.get(domain.record_noun[1], {}))
         if 0 < len(said) <= _MOST_ROWS:
             return list(said)
     return []
@@ -68,8 +92,11 @@ def quote_lines(lines: Sequence[CodeLine]) -> Iterator[str]:
     """Each line behind a bar, whole: a long one goes on in the next."""
     quoted = []
     for line in lines:
-        sign = "+" if line.is_new else "-"
-        parts = wrap(line.text.strip(), _WIDTH, break_long_words=True, drop_whitespace=False) or [""]
+        sign, text = "+" if line.is_new else "-", line.text.expandtabs(4)
+        indent = len(text) - len(text.lstrip(" "))
+        lead = " " * indent if indent <= _MOST_INDENT else f"·×{indent} "
+        shown = lead + _BLANKS.sub(lambda blanks: f" ·×{len(blanks[0])} ", text.strip())
+        parts = wrap(shown, _WIDTH, break_long_words=True, drop_whitespace=False) or [""]
         quoted += [f"  | {sign} {line.number}: {parts[0]}", *(f"  |     {part}" for part in parts[1:])]
     yield from quoted[:_MOST_QUOTED]
     if len(quoted) > _MOST_QUOTED:
@@ -87,15 +114,14 @@ def list_ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
-def _find_silent_lines(source: str) -> set[int]:
-    """The lines that are blank, a comment or the header's."""
-    silent = {n for n, line in enumerate(source.splitlines(), 1) if not line.strip() or line.lstrip().startswith("#")}
+def _find_code_lines(source: str) -> set[int]:
+    """The lines with more than blanks, a comment, or the header; all of them where the text cannot be read."""
+    lines = source.split("\n")
     try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    texts = [n for each in body for n in ast.walk(each) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    within = {n for t in texts if t.end_lineno is not None for n in range(t.lineno, t.end_lineno + 1) if n > t.lineno}
-    header = body[0] if body and isinstance(body[0], ast.Expr) and body[0].value in texts else None
-    lines = set(range(header.lineno, (header.end_lineno or header.lineno) + 1)) if header is not None else set()
-    return (silent - within) | lines
+        tokens = [each for each in tokenize.generate_tokens(StringIO(source).readline) if each.type not in _NO_CODE]
+        has_header = ast.get_docstring(ast.parse(source), clean=False) is not None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        return set(range(1, len(lines) + 1))
+    found = {row for each in tokens[has_header:] for row in range(each.start[0], each.end[0] + 1)}
+    # What follows a line that goes on belongs to it, blank as it may be.
+    return found | {row + 1 for row in found if lines[row - 1].endswith("\\") and row < len(lines)}

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from functools import cache, partial
 from typing import Final
 
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import quote_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
 from cleared.gate.changed_code import decode_script, describe_rows, list_changed_lines
@@ -40,11 +40,12 @@ RunScript = Callable[[Setup, Script, DryRunInput], DryRun]
 def find_latent(subject: Subject, dry_runs: Sequence[tuple[DryRunInput, DryRun]], run: RunScript) -> Latent:
     """What the new version of an agent could do beyond what its ``dry_runs`` showed: inputs, and what came of them."""
     search = _Search(subject, dry_runs, run)
-    if not search.changes:
-        return Latent()
-    latent = Latent(search.find_unreached())
-    latent.lines += search.find_silent(latent.lines)
+    latent = Latent()
     search.add_code(latent)
+    if not search.changes:
+        return latent
+    latent.lines = search.find_unreached()
+    latent.lines += search.find_silent(latent.lines)
     latent.references = search.find_references()
     latent.values = search.values.describe()
     probed = search.probe()
@@ -82,6 +83,8 @@ class _Search:
         self.inputs, self.results = [each for each, _ in dry_runs], [result for _, result in dry_runs]
         self.new_trees: dict[str, ast.Module] = {}
         self.old_trees: dict[str, ast.Module] = {}
+        self.differing: dict[str, tuple[bytes | None, bytes]] = {}
+        """File → what was approved, and what is proposed, of the agent and of the shared scripts that it runs."""
         self.changes: dict[str, ScriptChanges] = {}
         """File → what is new in it, of the agent and of the shared scripts that it runs."""
         self._read_changes()
@@ -99,6 +102,7 @@ class _Search:
             old, new = before.get(file), after.get(file)
             if new is None or (old == new and (subject.old is not None or file != subject.file)):
                 continue
+            self.differing[file] = (None if subject.old is None else old, new)
             tree = _parse(new, file)
             if tree is None:
                 continue
@@ -222,13 +226,10 @@ class _Search:
 
     def add_code(self, latent: Latent) -> None:
         """The lines that change; of rows of a table the words of its domain instead."""
-        subject = self.subject
-        before, after = subject.approved_setup.scripts.texts, subject.proposed_setup.scripts.texts
-        latent.is_new = subject.old is None
-        for file in self.changes:
-            known, data = None if latent.is_new else before.get(file), after[file]
+        latent.is_new = self.subject.old is None
+        for file, (known, data) in self.differing.items():
             old, new = (decode_script(each) if each is not None else None for each in (known, data))
-            rows = describe_rows(old, new or "", subject.proposed_setup.host.config, self.names)
+            rows = describe_rows(file, old, new or "", self.subject.proposed_setup.host.config, self.names)
             latent.rows += rows
             latent.code += [] if rows else list_changed_lines(file, old, new or "")
 
@@ -316,7 +317,7 @@ class _Search:
                 away = [names.get(r, r) for r in then if r not in refs]
                 status = comparison.summarise(was).status if was is not None else ""
                 what = _describe_outcome(to, away, summary.status, status)
-                shown = f"“{shorten_text(summary.description, 60)}” over {summary.amount}"
+                shown = f"{quote_text(summary.description, 60)} over {summary.amount}"
                 yield _Outcome(shown, what, is_probe, not used.issuperset(refs))
 
 
@@ -335,7 +336,7 @@ def _list_sample_effects(subject: Subject) -> list[str]:
     entries = [each for each in sample.entries if not each["group"].endswith(", other evidence")]
     groups = {each["group"]: each for each in entries if each["group"] not in seen}
     said = [
-        f"Over sample data, “{shorten_text(str(each['description']), 60)}” over {each['amount']}: {group}."
+        f"Over sample data, {quote_text(str(each['description']), 60)} over {each['amount']}: {group}."
         for group, each in groups.items()
     ]
     kinds = {each["kind"] for each in sample.outputs} - {each["kind"] for each in past.outputs} - {"log", "result"}

@@ -159,5 +159,6 @@ def _describe_head(statement: ast.stmt, tables: Sequence[ast.expr]) -> str:
         kept = [
             ast.dump(node) for node in ast.iter_child_nodes(statement) if id(node) not in rows and node not in tables
         ]
-        return f"{type(statement).__name__} {' '.join(kept)}"
+        kinds = " ".join(type(table).__name__ for table in tables)  # a set drops what a list keeps
+        return f"{type(statement).__name__} {kinds} {' '.join(kept)}"
     return ast.unparse(statement)

@@ -11,7 +11,7 @@ from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import quote_text
 from cleared.gate.past_runs import DryRunInput
 from cleared.gate.script_changes import Piece, ScriptChanges
 
@@ -44,7 +44,7 @@ class UnmetValues:
         return any(isinstance(n, ast.Constant) and n.value in mine for n in piece.nodes)
 
     def describe(self) -> list[str]:
-        return [*(f"“{shorten_text(text, 60)}”" for text in self.texts), *map(str, self.amounts), *map(str, self.dates)]
+        return [*(quote_text(text, 60) for text in self.texts), *map(str, self.amounts), *map(str, self.dates)]
 
 
 def find_unmet_values(

@@ -59,7 +59,7 @@ def test_a_row_is_said_in_words_and_takes_one_key(ws: Workspace) -> None:
     history(ws)
     edit(ws, "agents/ingest.py", *ROW)
     found = propose(ws, "ingest", "--author", "some-model")
-    said = "Bank lines with “COFFEE” go to 5070 Meals as of Coffee, without asking you (as sure as 0.99)."
+    said = "Bank lines with “COFFEE” go to 5070 Meals, without asking you (as sure as 0.99); the payee is “Coffee”."
     assert found["card"][:2] == ["What will be different:", said], found["card"]
     assert not read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
 
@@ -70,10 +70,9 @@ def test_rows_that_change_and_go_are_said(ws: Workspace) -> None:
     edit(ws, "agents/ingest.py", '    ("GITHUB", "GitHub", 5020, 0.98),\n', "")
     said = "\n".join(propose(ws, "ingest")["card"])
     assert (
-        "Bank lines with “AWS” go to 5060 Office supplies as of Amazon instead of 5020 " in said
-        and "and ask you (as sure" in said
+        "Bank lines with “AWS” go to 5060 Office supplies instead of 5020 " in said and "and ask you (as sure" in said
     )
-    assert "Bank lines with “GITHUB” go to 5020 Software and subscriptions no more." in said
+    assert "The table of agents/ingest.py loses the row “GITHUB”: 5020 Software and subscriptions." in said
 
 
 def test_another_order_of_rows_is_code(ws: Workspace) -> None:
@@ -132,3 +131,62 @@ def test_a_shared_script_that_no_agent_runs_is_read_too(ws: Workspace) -> None:
     found = propose(ws, "scripts/account.py")
     assert found["card"][0].startswith("All of its code is new (1 line)."), found["card"]
     assert read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
+
+
+SPECIAL = '    ("COFFEE", "Coffee", 5070, 0.99),\n'
+NOT_IN_WORDS = {
+    "another kind of table": [("VENDORS = [\n", "VENDORS = {\n"), ("0.80),\n]", "0.80),\n}")],
+    "a wider row in front": [("VENDORS = [\n", 'VENDORS = [\n    ("PAYMENT", "Pay", 5020, 0.99),\n')],
+    "the same rule twice": [("VENDORS = [\n", 'VENDORS = [\n    ("aws", "A", 5030, 0.99),\n')],
+    "limits that limit nothing": [('"GitHub", 5020, 0.98)', '"GitHub", 5020, 0.98, {"money": ""})')],
+    "blanks in a payee": [("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "A      B", 5070, 0.99),\n')],
+    "behind the header": [('by confidence\n"""', 'by confidence\n"""; NOTE = 1')],
+}
+
+
+@pytest.mark.parametrize("name", NOT_IN_WORDS)
+def test_what_words_would_not_say_in_full_is_quoted(ws: Workspace, name: str) -> None:
+    history(ws)
+    for old, new in NOT_IN_WORDS[name]:
+        edit(ws, "agents/ingest.py", old, new)
+    found = propose(ws, "ingest")
+    assert any(line.endswith(READ) for line in found["card"]), found["card"]
+    assert read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
+
+
+def test_a_row_of_another_script_is_told_as_it_is_written(ws: Workspace) -> None:
+    """What its loop makes of the row is not known."""
+    history(ws)
+    edit(ws, "agents/ingest.py", "split = {}\n", 'split = {}\n            ctx_log("a line")\n')
+    ws.commit("agents/ingest.py", *ws.approve("agents/ingest.py"))
+    edit(ws, "agents/ingest.py", *ROW)
+    card = propose(ws, "ingest")["card"]
+    assert "The table of agents/ingest.py has the row “COFFEE”, “Coffee”, 5070 Meals, 0.99." in card, card
+
+
+def test_lines_that_become_prose_are_quoted() -> None:
+    from cleared.gate.changed_code import list_changed_lines, quote_lines
+
+    old = '"""\nname: A\n"""\nif text:\n    x = 1\ny = 2\n'
+    swallowed = list_changed_lines("a", old, '"""\nname: A\nif text:\n    x = 1\n"""; y = 2\n')
+    assert [(line.text, line.is_new) for line in swallowed if not line.is_new] == [
+        ("if text:", False),
+        ("    x = 1", False),
+        ("y = 2", False),
+    ]
+    continued = list_changed_lines("a", "x = 1 \\\n+ 2\n", "x = 1 \\\n\n+ 2\n")
+    assert [line.number for line in continued] == [2]
+    assert list_changed_lines("a", "x = 1\n", "# a note\n\nx = 1\n") == []
+    assert len(list_changed_lines("a", 'x = b"""\n"""\n', 'x = b"""\n#A\n"""\n')) == 1
+    assert list(quote_lines(list_changed_lines("a", "", "if x:\n    y = 1\n"))) == [
+        "  | + 1: if x:",
+        "  | + 2:     y = 1",
+    ]
+
+
+def test_a_form_feed_hides_nothing() -> None:
+    from cleared.gate.changed_code import list_changed_lines, quote_lines
+
+    hidden = 'NOTE = "\x0c# "; OTHER = 3200'
+    (quoted,) = quote_lines(list_changed_lines("a", "x = 1\n", f"x = 1\n{hidden}\n"))
+    assert quoted == '  | + 2: NOTE = " # "; OTHER = 3200'

@@ -1,43 +1,136 @@
-"""What a change of a vendor table says, in words: for the card of a proposal."""
+"""What a change of a vendor table says, in words: for the card of a proposal.
+
+What a row means, the loop over the table decides. Of a shipped starter that is known; of any other script only what the
+row says is told. Where the order of rows plays a part, or a row reads otherwise than it counts, there are no words.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from cleared.base.short_text import quote_text
+from cleared.books.ledger.bank_lines import normalise_description
+from cleared.books.teaching.row_limits import RowLimits
 from cleared.books.teaching.vendor_table import (
+    MAX_WORDS,
     VendorRow,
     VendorTable,
     find_vendor_table,
     read_confidence,
     replace_table,
 )
+from cleared.workspace import template
 from cleared.workspace.settings.model import Config
 
+_Rule = tuple[str, RowLimits]
 
-def describe_rows(old: str, new: str, config: Config, names: Mapping[str, str]) -> list[str]:
-    """A sentence for each row that is new, another, or gone; none where anything else differs, the order of the rows
-    among it. ``names``: account → ``5070 Meals``."""
-    before, after = find_vendor_table(old), find_vendor_table(new)
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A row of a table. ``text``: the syntax tree of how it is written."""
+
+    row: VendorRow
+    sure: float
+    text: str
+    keys: int
+    """How many limits are written."""
+
+    @property
+    def rule(self) -> _Rule:
+        """Which bank lines it is about."""
+        return normalise_description(self.row.words), self.row.limits.scope
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its texts read as what they are, and each limit that is written limits something."""
+        texts, only = (self.row.words, self.row.vendor), self.row.limits
+        limits = (
+            bool(only.money),
+            only.bank is not None,
+            only.least is not None,
+            only.most is not None,
+            bool(only.split),
+        )
+        return sum(limits) == self.keys and all(
+            " ".join(t.split()) == t and len(t) <= MAX_WORDS and t.isprintable() for t in texts
+        )
+
+
+def describe_rows(file: str, old: str, new: str, config: Config, names: Mapping[str, str]) -> list[str]:
+    """A sentence for each row that is new, another, or gone; none where anything else differs, or words would not say
+    all of it. ``names``: account → ``5070 Meals``."""
+    before, after = find_vendor_table(old, file), find_vendor_table(new, file)
     if before is None or after is None or not _is_same_beside(old, before, new, after):
         return []
-    olds, news = ({row: read_confidence(node) for row, node in table.rows} for table in (before, after))
-    kept = [row for row in olds if row in news]
-    if kept != [row for row in news if row in olds] or len(olds) != len(before.rows) or len(news) != len(after.rows):
+    olds, news = _read_rows(before), _read_rows(after)
+    if olds is None or news is None or not _is_order_kept(olds, news):
         return []
+    is_shipped = _is_shipped(file, new, after)
     said = []
-    for row, sure in news.items():
-        was = next((each for each in olds if each not in news and each.is_same_rule(row)), None)
-        if row in olds and olds[row] == sure:
+    for rule, each in news.items():
+        was = olds.get(rule)
+        if was is not None and was.text == each.text:
             continue
-        to, away = _name(row, names), _name(was, names) if was is not None else ""
-        instead = f" instead of {away}" if away and away != to else ""
-        who = f" as of {row.vendor}" if row.vendor else ""
-        ask = f"{_ask(sure, config)} (as sure as {sure:g})"
-        said.append(f"Bank lines with {_name_words(row)} go to {to}{who}{instead}, {ask}.")
-    replaced = {each for row in news if row not in olds for each in olds if each.is_same_rule(row)}
-    gone = [row for row in olds if row not in news and row not in replaced]
-    return said + [f"Bank lines with {_name_words(row)} go to {_name(row, names)} no more." for row in gone]
+        if not each.is_plain:
+            return []
+        said += _describe_shipped(each, was, config, names) if is_shipped else _describe_row(file, each, was, names)
+    gone = [each.row for rule, each in olds.items() if rule not in news]
+    return said + [f"The table of {file} loses the row {_name_words(row)}: {_name(row, names)}." for row in gone]
+
+
+def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: Mapping[str, str]) -> list[str]:
+    to = _name(each.row, names)
+    away = _name(was.row, names) if was is not None else to
+    instead = f" instead of {away}" if away != to else ""
+    asks = "without asking you" if each.sure >= float(config.thresholds.auto_confirm) else "and ask you"
+    who = f"; the payee is {quote_text(each.row.vendor, MAX_WORDS)}" if each.row.vendor else ""
+    return [f"Bank lines with {_name_words(each.row)} go to {to}{instead}, {asks} (as sure as {each.sure:g}){who}."]
+
+
+def _describe_row(file: str, each: _Known, was: _Known | None, names: Mapping[str, str]) -> list[str]:
+    def write(known: _Known) -> str:
+        vendor = quote_text(known.row.vendor, MAX_WORDS)
+        return f"{_name_words(known.row)}, {vendor}, {_name(known.row, names)}, {known.sure:g}"
+
+    instead = f" instead of {write(was)}" if was is not None else ""
+    return [f"The table of {file} has the row {write(each)}{instead}."]
+
+
+def _read_rows(table: VendorTable) -> dict[_Rule, _Known] | None:
+    """Rule → row, in their order; None where two are about the same lines."""
+    rows = [_Known(row, read_confidence(node), ast.dump(node), _count_limits(node)) for row, node in table.rows]
+    found = {each.rule: each for each in rows}
+    return found if len(found) == len(rows) else None
+
+
+def _count_limits(node: ast.Tuple) -> int:
+    return len(node.elts[-1].keys) if isinstance(node.elts[-1], ast.Dict) else 0
+
+
+def _is_order_kept(olds: Mapping[_Rule, _Known], news: Mapping[_Rule, _Known]) -> bool:
+    """Whether the rows that stay are in the order they were, and a new one takes no line from another: where a more
+    special one comes after it, or it comes after a wider one, the first that fits would be another."""
+    if [rule for rule in olds if rule in news] != [rule for rule in news if rule in olds]:
+        return False
+    rows = [each.row for each in news.values()]
+    for at, (rule, each) in enumerate(news.items()):
+        is_changed = rule not in olds or olds[rule].row != each.row
+        later_special = any(other.is_more_special(each.row) for other in rows[at + 1 :])
+        earlier_wider = any(each.row.is_more_special(other) for other in rows[:at])
+        if is_changed and (later_special or earlier_wider):
+            return False
+    return True
+
+
+def _is_shipped(file: str, source: str, table: VendorTable) -> bool:
+    """Whether all but the table is a starter's, whose loop does with each row what it says."""
+    today = template.starter_files().get(file, b"").decode("utf-8")
+    shipped = find_vendor_table(today, file)
+    return shipped is not None and template.was_shipped(
+        file, replace_table(source, table, today, shipped).encode("utf-8")
+    )
 
 
 def _is_same_beside(old: str, before: VendorTable, new: str, after: VendorTable) -> bool:
@@ -59,8 +152,4 @@ def _name(row: VendorRow, names: Mapping[str, str]) -> str:
 def _name_words(row: VendorRow) -> str:
     """``“UBER” (money out)``"""
     only = row.limits.describe()
-    return f"“{row.words}”{f' ({only})' if only else ''}"
-
-
-def _ask(sure: float, config: Config) -> str:
-    return "without asking you" if sure >= float(config.thresholds.auto_confirm) else "and ask you"
+    return f"{quote_text(row.words, MAX_WORDS)}{f' ({only})' if only else ''}"
