@@ -75,9 +75,9 @@ def describe_rows(file: str, old: str, new: str, config: Config, names: Mapping[
             continue
         if not each.is_plain:
             return []
-        said += _describe_shipped(each, was, config, names) if is_shipped else _describe_row(file, each, was, names)
+        said += _describe_shipped(each, was, config, names) if is_shipped else _describe_row(file, each, was)
     gone = [each.row for rule, each in olds.items() if rule not in news]
-    return said + [f"The table of {file} loses the row {_name_words(row)}: {_name(row, names)}." for row in gone]
+    return said + [f"The table of {file} loses the row {_name_words(row)}, {row.account}." for row in gone]
 
 
 def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: Mapping[str, str]) -> list[str]:
@@ -89,10 +89,10 @@ def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: M
     return [f"Bank lines with {_name_words(each.row)} go to {to}{instead}, {asks} (as sure as {each.sure:g}){who}."]
 
 
-def _describe_row(file: str, each: _Known, was: _Known | None, names: Mapping[str, str]) -> list[str]:
+def _describe_row(file: str, each: _Known, was: _Known | None) -> list[str]:
     def write(known: _Known) -> str:
         vendor = quote_text(known.row.vendor, MAX_WORDS)
-        return f"{_name_words(known.row)}, {vendor}, {_name(known.row, names)}, {known.sure:g}"
+        return f"{_name_words(known.row)}, {vendor}, {known.row.account}, {known.sure:g}"
 
     instead = f" instead of {write(was)}" if was is not None else ""
     return [f"The table of {file} has the row {write(each)}{instead}."]
