@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from textwrap import wrap
 from typing import Final
 
+from cleared.base.short_text import list_lines
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.framed_text import frame_line, write_plain
 from cleared.sandbox.script_source import normalise_text
 from cleared.workspace.settings.model import Config
 
@@ -24,9 +24,7 @@ _MOST_QUOTED: Final = 40
 """Lines of the card; all of the code stands further down."""
 _MOST_ROWS: Final = 12
 """Rows that are said in words: of more, nobody would read each."""
-_WIDTH: Final = 100
 _MOST_INDENT: Final = 40
-_BLANKS: Final = re.compile(r"\s{9,}")
 _NO_CODE: Final = frozenset(
     (
         tokenize.COMMENT,
@@ -88,19 +86,15 @@ def describe_rows(
     return []
 
 
-def quote_lines(lines: Sequence[CodeLine]) -> Iterator[str]:
+def quote_lines(lines: Sequence[CodeLine]) -> list[str]:
     """Each line behind a bar, whole: a long one goes on in the next."""
     quoted = []
     for line in lines:
-        sign, text = "+" if line.is_new else "-", line.text.expandtabs(4)
+        sign, text = "+" if line.is_new else "-", line.text.expandtabs(4).replace("\f", " ")
         indent = len(text) - len(text.lstrip(" "))
         lead = " " * indent if indent <= _MOST_INDENT else f"·×{indent} "
-        shown = lead + _BLANKS.sub(lambda blanks: f" ·×{len(blanks[0])} ", text.strip())
-        parts = wrap(shown, _WIDTH, break_long_words=True, drop_whitespace=False) or [""]
-        quoted += [f"  | {sign} {line.number}: {parts[0]}", *(f"  |     {part}" for part in parts[1:])]
-    yield from quoted[:_MOST_QUOTED]
-    if len(quoted) > _MOST_QUOTED:
-        yield f"  … and {len(quoted) - _MOST_QUOTED} more: see the code"
+        quoted += frame_line(f"{sign} {line.number}: {lead}{write_plain(text.strip())}")
+    return list_lines(quoted, _MOST_QUOTED, "  … and {} more: see the code")
 
 
 def list_ranges(numbers: Sequence[int]) -> str:

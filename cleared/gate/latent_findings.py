@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,15 +73,12 @@ class Latent:
     def _describe_code(self) -> list[str]:
         if not self.code:
             return []
-        by_file: dict[str, list[int]] = {}
-        for line in self.code:
-            by_file.setdefault(line.file, []).append(line.number)
         number = count_noun(len(self.code), "line")
         if self.is_new:
             return [
                 f"All of its code is new ({number}). What it may do beyond these dry runs, only the code says: read it."
             ]
-        where = "; ".join(f"{file}: {list_ranges(numbers)}" for file, numbers in by_file.items())
+        where = _name_places((line.file, line.number) for line in self.code)
         said = f"{number} of code change ({where}). What they may do beyond these dry runs, only they say: read them."
         return [said, *quote_lines(self.code)]
 
@@ -89,10 +86,7 @@ class Latent:
         return (each for each in self.lines if each.how in hows)
 
     def _name_lines(self, *hows: str) -> str:
-        by_file: dict[str, set[int]] = {}
-        for each in self._find_lines(*hows):
-            by_file.setdefault(each.file, set()).add(each.line)
-        return "; ".join(f"{file}: {list_ranges([*lines])}" for file, lines in by_file.items())
+        return _name_places((each.file, each.line) for each in self._find_lines(*hows))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -102,6 +96,14 @@ class Latent:
             "outcomes": self.outcomes,
             "code": len(self.code),
         }
+
+
+def _name_places(places: Iterable[tuple[str, int]]) -> str:
+    """``agents/ingest.py: 132, 140-146; scripts/account.py: 5``"""
+    by_file: dict[str, list[int]] = {}
+    for file, line in places:
+        by_file.setdefault(file, []).append(line)
+    return "; ".join(f"{file}: {list_ranges(lines)}" for file, lines in by_file.items())
 
 
 def list_some(texts: Sequence[str], most: int = 3) -> str:

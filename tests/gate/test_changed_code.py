@@ -3,6 +3,8 @@ D22."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from harness import Workspace
 from proposing import edit, history, propose, text
@@ -50,7 +52,7 @@ def test_code_that_rides_beside_a_row_is_quoted(ws: Workspace, name: str) -> Non
     assert shown.proposal.has_unreached
     card = found["card"][: found["card"].index("What will be different:")]
     assert any(line.endswith(READ) for line in card), card
-    quoted = "".join(line.removeprefix("  |").split(": ", 1)[-1].strip() for line in card if line.startswith("  |"))
+    quoted = "".join(re.sub(r"^  \| ([+-] \d+: )?", "", line) for line in card if line.startswith("  |"))
     for line in new.replace(old, "").splitlines():
         assert "".join(line.split()) in "".join(quoted.split()), (line, card)
 

@@ -19,9 +19,9 @@ from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
 from cleared.gate.examination import Report
+from cleared.gate.framed_text import write_plain
 from cleared.gate.impact import describe_not_comparable, group_effects, name_group
 from cleared.gate.lint_rules import TITLES
-from cleared.gate.proposals.framed_text import write_plain
 from cleared.gate.proposals.own_words import is_long
 from cleared.primitives.registry.grants import load_grants
 from cleared.primitives.registry.primitive import Primitive

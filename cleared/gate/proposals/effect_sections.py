@@ -10,9 +10,9 @@ from typing import Any, Final
 from cleared.base.short_text import list_lines
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection
+from cleared.gate.framed_text import frame_text
 from cleared.gate.impact import describe_sides, group_effects, name_group
 from cleared.gate.proposals.change_text import describe_last_runs
-from cleared.gate.proposals.framed_text import frame_text
 from cleared.gate.run_outputs import KINDS
 
 _COLUMNS: Final = ("Id", "Date", "What", "Amount", "Before", "After")

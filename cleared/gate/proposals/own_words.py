@@ -13,7 +13,7 @@ from cleared.domains.installed_domains import name_references, parse_header
 from cleared.gate.candidate import Change
 from cleared.gate.changed_tests import compare_tests
 from cleared.gate.examination import Report
-from cleared.gate.proposals.framed_text import frame_description, frame_text
+from cleared.gate.framed_text import frame_description, frame_text
 from cleared.git import Snapshot
 from cleared.workspace.settings.protected_settings import compare_all_settings
 

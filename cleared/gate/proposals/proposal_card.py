@@ -14,6 +14,7 @@ from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection, list_lines
 from cleared.changes.host import Host
 from cleared.gate.examination import Report
+from cleared.gate.framed_text import frame_text
 from cleared.gate.proposals.change_text import (
     describe_occasion,
     list_changes,
@@ -23,7 +24,6 @@ from cleared.gate.proposals.change_text import (
     list_rights,
 )
 from cleared.gate.proposals.effect_sections import list_effects
-from cleared.gate.proposals.framed_text import frame_text
 from cleared.gate.proposals.own_words import list_own_words
 from cleared.gate.proposals.proposal import Proposal
 from cleared.git import Snapshot
@@ -55,8 +55,10 @@ def write_parts(
     ``before``: what became of other proposals of the same, in words; ``at``: when it was proposed.
     """
     parts: dict[str, list[str]] = {
-        # A shared script that changes is said once, however many agents run it.
-        "unreached": [*dict.fromkeys(line for latent in report.latent.values() for line in latent.describe())],
+        # What is the same of several agents is said once; whole, as lines of a quote may be alike.
+        "unreached": [
+            line for said in dict.fromkeys(tuple(e.describe()) for e in report.latent.values()) for line in said
+        ],
         "different": [],
         "others": [*before],
         "when": [],

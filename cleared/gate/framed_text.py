@@ -17,7 +17,12 @@ _DESCRIPTION_CHARS: Final = 600
 def frame_text(data: bytes | str | None) -> list[str]:
     """Somebody else's text, each line behind a bar and none wider than a terminal: nothing in it ends the frame."""
     text = data if isinstance(data, str) else (data or b"").decode("utf-8", "replace")
-    return [f"  | {part}" for line in text.splitlines() for part in fold_text(write_plain(line), _WIDTH)]
+    return [part for line in text.splitlines() for part in frame_line(write_plain(line))]
+
+
+def frame_line(line: str) -> list[str]:
+    """One line that is plain already (``write_plain``), behind the bar, in as many parts as it takes."""
+    return [f"  | {part}" for part in fold_text(line, _WIDTH)]
 
 
 def write_plain(text: str) -> str:
