@@ -23,7 +23,8 @@ _MANY: Final = 8
 """Loose objects in these from which they are packed: 512 in all, those of some forty commits."""
 _PAUSE_SECONDS: Final = 5.0
 """So long after packing began it is not begun again: what no branch names stays loose, however often it is tried."""
-_LOCK: Final = "cleared-repack.lock"
+LOCK: Final = "cleared-repack.lock"
+"""The file in git's folder that is locked while git packs."""
 REPACK: Final = ("repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index", "--threads=1")
 """The command of git."""
 
@@ -49,7 +50,7 @@ def start_packing_if_due(repo: Repository) -> bool:
 
 
 def _start_packing(repo: Repository) -> bool:
-    lock = repo.common_dir / _LOCK
+    lock = repo.common_dir / LOCK
     is_first = not lock.exists()
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness import remove_tree
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "git"))
 
 from test_vcs_beside import DEEDS, check, deed, prepare
@@ -106,7 +108,7 @@ def stopped(template: Path, root: Path, name: str, number: int) -> tuple[bool, b
         if sealed is None:
             work.git("checkout", "-q", "main", check=False)
             check(work, work.seal(moves=moves))
-    shutil.rmtree(root)
+    remove_tree(root)
     return left <= 0, sealed is not None
 
 

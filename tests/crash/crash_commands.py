@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import CLOCK, Workspace, chase, name_shown, take_ok
+from harness import CLOCK, Workspace, chase, name_shown, remove_tree, take_ok
 from reviewers import People
 from soft_passkey import SoftPasskey, register_device
 from statement_files import MONTH, write_ofx
@@ -377,7 +377,7 @@ class Place:
         shutil.copytree(self.folder, self.kept, symlinks=True)
 
     def put_back(self) -> None:
-        shutil.rmtree(self.folder)
+        remove_tree(self.folder)
         shutil.copytree(self.kept, self.folder, symlinks=True)
 
     def found(self) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import copy_books, here
+from harness import copy_books, here, remove_tree
 from looped import Life, Loops, plugged_in, prepare
 
 ROUND = 6
@@ -62,7 +61,7 @@ def campaign(start: Path, work: Path, loops: Loops, kills: int, seed: int) -> To
             raise
         told.jobs += len(life.results())
         number += 1
-        shutil.rmtree(root)
+        remove_tree(root)
     return told
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from crash_books import AFTER, check_all_or_nothing, check_sound, copy, git, ingest, read
 from crash_kill import Killer
+from harness import remove_tree
 
 CHUNK = 20
 """Kills of one test."""
@@ -38,7 +38,7 @@ def campaign(template: Path, work: Path, killer: Killer, kills: int) -> Told:
         except BaseException as error:
             error.add_note(f"seed {killer.seed}, round {round_}: look at {root}")
             raise
-        shutil.rmtree(root)
+        remove_tree(root)
         round_ += 1
     return told
 
@@ -54,7 +54,7 @@ def part(job: tuple[Path, Path, int, int]) -> Told:
 def _ingest(template: Path, root: Path, killer: Killer, told: Told) -> None:
     copy(template, root)
     while not killer.kill(root, ["run", "ingest"]):
-        shutil.rmtree(root)
+        remove_tree(root)
         copy(template, root)
     told.kills += 1
     if killer.random.random() < 0.5 and (root / ".cleared/seal.json").exists():

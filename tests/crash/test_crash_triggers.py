@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from crash_service import Services
-from harness import Workspace, chase, copy_books, environment, here
+from harness import Workspace, chase, copy_books, environment, here, remove_tree
 
 BEFORE, AT = "2025-02-10T07:00:00+00:00", "2025-02-10T09:00:30+00:00"
 LATER = "2025-02-10T09:05:00+00:00"
@@ -251,4 +251,4 @@ def test_c8_the_service_killed_at_each_of_its_steps(
         except BaseException as error:
             error.add_note(f"killed at point {number}, {points[number - 1]}: look at {root}")
             raise
-        shutil.rmtree(root)
+        remove_tree(root)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from forked import Forks
-from harness import Done, Workspace, copy_books, no_traceback, take_ok, take_shown
+from harness import Done, Workspace, copy_books, no_traceback, remove_tree, take_ok, take_shown
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -435,8 +434,8 @@ class GateMachine(RuleBasedStateMachine):
             assert (after.code == 0) == bool(must), after
             if must:
                 assert after.json["result"] == DIGESTS[digest_of(self.committed(path_of(name)) or b"")]
-        shutil.rmtree(root)
-        shutil.rmtree(self.folder / "other", ignore_errors=True)
+        remove_tree(root)
+        remove_tree(self.folder / "other")
         self._switch()
 
     # -- the power goes -------------------------------------------------------------------------------------------
@@ -510,7 +509,7 @@ class GateMachine(RuleBasedStateMachine):
         try:
             self.sound()
         finally:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            remove_tree(self.folder)
 
     def sound(self) -> None:
         assert self.ws.git("fsck", "--no-dangling", "--no-progress") == ""

@@ -22,7 +22,7 @@ from random import Random
 from typing import ClassVar
 
 import pytest
-from harness import Done, Workspace, chase, copy_books
+from harness import Done, Workspace, chase, copy_books, remove_tree
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -98,7 +98,7 @@ class BooksMachine(RuleBasedStateMachine):
             try:
                 self.check()
             finally:
-                shutil.rmtree(self.folder)
+                remove_tree(self.folder)
 
     # -- what is there ----------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import copy_books
+from harness import copy_books, remove_tree
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -64,7 +63,7 @@ class LoopMachine(RuleBasedStateMachine):
         except BaseException as error:
             error.add_note(f"look at {self.folder}")
             raise
-        shutil.rmtree(self.folder)
+        remove_tree(self.folder)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 

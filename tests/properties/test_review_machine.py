@@ -6,7 +6,6 @@ changed but for its status.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Done, Workspace, chase, copy_books
+from harness import Done, Workspace, chase, copy_books, remove_tree
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -63,7 +62,7 @@ class ReviewMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
-            shutil.rmtree(self.folder)
+            remove_tree(self.folder)
 
     # -- what is there ------------------------------------------------------------------------------------------
 

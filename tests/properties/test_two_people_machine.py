@@ -6,7 +6,6 @@ different reviewers on exactly that; the books are in order; nobody else's decis
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Done, Workspace, chase, copy_books, take_ok
+from harness import Done, Workspace, chase, copy_books, remove_tree, take_ok
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -56,7 +55,7 @@ class TwoPeopleMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
-            shutil.rmtree(self.folder)
+            remove_tree(self.folder)
 
     # -- what happens -----------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from harness import IDENTITY, Workspace, take_ok
+from harness import IDENTITY, Workspace, take_ok, wait_for_packing
 
 HEADER = '"""\nname: probe\ntrigger: on_demand\n"""\n'
 
@@ -33,4 +33,5 @@ def clone(ws: Workspace, where: Path, *options: str) -> Workspace:
 
 def copied(ws: Workspace, where: Path) -> Workspace:
     """The whole folder, as ``cp -r`` makes it."""
+    wait_for_packing(ws.root)
     return Workspace(Path(shutil.copytree(ws.root, where, symlinks=True)))

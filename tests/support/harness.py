@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import fcntl
 import io
 import json
 import os
@@ -110,12 +111,32 @@ def _same_signals() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
+def wait_for_packing(folder: Path) -> None:
+    """Wait until git packs in no repository in or under the folder: it does so in the background, for a moment after a
+    command has ended, and removes folders meanwhile."""
+    from cleared.git.housekeeping import LOCK
+
+    for parent, folders, _ in os.walk(folder):
+        if ".git" in folders and (lock := Path(parent, ".git", LOCK)).exists():
+            with lock.open() as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+        folders[:] = [each for each in folders if each != ".git"]
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder, if there is one; in it there may be repositories."""
+    if folder.exists():
+        wait_for_packing(folder)
+        shutil.rmtree(folder)
+
+
 def copy_books(books: Path, to: Path) -> Path:
     """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one. It stands in for
     the books that it was copied from: their events are its own.
 
     Where this test's machine has no key yet, it gets that of the machine that made the books (the starting point).
     """
+    wait_for_packing(books)
     shutil.copytree(books, to, symlinks=True)
     cleared_home().mkdir(mode=0o700, parents=True, exist_ok=True)
     for made in [each for name in ("run-key*", "approval-key*") for each in (books.parent / "cleared").glob(name)]:

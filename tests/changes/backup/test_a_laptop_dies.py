@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import stat
 from pathlib import Path
 
 import pytest
 from backups import LivedIn, all_files, back_up, other_machine, restore
 from fake_provider import FakeProvider
-from harness import Workspace, chase
+from harness import Workspace, chase, remove_tree
 from program_client import Program
 from scripted_model import DIGEST, KEY, script_change, use_provider, write_file
 from soft_passkey import sign_in
@@ -46,7 +45,7 @@ def test_everything_goes_on_where_it_was(lived: LivedIn, tmp_path: Path) -> None
         done = restore(file, tmp_path / "new/books")
         assert done.code == 0, done
         assert "git pull" in done.err and "--beside" in done.err
-        shutil.rmtree(old.root)
+        remove_tree(old.root)
         new = Workspace(tmp_path / "new/books")
 
         # What was there.

@@ -10,7 +10,7 @@ from pathlib import Path
 import preloaded
 import pytest
 from backups import all_files, back_up, other_machine, passphrase_file, restore
-from harness import Workspace, here
+from harness import Workspace, here, remove_tree
 from kill_points import EVERY
 
 CHILD = """
@@ -81,7 +81,7 @@ def test_a_killed_restore_is_whole_or_nothing(posted: Workspace, tmp_path: Path)
         code, steps = run_to_step(-1, tmp_path, "restore", str(file), str(target), *words)
         assert code == 0 and steps > 20
         for at in points(steps):
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             shutil.rmtree(home)
             code, _ = run_to_step(at, tmp_path, "restore", str(file), str(target), *words)
             assert code == -signal.SIGKILL, at

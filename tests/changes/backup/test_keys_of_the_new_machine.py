@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asking import asks
 from backups import all_files, back_up, other_machine, restore
-from harness import Workspace, chase, here, refused
+from harness import Workspace, chase, here, refused, remove_tree
 from program_client import webhook_agent
 
 MARCH = chase(("03/03/2025", "GITHUB *PRO", "-4.00", "2442.40"))
@@ -62,7 +61,7 @@ def test_the_same_books_on_this_machine_stay(file: Path, posted: Workspace, tmp_
     for ws in (posted, second):
         assert ws.json("check") == {"ok": True, "violations": []}
     second.ok("queue", "approve", "2025-01-002")
-    shutil.rmtree(posted.root)
+    remove_tree(posted.root)
     done = restore(file, posted.root)
     assert done.code == 0, done
     assert posted.json("check") == {"ok": True, "violations": []} and posted.json("webhook", "list")
@@ -108,7 +107,7 @@ def test_nobody_is_trusted_by_it_in_books_that_are_known(
     done = restore(file, tmp_path / "new", "--keep-key")
     assert done.code == 0, done
     assert known.read_bytes() == before
-    shutil.rmtree(tmp_path / "new")
+    remove_tree(tmp_path / "new")
     rebuild(file, lambda members: members.remove(next(m for m in members if m[0].name == "git/cleared-clone")))
     refused(restore(file, tmp_path / "other"), 4, "another clone than it says")
 
