@@ -5,8 +5,8 @@ function of a module instead of a program: pipes, exit codes, signals and ``wait
 a test is about the start itself (imports, limits set before it, closed streams), it starts a real one.
 
 Run as a program, this file is the process that forks. It takes one order a packet on a Unix socket, with the three
-standard streams and a status socket, and forks a *keeper* for it. The keeper forks the process, reports its id and how
-it ended, and lets go of that id only when the test has heard so: no signal can reach a stranger.
+standard streams and a status socket. It reports the id of the process and how it ended, and lets go of that id only
+when the test has heard so: no signal can reach a stranger.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import json
 import os
 import pkgutil
 import select
+import selectors
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -122,7 +124,7 @@ class Preloaded(subprocess.Popen[Any]):
         if wait_flags & os.WNOHANG and not select.select([self._status], [], [], 0)[0]:
             return 0, 0
         answer = self._status.recv(STATUS.size, socket.MSG_WAITALL)
-        status = STATUS.unpack(answer)[0] if answer else signal.SIGKILL  # the keeper itself was killed
+        status = STATUS.unpack(answer)[0] if answer else signal.SIGKILL  # the process that forks was killed itself
         self._status.shutdown(socket.SHUT_WR)
         self._status.recv(1)  # the id is free from here on
         self._status.close()
@@ -181,74 +183,109 @@ def execute() -> None:
 
 
 def import_all() -> None:
-    """Import all of the program, and what it imports late, so that no fork of this process has to. They share the
-    memory of it: what is imported stays as it is, and is not looked through for garbage."""
+    """Import all of the program, and what it imports late, so that no fork of this process has to."""
     import cleared
 
     for module in (*BESIDE, *(each.name for each in pkgutil.walk_packages(cleared.__path__, "cleared."))):
         if not module.startswith("cleared.starters") and not module.endswith("__main__"):
             importlib.import_module(module)
-    gc.collect()
-    gc.freeze()
+
+
+def use_once() -> None:
+    """Have done what only the program decides, such as the digest of its sources: each fork would do it again. No agent
+    is run: the sandbox's threads would not survive a fork."""
+    from cleared.cli.command_runner import run
+
+    before = dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as null:
+        os.environ.update(HOME=folder, XDG_CONFIG_HOME=folder, CLEARED_HOME=f"{folder}/cleared")
+        with contextlib.redirect_stdout(null), contextlib.redirect_stderr(null):
+            run(["init", f"{folder}/books", "--name", "Once"])
+            for words in (["check"], ["status"], ["queue", "list"], ["journal", "list"], ["agent", "list"]):
+                run([*words, "-C", f"{folder}/books"])
+    os.environ.clear()
+    os.environ.update(before)
 
 
 # -- the process that forks -------------------------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Fork a keeper for each order, until nobody can send one any more."""
+    """Fork a process for each order, until nobody can send one any more and all have ended."""
     if os.fork():
         os._exit(0)  # no child of the tests, which look at what theirs are
     orders = socket.socket(fileno=os.dup(0))
     os.set_inheritable(orders.fileno(), False)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    signal.signal(signal.SIGCHLD, _reap_keepers)  # waited for: else nobody is told of their processor time
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
+    os.setsid()
     import_all()
+    use_once()
+    gc.collect()
+    gc.freeze()  # the forks share this memory: it stays as it is, and is not looked through for garbage
     for number in (1, 2):
         os.dup2(null, number)  # whoever reads the tests' output does not wait for this process
-    while True:
-        packet, control, _, _ = orders.recvmsg(LARGEST_ORDER, socket.CMSG_SPACE(4 * array.array("i").itemsize))
-        if not packet:
-            return
-        fds = array.array("i")
-        for level, kind, data in control:
-            assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
-            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
-        if os.fork() == 0:
-            orders.close()
-            _keep(json.loads(packet), list(fds))
-        for fd in fds:
-            os.close(fd)
+    events = selectors.DefaultSelector()
+    events.register(orders, selectors.EVENT_READ, lambda: _take_order(orders, events))
+    while events.get_map():
+        for key, _ in events.select():
+            key.data()
 
 
-def _reap_keepers(*_: object) -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _keep(order: dict[str, Any], fds: list[int]) -> None:
+def _take_order(orders: socket.socket, events: selectors.BaseSelector) -> None:
+    packet, control, _, _ = orders.recvmsg(LARGEST_ORDER, socket.CMSG_SPACE(4 * array.array("i").itemsize))
+    if not packet:
+        events.unregister(orders)
+        return
+    fds = array.array("i")
+    for level, kind, data in control:
+        assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+        fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
     status = socket.socket(fileno=fds[3])
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
-    if pid == 0:
+    try:
+        pid = os.fork()
+    except OSError:  # they hear nothing, and get another process that forks; those that were forked here are kept
         status.close()
-        _obey(order, fds[:3])
+    else:
+        if pid == 0:
+            _obey(json.loads(packet), list(fds[:3]))
+        _keep(pid, status, events)
     for fd in fds[:3]:
         os.close(fd)
+
+
+def _keep(pid: int, status: socket.socket, events: selectors.BaseSelector) -> None:
+    """Say its id, and when it has ended how; free the id when they have heard so, or are gone."""
+    end = os.pidfd_open(pid)
+    running, heard = True, True
+
+    def tell() -> None:
+        nonlocal running
+        running = False
+        events.unregister(end)
+        os.close(end)
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # known without its id being given back
+        assert found is not None
+        raw = found.si_status << 8 if found.si_code == os.CLD_EXITED else found.si_status
+        if not heard:
+            os.waitpid(pid, 0)
+            return
+        with contextlib.suppress(OSError):
+            status.sendall(STATUS.pack(raw))
+
+    def let_go() -> None:
+        nonlocal heard
+        heard = False
+        events.unregister(status)
+        if not running:
+            os.waitpid(pid, 0)
+        status.close()
+
     with contextlib.suppress(OSError):
-        os.setsid()  # a signal to the process's group is not for its keeper
-    status.sendall(STATUS.pack(pid))
-    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # known without its id being given back
-    assert found is not None
-    raw = found.si_status << 8 if found.si_code == os.CLD_EXITED else found.si_status
-    with contextlib.suppress(OSError):
-        status.sendall(STATUS.pack(raw))
-        status.recv(1)
-    os.waitpid(pid, 0)
-    os._exit(0)
+        status.sendall(STATUS.pack(pid))
+    events.register(end, selectors.EVENT_READ, tell)
+    events.register(status, selectors.EVENT_READ, let_go)
 
 
 def _obey(order: dict[str, Any], fds: list[int]) -> None:
@@ -257,9 +294,11 @@ def _obey(order: dict[str, Any], fds: list[int]) -> None:
     try:
         if order["session"]:
             os.setsid()
+        else:
+            os.setpgid(0, 0)  # what it signals its group is not for the process that forked it
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
-        os.closerange(3, 64)
+        os.closerange(3, 4096)
         os.chdir(order["cwd"])
         os.environ.clear()
         os.environ.update(order["env"])
