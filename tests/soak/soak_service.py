@@ -118,10 +118,10 @@ class Up:
 
     def catch(self, draw: random.Random, seconds: float) -> None:
         """Wait until a run is on, for a while, and then somewhere into it."""
-        end = time.monotonic() + seconds
+        into, end = draw.uniform(0, 0.15), time.monotonic() + seconds  # what is drawn next never depends on the time
         while time.monotonic() < end:
             if self.board().get("running"):
-                time.sleep(draw.uniform(0, 0.15))
+                time.sleep(into)
                 return
             time.sleep(0.002)
 
