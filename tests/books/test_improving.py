@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,13 @@ def decide(ws: Workspace, text: str, accounts: list[int], month: int = 1, amount
     new = [e["entry_id"] for e in sorted(ws.entries(), key=lambda e: str(e["date"])) if e["entry_id"] not in known]
     for entry_id, account in zip(new, accounts, strict=True):
         ws.ok("queue", "correct", entry_id, "--account", str(account))
+
+
+def documented(ws: Workspace) -> str:
+    """Document 003's ingest, live in the place of the starter; its text."""
+    ws.put("agents/ingest.py", (Path(__file__).parents[1] / "sandbox/document_003_ingest.txt").read_text())
+    ws.commit("agents/ingest.py", *ws.approve("agents/ingest.py"))
+    return ws.read(PATH)
 
 
 def improve(ws: Workspace) -> dict[str, Any]:
@@ -187,3 +195,56 @@ def test_a_branch_that_no_run_takes_is_named(ws: Workspace, monkeypatch: pytest.
         ws.run("probe")
     said = "agents/probe.py: none of 3 runs came to line 7 (if ctx_today() > '2030':). Is it needed still?"
     assert improve(ws)["findings"] == [said] and said in ws.ok("improve").out
+
+
+AMOUNTS = 'txn["amount"] < 0 and abs(txn["amount"]) >= 20 and abs(txn["amount"]) <= {}'
+ELIF = f"""            elif "BLUEBIRD HOLDINGS" in desc and {AMOUNTS}:
+                account_id = 5040
+                confidence = 0.99
+                vendor = "Bluebird Holdings"
+"""
+
+
+def test_a_script_without_a_table_gets_one_branch_more(ws: Workspace) -> None:
+    """Document 003: the rules are lines of the script, which learning rewrites."""
+    before = documented(ws)
+    decide(ws, "BLUEBIRD HOLDINGS", [5040, 5040, 5040])
+    done = improve(ws)
+    assert [each["change"] for each in done["proposed"]] == [
+        "BLUEBIRD HOLDINGS (money out, from 20, up to 100) → 5040 from now on"
+    ]
+    take_ok(ws, "agent", "approve", "P1")
+    after = ws.read(PATH)
+    at = after.index('            elif "BLUEBIRD')
+    assert after[: after.index("Amazon Web Services")] in before and at > after.index("Amazon Web Services")
+    assert after.replace(ELIF.format(100), "") == before, "every other byte stays"
+    assert improve(ws)["proposed"] == []
+    ws.drop("next.csv", chase(("02/08/2025", "BLUEBIRD HOLDINGS 9", "-60.00"), ("02/09/2025", "BLUEBIRD", "-60.00")))
+    ws.run("ingest")
+    assert [e["status"] for e in ws.entries("--month", "2025-02")] == ["auto-confirmed", "pending-review"]
+    decide(ws, "BLUEBIRD HOLDINGS", [5040], month=3, amount="-190.00")
+    assert improve(ws)["proposals"] == ["P2"]
+    take_ok(ws, "agent", "approve", "P2")
+    assert ws.read(PATH) == after.replace(ELIF.format(100), ELIF.format(500)), "the branch, for that amount too"
+    ws.in_order()
+
+
+def test_what_a_branch_cannot_say_is_not_proposed_as_one(ws: Workspace) -> None:
+    documented(ws)
+    decide(ws, "INVOICE PAID", [4020, 4020, 4020], amount="50.00")
+    decide(ws, "RED LION", [5040, 5040, 5040])
+    decide(ws, "FARED LION", [5060], month=2)
+    assert improve(ws)["proposed"] == [], "its account is for money out; words would stand in another payee's"
+
+
+def test_a_wider_branch_gets_the_new_one_before_it(ws: Workspace) -> None:
+    before = documented(ws)
+    decide(ws, "GITHUB SPONSORS", [5040, 5040, 5040])
+    improve(ws)
+    take_ok(ws, "agent", "approve", "P1")
+    after = ws.read(PATH)
+    branch = ELIF.format(100).replace("BLUEBIRD HOLDINGS", "GITHUB SPONSORS").replace("Bluebird Holdings", "GitHub")
+    new = branch.replace("            elif ", "            if ", 1) + "            elif "
+    assert after == before.replace('            if "GITHUB" in', f'{new}"GITHUB" in')
+    assert improve(ws)["proposed"] == []
+    ws.in_order()

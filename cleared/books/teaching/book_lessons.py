@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import Contradiction, DecidedHistory, GroupKey, LearnedRow, row_verdict
+from cleared.books.teaching.rule_chain import adapt_row, put_branch
 from cleared.books.teaching.table_listing import count_uses, iter_lines
-from cleared.books.teaching.table_scripts import TableScript, list_table_scripts
+from cleared.books.teaching.table_scripts import ChainScript, TableScript, list_chain_scripts, list_table_scripts
 from cleared.books.teaching.vendor_table import (
     VendorRow,
     find_vendor_table,
@@ -39,8 +40,8 @@ _TEXT_LENGTH: Final = 60
 def find_lessons(source: LessonSource) -> Lessons:
     """What the books teach. Raises ``WorkspaceError`` where they cannot be read."""
     host = source.host
-    scripts = list_table_scripts(source.scripts)
-    if not scripts:
+    scripts, chains = list_table_scripts(source.scripts), list_chain_scripts(source.scripts)
+    if not scripts and not chains:
         return Lessons()
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
@@ -52,9 +53,12 @@ def find_lessons(source: LessonSource) -> Lessons:
     lessons = Lessons()
     for key in history.groups:
         for learned in history.learn_rows(key):
-            script = _find_maker(scripts, learned, makers)
-            postable = books.chart.why_not_postable(learned.row.account, today) is None
-            if script is not None and postable and not _is_known(script, learned, enough):
+            script = _find_maker([*scripts, *chains], learned, makers)
+            if script is None or books.chart.why_not_postable(learned.row.account, today) is not None:
+                continue
+            if isinstance(script, ChainScript):
+                lessons.improvements += _propose_branch(script, learned, history, makers, enough)
+            elif not _is_known(script, learned, enough):
                 lessons.improvements.append(_propose_row(script, learned, history))
         if (found := history.find_contradiction(key)) is not None:
             lessons.questions.append(_ask_about(found, history.groups[key]))
@@ -63,10 +67,12 @@ def find_lessons(source: LessonSource) -> Lessons:
     return lessons
 
 
-def _find_maker(scripts: list[TableScript], learned: LearnedRow, makers: Mapping[str, str]) -> TableScript | None:
-    """The script that asked about most of these lines; its table takes what is narrowed."""
+def _find_maker(
+    scripts: Sequence[TableScript | ChainScript], learned: LearnedRow, makers: Mapping[str, str]
+) -> TableScript | ChainScript | None:
+    """The script that asked about most of these lines; a table takes what is narrowed."""
     agents = Counter(agent for line in learned.decisions if (agent := makers.get(line.entry_id)))
-    having = [each for each in scripts if each.table.has_limits]
+    having = [each for each in scripts if isinstance(each, ChainScript) or each.table.has_limits]
     if len(having) > 1 and agents:
         having = [each for each in having if each.agent == agents.most_common(1)[0][0]]
     return having[0] if len(having) == 1 else None
@@ -93,6 +99,29 @@ def _propose_row(script: TableScript, learned: LearnedRow, history: DecidedHisto
         f"{learned.title}. {history.describe_past(row)}",
         lambda text: put_row(text, row),
         history.list_confirmed(row) if row.account in _list_numbers(script.source) else {},
+    )
+
+
+def _propose_branch(
+    script: ChainScript, learned: LearnedRow, history: DecidedHistory, makers: Mapping[str, str], enough: float
+) -> Iterator[Improvement]:
+    """One branch more, where the script asked about all these lines, or a branch that is understood took them: what
+    other branches do is not known. It is code, so a person looks at it."""
+    row = adapt_row(learned.row, learned.decisions, tuple(history.lines))
+    if row is None:
+        return
+    taken = [(line, script.chain.find_branch(line.text, line.amount)) for line in learned.decisions]
+    if any(branch is None and makers.get(line.entry_id) != script.agent for line, branch in taken):
+        return
+    wanted = learned.row.account
+    if all(
+        branch is not None and (branch.row.account, branch.confidence >= enough) == (wanted, True)
+        for _, branch in taken
+    ):
+        return
+    says = f"{learned.title}. {history.describe_past(row)}"
+    yield Improvement(
+        script.path, f"{row.describe()} from now on", learned.title, says, lambda text: put_branch(text, row)
     )
 
 

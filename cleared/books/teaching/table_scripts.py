@@ -1,4 +1,4 @@
-"""The agents that have a vendor table, as they are approved."""
+"""The agents that have a vendor table, or know payees by ``if`` and ``elif``, as they are approved."""
 
 from __future__ import annotations
 
@@ -6,9 +6,22 @@ from typing import NamedTuple
 
 from cleared.base.errors import UsageError
 from cleared.books.teaching.row_limits import RowLimits
+from cleared.books.teaching.rule_chain import RuleChain, find_rule_chain
 from cleared.books.teaching.vendor_table import VendorTable, find_vendor_table, replace_table
 from cleared.runs.approved_scripts import Scripts
 from cleared.workspace import template
+
+
+class ChainScript(NamedTuple):
+    """An agent's script without a table, which knows payees by ``if`` and ``elif``."""
+
+    path: str
+    source: str
+    chain: RuleChain
+
+    @property
+    def agent(self) -> str:
+        return self.path.rsplit("/", 1)[-1].removesuffix(".py")
 
 
 class TableScript(NamedTuple):
@@ -33,6 +46,16 @@ def list_table_scripts(scripts: Scripts, agent: str = "") -> list[TableScript]:
     approved = _read_approved(scripts, agent)
     found = ((path, text, find_vendor_table(text, path)) for path, text in approved.items())
     return [TableScript(path, text, table) for path, text, table in found if table is not None]
+
+
+def list_chain_scripts(scripts: Scripts) -> list[ChainScript]:
+    """The approved agents that have no table, but a chain of ``if`` and ``elif`` that is understood, by their path."""
+    found = []
+    for path, text in _read_approved(scripts, "").items():
+        chain = find_rule_chain(text, path) if find_vendor_table(text, path) is None else None
+        if chain is not None:
+            found.append(ChainScript(path, text, chain))
+    return found
 
 
 def find_table_script(scripts: Scripts, agent: str, limits: RowLimits) -> TableScript:

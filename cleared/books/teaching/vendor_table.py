@@ -19,6 +19,7 @@ from typing import Final
 
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
+from cleared.books.teaching.source_edits import find_span, indent_of, quote_text
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
 
@@ -118,34 +119,33 @@ def read_confidence(node: ast.Tuple) -> float:
 def render_row(row: VendorRow) -> str:
     """The row as the script has it."""
     limits = f", {row.limits.render()}" if row.limits else ""
-    return f"({_quote(row.words)}, {_quote(row.vendor)}, {row.account}, {CONFIDENCE}{limits})"
+    return f"({quote_text(row.words)}, {quote_text(row.vendor)}, {row.account}, {CONFIDENCE}{limits})"
 
 
 def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:
     """The script with this row: in the place of one about the same lines, else as a line of its own."""
     text = render_row(row)
-    offsets = _line_offsets(source)
     for known, node in table.rows:
         if known.is_same_rule(row):
-            start, end = _span(source, offsets, node)
+            start, end = find_span(source, node)
             return source[:start] + text + source[end:]
     general = next((at for at, (known, _) in enumerate(table.rows) if row.is_more_special(known)), len(table.rows))
     special = [node for known, node in table.rows[:general] if known.is_more_special(row)]
     if special:
-        return _insert_after(source, _span(source, offsets, special[-1])[1], text)
-    start, end = _span(source, offsets, table.node)
-    first = _span(source, offsets, table.rows[0][1])[0] if table.rows else end - 1
+        return _insert_after(source, find_span(source, special[-1])[1], text)
+    start, end = find_span(source, table.node)
+    first = find_span(source, table.rows[0][1])[0] if table.rows else end - 1
     rest_of_line = source[start + 1 : source.find("\n", start + 1)]
     if "\n" in source[start + 1 : first] and (not rest_of_line.strip() or rest_of_line.strip().startswith("#")):
         at = source.index("\n", start + 1) + 1  # before a comment that belongs to the first row
-        indent = _indent_of(source, first) if table.rows else "    "
+        indent = indent_of(source, first) if table.rows else "    "
         return f"{source[:at]}{indent}{text},\n{source[at:]}"
     return f"{source[: start + 1]}{text}{', ' if table.rows else ''}{source[start + 1 :]}"
 
 
 def remove_row(source: str, node: ast.Tuple) -> str:
     """The script without the row that is written as this tuple: with its line, where nothing else stands on it."""
-    start, end = _span(source, _line_offsets(source), node)
+    start, end = find_span(source, node)
     rest = source[end:]
     comma = len(rest) - len(rest.lstrip()) + 1 if rest.lstrip().startswith(",") else 0
     line_start, line_end = source.rfind("\n", 0, start) + 1, source.find("\n", end + comma)
@@ -160,8 +160,8 @@ def remove_row(source: str, node: ast.Tuple) -> str:
 
 def replace_table(source: str, table: VendorTable, other: str, other_table: VendorTable) -> str:
     """The script with the table of another one in the place of its own."""
-    start, end = _span(source, _line_offsets(source), table.node)
-    first, last = _span(other, _line_offsets(other), other_table.node)
+    start, end = find_span(source, table.node)
+    first, last = find_span(other, other_table.node)
     return source[:start] + other[first:last] + source[end:]
 
 
@@ -170,37 +170,8 @@ def _insert_after(source: str, end: int, text: str) -> str:
     line_end = source.find("\n", end)
     rest = source[end : line_end if line_end >= 0 else len(source)]
     if line_end >= 0 and rest.lstrip().startswith(",") and not rest.lstrip()[1:].split("#")[0].strip():
-        return f"{source[: line_end + 1]}{_indent_of(source, end)}{text},\n{source[line_end + 1 :]}"
+        return f"{source[: line_end + 1]}{indent_of(source, end)}{text},\n{source[line_end + 1 :]}"
     return f"{source[:end]}, {text}{source[end:]}"
-
-
-def _indent_of(source: str, offset: int) -> str:
-    line = source[source.rfind("\n", 0, offset) + 1 :]
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _line_offsets(source: str) -> list[int]:
-    offsets = [0]
-    for line in source.split("\n"):
-        offsets.append(offsets[-1] + len(line) + 1)
-    return offsets
-
-
-def _span(source: str, offsets: list[int], node: ast.expr) -> tuple[int, int]:
-    """Where a node begins and ends, in characters; the syntax tree counts the bytes of a line."""
-
-    def offset(line: int, column: int) -> int:
-        start = offsets[line - 1]
-        text = source[start : offsets[line] - 1].encode("utf-8")
-        return start + len(text[:column].decode("utf-8"))
-
-    assert node.end_lineno is not None and node.end_col_offset is not None
-    return offset(node.lineno, node.col_offset), offset(node.end_lineno, node.end_col_offset)
-
-
-def _quote(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def contains_words(description: str, words: str) -> bool:
