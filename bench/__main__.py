@@ -33,6 +33,7 @@ from bench import (
     steady,
     suggestions,
     tasks,
+    versions,
 )
 from bench.measure import Result
 from cleared.cli import GC_THRESHOLD
@@ -91,6 +92,10 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "suggest": suggestions.suggest,
     "calibration": suggestions.calibration,
     "recognition": suggestions.recognition,
+    "replay": past.replays,
+    "bisect": past.bisecting,
+    "good_versions": versions.good_versions,
+    "bad_versions": versions.bad_versions,
     "task_ledger": tasks.task_ledger,
     "throughput": steady.throughput,
     "memory": steady.memory,
@@ -110,7 +115,6 @@ def main() -> int:
     parser.add_argument("--growth", action="store_true", help="1,000 to 100,000 rows: docs/growth.svg, and its table")
     parser.add_argument("--million", action="store_true", help="with --growth: a million rows, too; half an hour")
     parser.add_argument("--age", action="store_true", help="what a day costs after 10 to 1,000 of them: a table")
-    parser.add_argument("--past", action="store_true", help="replay, bisect, and what is taken back: 500 runs and more")
     parser.add_argument("--improve", action="store_true", help="cards a month in a simulated year that teaches")
     options = parser.parse_args()
     # Installed programs have their bytecode; where nobody may write it, each start would compile all modules again.
@@ -120,9 +124,6 @@ def main() -> int:
         return growth.write_growth(options.million, options.quick)
     if options.age:
         print(age.render_ages(age.measure_ages(age.AGES[: 2 if options.quick else None])), end="")
-        return 0
-    if options.past:
-        print(past.measure_past(options.quick), end="")
         return 0
     if options.improve:
         print(improving.measure_year(options.quick), end="")

@@ -57,6 +57,16 @@ def compare(name: str, measured: Side, baseline: Side, at_most: float, repeat: i
     return Result(name, seconds(a / per), seconds(b / per), ratio, f"≤ {at_most:g}×", ratio <= at_most)
 
 
+def cpu_so_far() -> float:
+    """Processor time of this process, with that of its children."""
+    return cpu_seconds(os.getpid())
+
+
+def cpu_since(before: float) -> float:
+    """Processor time since ``cpu_so_far`` gave ``before``."""
+    return cpu_seconds(os.getpid()) - before
+
+
 def cpu_seconds(pid: int, *, without: int | None = None) -> float:
     """User and system time of a process so far, with that of its children, but for one of them and its own."""
     ticks, left = 0, [pid]

@@ -1,124 +1,132 @@
-"""Questions about the past, at size: ``python -m bench --past``. Replay of many runs of many versions, a planted commit
-among many runs, and how often a good version would be taken back."""
+"""Questions about the past at size: replay of many runs of many versions, and a planted run among many."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
 import random
-import tempfile
-import time
+import subprocess
+import sys
+from functools import cache
 from pathlib import Path
 
-from cleared.base.clock import clock_from
-from cleared.changes.workspace_opening import open_workspace
-from cleared.cli.command_runner import run
-from cleared.gate.change_evidence import MAX_BEFORE, ChangeEvidence, RunEvidence, find_reasons
+from bench.measure import Result, cpu_since, cpu_so_far, seconds
+from bench.versions import make_live
+from bench.workspaces import NOW, copy, host, workspace
+from cleared.gate.manual_runs import run_now
 from cleared.gate.replay import replay_run
-from cleared.runs.execution import run_agent
+from cleared.runs.attempt import Event
 from cleared.work.bisection import bisect_runs
-from cleared.workspace.settings.model import AutoRevert
 
-_POST = (
-    'journal_add_double(date="2025-01-03", description="version {0}", debit_account=5020, credit_account=1010, '
-    'amount="{0}.00")\nlen(journal_query(limit=3))'
-)
+RUNS = 500
+VERSIONS = 20
+COMMITS = 1_000
+CHECKS = 11
+"""More than log₂ of the runs, rounded up, and one for an end."""
 
-
-def measure_past(quick: bool) -> str:
-    """The figures, as lines of a table."""
-    runs, versions = (20, 4) if quick else (500, 20)
-    with tempfile.TemporaryDirectory(prefix="cleared-bench-") as name, _environment(Path(name)):
-        root = Path(name) / "books"
-        _cleared("init", str(root), "--name", "Bench")
-        host = open_workspace(root, clock=clock_from("2025-02-10T06:00:00Z"), say=lambda _: None)
-        ids = []
-        with host.keep_executor():
-            for number in range(runs):
-                if number % (runs // versions) == 0:
-                    _approve(root, number // (runs // versions) + 1)
-                ids.append(run_agent(host, "probe").run_id)
-            began = time.perf_counter()
-            same = sum(replay_run(host, each).is_same for each in ids)
-            took = time.perf_counter() - began
-        lines = [f"replay: {same} of {runs} runs of {versions} versions the same, {1000 * took / runs:.0f} ms each"]
-        lines.append(_bisect(root, 20 if quick else 1_000))
-    return "\n".join([*lines, *_judge(50 if quick else 2_000)]) + "\n"
+_PROBE = '''"""
+name: Probe
+trigger: on_demand
+"""
+told = ctx_event()["payload"] or 0
+journal_add_double(date=ctx_today(), description="version {0}", debit_account=5020, credit_account=1010,
+    amount="{0}.00", status="auto-confirmed", confidence=0.99, evidence="probe")
+len(journal_query(limit=3)) + told
+'''
 
 
-def _bisect(root: Path, count: int) -> str:
-    """A planted run among ``count``: which it is is drawn. The commits are empty: what costs is looking for it."""
-    from git import Repo
+class _Opened:
+    """The paths that are opened below a folder while it is watched."""
 
-    with Repo(root) as repo:
-        good, planted = repo.head.commit.hexsha, random.Random(1).randrange(count)
-        for number in range(count):
-            marks = f"Run: bench-{number:05}\nAgent: probe\nEvent: on_demand {number}\nClock: 2025-02-10T06:00:00Z"
-            if number == planted:
-                (root / "planted").write_text("bad")
-                repo.index.add(["planted"])
-            repo.index.commit(f"agent: probe\n\n{marks}")
-    host = open_workspace(root, say=lambda _: None)
-    began = time.perf_counter()
-    words = ["test", "!", "-e", "planted"]
-    found = bisect_runs(host, good, "HEAD", words, seconds=60, on_check=lambda _: None)
-    took = time.perf_counter() - began
-    right = "found" if found.run == f"bench-{planted:05}" else f"wrong: {found.run}"
-    return f"bisect: the planted one of {count} runs {right}, {found.checks} checks, {took:.1f} s"
+    def __init__(self) -> None:
+        self.folder, self.paths = "", list[str]()
+        sys.addaudithook(self._notice)
+
+    def _notice(self, event: str, args: tuple[object, ...]) -> None:
+        if self.folder and event == "open" and isinstance(args[0], str) and args[0].startswith(self.folder):
+            path = args[0][len(self.folder) + 1 :]
+            if not path.startswith((".git", ".cleared")):
+                self.paths.append(path)
 
 
-def _judge(count: int) -> list[str]:
-    """How many of ``count`` changes are taken back within 20 runs, by what they do."""
-    kinds = {
-        "as before": {},
-        "twice the cards": {"share": 0.2},
-        "three times the cards": {"share": 0.3},
-        "fails half the time": {"fails": 0.5},
-    }
-    return [f"taken back, {name}: {_count_taken(name, count, **does)} of {count}" for name, does in kinds.items()]
+@cache
+def _opened() -> _Opened:
+    return _Opened()  # a hook cannot be taken out again
 
 
-def _count_taken(name: str, count: int, share: float = 0.1, fails: float = 0.02) -> int:
-    taken = 0
+def replays(quick: bool) -> Result:
+    """Every run once more, long after its version was replaced: is it the same, and is anything of today opened?"""
+    runs, versions = (8, 2) if quick else (RUNS, VERSIONS)
+    root, opened = workspace(), _opened()
+    at, ids, began = host(root), list[str](), cpu_so_far()
+    spent = 0.0
+    with at.keep_executor():
+        for number in range(runs):
+            if number % (runs // versions) == 0:
+                make_live(at, "probe", _PROBE.format(number // (runs // versions) + 1))
+                began = cpu_so_far()
+            ids.append(run_now(at, "probe", event=Event(payload=number)).run_id)
+            if number % (runs // versions) == runs // versions - 1:
+                spent += cpu_since(began)
+        opened.folder, opened.paths = str(root), []
+        began = cpu_so_far()
+        same = sum(replay_run(at, each).is_same for each in ids)
+        took = cpu_since(began)
+        opened.folder = ""
+    read = len(opened.paths)
+    return Result(
+        f"replay of {runs} runs of {versions} versions / the runs themselves, processor time",
+        f"{same} the same, {read} host reads, {seconds(took / runs)} each",
+        seconds(spent / runs),
+        took / spent,
+        "all the same, 0 reads, ≤ 2×",
+        same == runs and not read and took <= 2 * spent,
+    )
+
+
+def bisecting(quick: bool) -> Result:
+    """A planted run; which it is is drawn. The commits are empty: what costs is looking for it."""
+    count = 20 if quick else COMMITS
+    root, planted = workspace(), random.Random(1).randrange(count)
+    good = _git(root, "rev-parse", "HEAD")
+    _commit_runs(root, count, planted)
+    check = ["test", "!", "-e", "planted"]
+    began = cpu_so_far()
+    found = bisect_runs(host(root), good, "HEAD", check, seconds=60, on_check=lambda _: None)
+    ours = cpu_since(began)
+    other = copy(root)
+    began = cpu_so_far()
+    _git(other, "bisect", "start", "HEAD", good)
+    said = _git(other, "bisect", "run", *check)
+    theirs = cpu_since(began)
+    is_right = found.run == _name_run(planted) and f"Run: {_name_run(planted)}" in said
+    return Result(
+        f"bisect, a planted one of {count} runs / git bisect run, processor time",
+        f"{'found' if is_right else 'wrong'}, {found.checks} checks, {seconds(ours)}",
+        seconds(theirs),
+        ours / theirs,
+        f"≤ {CHECKS} checks",
+        is_right and found.checks <= CHECKS,
+    )
+
+
+def _name_run(number: int) -> str:
+    return f"bench-{number:05}"
+
+
+def _commit_runs(root: Path, count: int, planted: int) -> None:
+    """So many commits that say they are of runs; from the planted one on there is a file."""
+    lines = []
     for number in range(count):
-        chance = random.Random(f"{name} {number}")
-        before = [_make_run(chance, f"b{n}", 0.1, 0.02) for n in range(MAX_BEFORE)]
-        since = [_make_run(chance, f"s{n}", share, fails) for n in range(20)]
-        taken += any(find_reasons(ChangeEvidence(before, since[:n]), AutoRevert()) for n in range(1, 21))
-    return taken
+        marks = f"Run: {_name_run(number)}\nAgent: probe\nEvent: on_demand {number}\nClock: 2025-12-31T12:00:00Z\n"
+        message = f"agent: probe\n\n{marks}"
+        lines.append(
+            f"commit refs/heads/main\ncommitter bench <bench@localhost> {int(NOW.timestamp()) + number} +0000\n"
+            f"data {len(message)}\n{message}"
+            + ("from refs/heads/main^0\n" if not number else "")
+            + ("M 100644 inline planted\ndata 4\nbad\n\n" if number == planted else "\n")
+        )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=root, input="".join(lines), text=True, check=True)
+    _git(root, "reset", "--quiet", "--hard")
 
 
-def _make_run(chance: random.Random, name: str, share: float, fails: float) -> RunEvidence:
-    made, failed = chance.randint(5, 40), chance.random() < fails
-    cards = 0 if failed else sum(chance.random() < share for _ in range(made))
-    return RunEvidence(name, "", f"file-watch {name}", "a@1", failed, 0, cards, made)
-
-
-def _approve(root: Path, version: int) -> None:
-    text = f'"""\nname: Probe\ntrigger: on_demand\n"""\n{_POST.format(version)}\n'
-    (root / "agents/probe.py").write_text(text)
-    _cleared("agent", "propose", "probe", "-C", str(root))
-    told = _cleared("agent", "approve", f"P{version}", "-C", str(root))
-    for word in [each for each in told.split() if each.startswith(f"P{version}-")][-1:]:  # where it was not shown yet
-        _cleared("agent", "approve", word.rstrip(".,"), "-C", str(root))
-
-
-def _cleared(*words: str) -> str:
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        run(list(words))
-    return said.getvalue()
-
-
-@contextlib.contextmanager
-def _environment(folder: Path):  # type: ignore[no-untyped-def]
-    """A home of its own, and a fixed clock."""
-    ours = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "CLEARED_CLOCK": "2025-02-10T06:00:00Z"}
-    before = {name: os.environ.get(name) for name in ours}
-    os.environ.update(ours)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
+def _git(root: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=True).stdout.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import shutil
@@ -14,6 +15,7 @@ from cleared.base.clock import FixedClock, format_iso
 from cleared.changes.host import Host
 from cleared.changes.workspace_creation import create_workspace
 from cleared.changes.workspace_opening import open_workspace
+from cleared.git.housekeeping import LOCK
 from cleared.primitives import primitive_registry
 from cleared.trust.approval_record import WORKSPACE, ApprovalRecord, digest_of, record_path, sign_record
 from cleared.trust.keys import own_key
@@ -87,6 +89,10 @@ def approved(scripts: dict[str, bytes], books: str = "") -> dict[str, bytes]:
 
 def copy(root: Path) -> Path:
     """A copy of a workspace, as it is; on the disk, so that what is measured does not wait for that."""
+    lock = root / ".git" / LOCK
+    if lock.exists():  # git packs in the background for a moment, and removes folders meanwhile
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
     made = Path(shutil.copytree(root, place(), symlinks=True))
     claim = made / WORKSPACE
     pin_clone(made, identify_workspace(made, claim.read_bytes() if claim.exists() else None).claimed)

@@ -30,6 +30,7 @@ from bench import (
     sessions,
     suggestions,
     tasks,
+    versions,
     workspaces,
 )
 
@@ -49,6 +50,7 @@ SIZES = (
     (review, "BATCH", 3),
     (review, "MONTH", 3),
     (suggestions, "ENTRIES", 200),
+    (versions, "WINDOW", 2),
 )
 WAITING = {
     "help",
