@@ -186,7 +186,8 @@ def certify_agent(
     """Kill a run of an agent at each call and each step of its commit, and sign that nothing was lost.
 
     It is done in a copy of the workspace, over sample data: each time the next command mends what was begun, the agent
-    runs again, and what lies there must be the same as if nobody had killed it. Takes a minute or more.
+    runs again, and what lies there must be the same as if nobody had killed it. What it asks is answered there, each
+    answer by itself. Takes a minute or more.
     """
     from cleared.gate.proposals.crash_certificate import certify_agent as do
 
@@ -194,10 +195,7 @@ def certify_agent(
     if json:
         print_json(asdict(done))
         return
-    print_line(
-        f"{done.agent} was killed at {count_noun(done.points, 'point')}, {done.calls} of them calls: each time the "
-        f"same came of it ({done.commit[:10]})"
-    )
+    print_line(f"{done.agent} was {done.says} ({done.commit[:10]})")
 
 
 @app.command("stats")

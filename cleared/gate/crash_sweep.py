@@ -5,7 +5,8 @@
 A point is a call of a primitive, where the script is suspended, or a step of the run and of its commit. At each the run
 gets SIGKILL from itself; then a new process does what the next command does, runs the agent again where nothing was
 committed, and what lies there is compared with the run that nobody killed. All of it has one id and one clock, so that
-nothing may differ.
+nothing may differ. Where the run asks a person, each answer is given in a copy, and the run that goes on with it is
+killed so, too.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any, Final
 
-from cleared.base.clock import FixedClock
+from cleared.base.clock import FixedClock, format_iso
 from cleared.base.errors import ClearedError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes import commit_messages
@@ -36,6 +37,9 @@ from cleared.primitives.model_requests import ModelRequest
 from cleared.runs.attempt import Attempt, parse_event
 from cleared.runs.execution import run_agent
 from cleared.runs.model_asking import ModelAsker
+from cleared.runs.outcome import RunResult
+from cleared.runs.question_tickets import Questions
+from cleared.runs.suspended_runs import resume_run
 from cleared.trust.approval_record import ApprovalRecord, digest_of, sign_record, text_path
 from cleared.trust.keys import own_key
 from cleared.trust.trust_store import Trust
@@ -43,8 +47,10 @@ from cleared.trust.workspace_pin import pin_clone
 
 BOOKS: Final = "books"
 HOME: Final = "home"
-_TEMPLATE: Final = "before"
+_TEMPLATES: Final = "before"
 _MAX_DIFFERENCES: Final = 20
+_MAX_ANSWERS: Final = 16
+"""Answers that are tried, of all questions."""
 
 
 @dataclass(slots=True)
@@ -69,9 +75,14 @@ class Sweep:
     """What came of it. ``points``: all, in their order; ``killed``: those at which the run was killed."""
 
     status: str = ""
+    """How it ended last."""
     points: list[str] = field(default_factory=list)
     killed: int = 0
     tree: str = ""
+    answers: int = 0
+    """With how many answers to its questions it went on."""
+    untried: int = 0
+    """Answers with which it did not: too many, or only a reviewer may give them."""
     differing: list[str] = field(default_factory=list)
     """Where something else lay there afterwards, a sentence each; empty where nothing ever did."""
 
@@ -89,27 +100,57 @@ class _RecordedAnswers(ModelAsker):
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """A run, or how it goes on with an answer. ``template``: what lies there before."""
+
+    template: Path
+    card: str = ""
+    """The question that was answered; empty for the run itself."""
+    answer: str = ""
+
+
 def sweep_points(order: Order) -> Sweep:
-    """Do the run once, and then kill it at each of its points. Raises ``ClearedError`` where the run cannot be done."""
+    """Do the run once, and then kill it at each of its points; the same with each answer to what it asks. Raises
+    ``ClearedError`` where the run cannot be done."""
     _make_live(order)
-    folder = Path(order.folder)
-    for name in (BOOKS, HOME):
-        copytree(folder / name, folder / _TEMPLATE / name, symlinks=True)
-    whole = json.loads(_in_child(lambda: _run_whole(order)))
-    if whole["error"]:
-        raise ClearedError(f"the run itself does not end well: {whole['error']}")
-    sweep = Sweep(whole["status"], whole["points"], tree=whole["tree"])
-    for number, point in enumerate(sweep.points):
-        _restore(folder)
-        _in_child(partial(_run_killed, order, number))
-        sweep.killed += 1
-        after = json.loads(_in_child(lambda: _recover(order, whole["base"])))
-        found = _compare(whole, after)
-        if found:
-            sweep.differing.append(f"killed at {point} ({number + 1} of {len(sweep.points)}): {found}")
+    folder, sweep = Path(order.folder), Sweep()
+    stages = [_Stage(_keep_template(folder))]
+    for stage in stages:  # which get more where it asks
+        _restore(folder, stage.template)
+        whole = json.loads(_in_child(partial(_run_whole, order, stage.card)))
+        if whole["error"]:
+            told = f" with the answer {stage.answer!r}" if stage.card else ""
+            raise ClearedError(f"the run itself does not end well{told}: {whole['error']}")
+        sweep.status, sweep.tree = whole["status"], whole["tree"]
+        sweep.points += whole["points"]
+        tried = whole["choices"][: _MAX_ANSWERS - sweep.answers if whole["may_answer"] else 0]
+        sweep.untried += len(whole["choices"]) - len(tried)
+        asked = _keep_template(folder) if tried else folder
+        for choice in tried:
+            _restore(folder, asked)
+            _in_child(partial(_answer, order, whole["card"], choice))
+            sweep.answers += 1
+            stages.append(_Stage(_keep_template(folder), whole["card"], choice))
+        _kill_at_each(order, stage, whole, sweep)
         if len(sweep.differing) == _MAX_DIFFERENCES:
             break
     return sweep
+
+
+def _kill_at_each(order: Order, stage: _Stage, whole: Mapping[str, Any], sweep: Sweep) -> None:
+    points = whole["points"]
+    for number, point in enumerate(points):
+        _restore(Path(order.folder), stage.template)
+        _in_child(partial(_run_killed, order, stage.card, number))
+        sweep.killed += 1
+        after = json.loads(_in_child(partial(_recover, order, stage.card, whole["base"])))
+        found = _compare(whole, after)
+        if found:
+            when = f", after the answer {stage.answer!r}" if stage.card else ""
+            sweep.differing.append(f"killed at {point} ({number + 1} of {len(points)}{when}): {found}")
+        if len(sweep.differing) == _MAX_DIFFERENCES:
+            return
 
 
 def _make_live(order: Order) -> None:
@@ -139,23 +180,52 @@ def _open(order: Order, on_step: Callable[[str], None] | None = None) -> Host:
     return host
 
 
-def _run(host: Host, order: Order) -> Any:
+def _run(host: Host, order: Order, card: str) -> RunResult:
+    """The run, or how it goes on with the answer to this question."""
     event = parse_event(order.event) if order.event is not None else None
-    return run_agent(host, order.agent, event=event, asker=_RecordedAnswers(host, order))
+    go_on = partial(resume_run, identity=card, name=order.agent) if card else None
+    return run_agent(host, order.agent, event=event, again=go_on, asker=_RecordedAnswers(host, order))
 
 
-def _run_whole(order: Order) -> dict[str, Any]:
+def _run_whole(order: Order, card: str) -> dict[str, Any]:
     points: list[str] = []
     host = _open(order, points.append)
     base = _find_head(host).commit
-    result = _run(host, order)
+    result = _run(host, order, card)
     error = str(result.error) if result.error is not None else ""
     if not result.commits and not error:
         error = "it commits nothing over sample data, so there is nothing to lose"
-    return {"points": points, "base": base, "status": result.status, "error": error, **_describe(host)}
+    question = result.cards[0] if result.status == "waiting" and result.cards else None
+    return {
+        "points": points,
+        "base": base,
+        "status": result.status,
+        "error": error,
+        "card": question.id if question is not None else "",
+        "choices": list(question.details["choices"]) if question is not None else [],
+        "may_answer": _may_answer(host),
+        **_describe(host),
+    }
 
 
-def _run_killed(order: Order, at: int) -> None:
+def _may_answer(host: Host) -> bool:
+    """Whether an answer that is given in the copy counts there: not where reviewers are named."""
+    with host.open_for_reading() as repo:
+        return not Questions(host, repo, Snapshot(repo, repo.read_head())).rules.is_restricted
+
+
+def _answer(order: Order, card: str, choice: str) -> None:
+    """Answer a question of the run in the copy, as a person would."""
+
+    def stage(decision_context: DecisionContext) -> Decision:
+        context = decision_context.context
+        context.cards.resolve_card(card, format_iso(context.now), "certify", choice)
+        return Decision(commit_messages.version_certified(order.agent))
+
+    commit_decision(_open(order), "certify", stage, by="certify")
+
+
+def _run_killed(order: Order, card: str, at: int) -> None:
     passed = 0
 
     def stop(_: str) -> None:
@@ -164,17 +234,17 @@ def _run_killed(order: Order, at: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         passed += 1
 
-    _run(_open(order, stop), order)
+    _run(_open(order, stop), order, card)
     raise ClearedError("the run ended before it came so far: it does something else each time")
 
 
-def _recover(order: Order, base: str) -> dict[str, Any]:
+def _recover(order: Order, card: str, base: str) -> dict[str, Any]:
     """What the next command does, and then the run again where nothing came of it."""
     host = _open(order)
     with host.open_for_writing("certify"):
         pass
     if _find_head(host).commit == base:
-        _run(host, order)
+        _run(host, order, card)
     return _describe(host)
 
 
@@ -205,10 +275,19 @@ def _compare(whole: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     return "the commit has another tree" if whole["tree"] != after["tree"] else ""
 
 
-def _restore(folder: Path) -> None:
+def _keep_template(folder: Path) -> Path:
+    """A copy of what lies there now."""
+    (folder / _TEMPLATES).mkdir(exist_ok=True)
+    template = folder / _TEMPLATES / str(len(list((folder / _TEMPLATES).iterdir())))
+    for each in (BOOKS, HOME):
+        copytree(folder / each, template / each, symlinks=True)
+    return template
+
+
+def _restore(folder: Path, template: Path) -> None:
     for name in (BOOKS, HOME):
         remove_tree(folder / name)
-        copytree(folder / _TEMPLATE / name, folder / name, symlinks=True)
+        copytree(template / name, folder / name, symlinks=True)
 
 
 def _in_child(act: Callable[[], Any]) -> str:
@@ -246,7 +325,7 @@ def main() -> None:
     order = Order(**json.load(sys.stdin))
     try:
         sweep = sweep_points(order)
-    except ClearedError as error:
+    except (ClearedError, OSError) as error:
         print(json.dumps({"error": str(error)}))  # noqa: T201
         return
     print(json.dumps({name: getattr(sweep, name) for name in Sweep.__slots__}))  # noqa: T201

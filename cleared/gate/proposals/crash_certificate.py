@@ -52,6 +52,10 @@ class Certified:
     points: int
     calls: int
     """Of the points, those at which a primitive was called: the others are steps of the run and its commit."""
+    answers: int
+    """With how many answers to its questions it went on."""
+    says: str
+    """What the certificate says, in words."""
     commit: str
 
 
@@ -70,7 +74,11 @@ def certify_agent(host: Host, name: str) -> Certified:
         raise CheckFailed(f"{order.agent} came out otherwise where it was killed; nothing is certified:\n{shown}")
     digest, points = digest_of(order.text.encode("utf-8")), list(told["points"])
     calls = sum(point.startswith("call ") for point in points)
-    tried = {"points": len(points), "calls": calls, "tree": told["tree"], "status": told["status"]}
+    tried = {
+        "points": len(points),
+        "calls": calls,
+        **{name: told[name] for name in ("tree", "status", "answers", "untried")},
+    }
 
     def stage(decision_context: DecisionContext) -> Decision:
         signer = Signer(host, Scripts(host, decision_context.snapshot).approvals, decision_context)
@@ -78,7 +86,9 @@ def certify_agent(host: Host, name: str) -> Certified:
         return Decision(commit_messages.version_certified(order.agent), signer.files)
 
     commit = require_commit(commit_decision(host, f"agent certify {name}", stage))
-    return Certified(order.agent, order.path, digest, len(points), calls, commit)
+    return Certified(
+        order.agent, order.path, digest, len(points), calls, told["answers"], _describe_tried(tried), commit
+    )
 
 
 def read_certificate(approvals: Approvals, path: str, data: bytes) -> ApprovalRecord | None:
@@ -105,11 +115,18 @@ def read_certified_agent(host: Host, name: str) -> dict[str, Any]:
 
 def describe_certificate(record: ApprovalRecord) -> str:
     """``Killed at 43 points, 30 of them calls: each time the same came of it (ana, 2025-02-10).``"""
-    points, calls = (record.policy.get(name) for name in ("points", "calls"))
-    return (
-        f"Killed at {count_noun(points if type(points) is int else 0, 'point')}, {calls} of them calls: each time the "
-        f"same came of it ({record.by}, {record.at[:10]})."
-    )
+    said = _describe_tried(record.policy)
+    return f"{said[0].upper()}{said[1:]} ({record.by}, {record.at[:10]})."
+
+
+def _describe_tried(tried: Mapping[str, Any]) -> str:
+    """``killed at 43 points, 30 of them calls, with 2 answers to what it asks: each time the same came of it``"""
+    names = ("points", "calls", "answers", "untried")
+    points, calls, answers, untried = (each if type(each := tried.get(name)) is int else 0 for name in names)
+    said = f"killed at {count_noun(points, 'point')}, {calls} of them calls"
+    said += f", with {count_noun(answers, 'answer')} to what it asks" if answers else ""
+    said += f", but not with {count_noun(untried, 'answer')} more" if untried else ""
+    return f"{said}: each time the same came of it"
 
 
 def _prepare(host: Host, name: str, folder: Path) -> Order:

@@ -31,7 +31,7 @@ git_commit("import: all of it")
 """
 NEVER_AGAIN = """
 import cleared.gate.crash_sweep as sweep
-sweep._recover = lambda order, base: sweep._describe(sweep._open(order))
+sweep._recover = lambda order, card, base: sweep._describe(sweep._open(order))
 sweep.main()
 """
 """A next command that mends what was begun, and leaves it at that."""
@@ -64,6 +64,24 @@ def test_n11_a_proposal_has_its_certificate_on_its_card(ws: Workspace) -> None:
     done = ws.json("agent", "certify", proposed["id"])
     assert f"Killed at {done['points']} points" in ws.ok("queue", "show", proposed["card_id"]).out
     assert '"1"' in ws.git("show", "HEAD:agents/probe.py"), "which makes nothing live"
+
+
+ASKS = """
+choice = queue_ask("Which?", ["5010", "5060"], timeout="1h", on_timeout="reject")
+journal_add_double(date="2025-01-03", description="asked", debit_account=int(choice), credit_account=1010, amount="1",
+    status="auto-confirmed")
+git_commit("post: asked")
+"""
+
+
+def test_n11_a_run_that_asks_is_killed_with_each_of_its_answers(ws: Workspace) -> None:
+    ws.agent("asker", ASKS)
+    done = ws.json("agent", "certify", "asker")
+    rehearsed = 3 + 3  # the card shows what either answer would do
+    assert (done["calls"], done["answers"]) == (1 + rehearsed + 3 + 3, 2), "to its question, and on with each answer"
+    assert done["points"] > done["calls"] + 3 * 9, "the steps of three commits among them"
+    assert f"{done['calls']} of them calls, with 2 answers to what it asks" in ws.ok("agent", "show", "asker").out
+    ws.in_order()
 
 
 def test_n11_a_run_that_comes_out_otherwise_is_not_certified(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
