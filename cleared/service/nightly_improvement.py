@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+import json
+from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
@@ -17,7 +19,7 @@ from cleared.workspace.lock import ensure_state_dir
 _HOUR: Final = time(3)
 """From when on it is night, in ``business.timezone``: the files of the day before are in."""
 _FILE: Final = "improved"
-"""Below ``.cleared/``: the day on which it was last done."""
+"""Below ``.cleared/``: the day on which it was last done, and what was found that only a person can make better."""
 
 
 class NightlyImprovement:
@@ -43,20 +45,33 @@ class NightlyImprovement:
         tonight = datetime.combine(local.date(), _HOUR, zone)
         self.due_at = tonight if local < tonight else tonight + timedelta(days=1)
         path, day = host.layout.state_dir / _FILE, local.date().isoformat()
-        if not host.config.self_improvement.enabled or local < tonight or _read_day(path) == day:
+        if not host.config.self_improvement.enabled or local < tonight or _read_night(host)[0] == day:
             return
         ensure_state_dir(host.layout.state_dir)
-        write_atomic(path, day.encode("ascii"), fsync=False)
+        _write_night(path, day, [])
         try:
             done = improve_agents(host, is_asked=False)
         except ClearedError as error:
             self.log("agents.improved", f"nothing was learned: {error}", level="warning")
             return
+        _write_night(path, day, done.findings)
         self.log("agents.improved", "; ".join([done.describe(), *done.findings, *done.held]))
 
 
-def _read_day(path: Path) -> str:
+def list_findings(host: Host, since: date) -> list[str]:
+    """What the last night found that only a person can make better, where that was ``since`` this day."""
+    day, findings = _read_night(host)
+    return findings if day >= since.isoformat() else []
+
+
+def _write_night(path: Path, day: str, findings: Sequence[str]) -> None:
+    write_atomic(path, json.dumps([day, *findings]).encode("ascii"), fsync=False)
+
+
+def _read_night(host: Host) -> tuple[str, list[str]]:
+    """The day on which it was last done, and what was found; empty where nothing says so."""
     try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""
+        day, *findings = map(str, json.loads((host.layout.state_dir / _FILE).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return "", []
+    return day, findings

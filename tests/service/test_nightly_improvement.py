@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from harness import Workspace, chase
 
 from cleared.cli.options import open_host
 from cleared.service.nightly_improvement import NightlyImprovement
+from cleared.service.notify.messages import digest_message, read_digest_facts
 
 TITLE = "P1: BLUEBIRD (money out, from 20, up to 100) → 5040 from now on, as you decided 3 of 3 times"
 NIGHT = datetime.fromisoformat("2025-02-11T03:00:00+00:00")
@@ -52,3 +54,28 @@ def test_what_confirms_decisions_is_live_in_the_morning_where_that_is_approved(w
     assert said == ["1 change approved as you decided"]
     assert '("BLUEBIRD", "Bluebird", 5020' in ws.read("agents/ingest.py")
     ws.in_order()
+
+
+def test_the_night_names_a_branch_that_no_run_takes_and_the_digest_says_so(
+    ws: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cleared.gate.unused_code._LEAST_RUNS", 2)
+    ws.config("self_improvement.enabled=true")
+    ws.agent(
+        "probe",
+        'journal_add_double(date="2025-01-03", description="tea", debit_account=5020, credit_account=1010, amount="1", '
+        'status="auto-confirmed")\nif len(importer_scan()) > 5:\n    ctx_log("many")\ngit_commit("post: tea")\n',
+    )
+    for _ in range(2):
+        ws.run("probe")
+    said: list[str] = []
+    NightlyImprovement(lambda event, text, **_: said.append(text)).perform_if_due(  # type: ignore[arg-type]
+        open_host(ws.root), NIGHT
+    )
+    found = "agents/probe.py: none of 2 runs came to line 7 (ctx_log('many')). Is it needed still?"
+    assert said == [f"nothing new was learned; {found}"]
+    for days, is_said in ((1, True), (-1, False)):
+        facts = read_digest_facts(open_host(ws.root), NIGHT - timedelta(days=days), {})
+        message = digest_message(open_host(ws.root), facts, NIGHT)
+        assert (found in "\n".join(message.lines).replace("- ", "")) is is_said, message.lines
+        assert message.data["findings"] == ([found] if is_said else []), "of the nights since the last digest alone"

@@ -31,6 +31,7 @@ from cleared.workspace.location import CONFIG_NAME
 
 _MOST_QUESTIONS: Final = 5
 """Contradictions that are asked about at a time: the others wait until these are answered."""
+_REHEARSED_A_NIGHT: Final = 5
 
 
 @dataclass(slots=True)
@@ -85,8 +86,8 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
         lessons = find_lessons(LessonSource(host, snapshot, scripts, cards))
         live = list_live_agents(scripts)
         unused = describe_unused_scripts(scripts, live)
-        if is_asked:  # it takes a while, and nothing comes of it by itself
-            unused += [describe_unused_branches(host, repo, scripts, name) for name in live]
+        looked = live if is_asked else _choose_tonight(live, host.clock.now())
+        unused += [describe_unused_branches(host, repo, scripts, name) for name in looked]
         proposals = load_proposals(CommittedSource(snapshot))
         by_path: dict[str, list[Improvement]] = defaultdict(list)
         for each in lessons.improvements:
@@ -105,6 +106,12 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
             _propose(host, path, source.decode("utf-8", "replace"), left, author, done)
     _ask(host, lessons.questions, cards.values(), done)
     return done
+
+
+def _choose_tonight(agents: Sequence[str], now: datetime) -> Sequence[str]:
+    """Whose branches are looked at by itself: some each night, as their past is rehearsed for it."""
+    first = now.toordinal() * _REHEARSED_A_NIGHT % max(len(agents), 1)
+    return [*agents[first:], *agents[:first]][:_REHEARSED_A_NIGHT]
 
 
 def _read_approved(scripts: Scripts, snapshot: Snapshot, path: str) -> bytes | None:

@@ -21,6 +21,7 @@ from cleared.domains.domain import Standing
 from cleared.gate.agent_stats import describe_health, read_stats
 from cleared.gate.proposals.additive_approval import list_self_approved
 from cleared.git import Snapshot
+from cleared.service.nightly_improvement import list_findings
 from cleared.service.notify.channels import Message, escape_text
 
 _MAX_LISTED: Final = 20
@@ -57,6 +58,8 @@ class DigestFacts:
     """In the first digest of a month, how the records of each domain stand, by what that is called."""
     health: list[str]
     """How each agent does, one line each."""
+    findings: list[str]
+    """What the night found that only a person can make better, one sentence each."""
 
     @property
     def is_worth_sending(self) -> bool:
@@ -72,6 +75,7 @@ def read_digest_facts(host: Host, since: datetime, standing: Mapping[str, Standi
         list_self_approved(host, since),
         standing,
         [describe_health(stats) for stats in read_stats(host)],
+        list_findings(host, since.date()),
     )
 
 
@@ -103,6 +107,8 @@ def digest_message(host: Host, facts: DigestFacts, now: datetime) -> Message:
         lines += _list_items([f"{agent}: {count}" for agent, count in failed.most_common()])
     if facts.health:
         lines += ["", "How agents do:", *_list_items(facts.health)]
+    if facts.findings:
+        lines += ["", "What last night found:", *_list_items(facts.findings)]
     lines += ["", f"Look and decide: cleared review, in {host.root}"]
     data = {
         "cards": dict(kinds),
@@ -112,6 +118,7 @@ def digest_message(host: Host, facts: DigestFacts, now: datetime) -> Message:
         "failed": dict(failed),
         "approved": facts.approved,
         "health": facts.health,
+        "findings": facts.findings,
         **{name: part.rows for name, part in standing.items()},
     }
     return make_message(host, "digest", ", ".join(counts), lines, data, now)
