@@ -35,9 +35,10 @@ def revert_past_run(
 
     The plan names every run, record and decision. What people have decided stays. It is refused where some of it lies
     in a closed period. With --again the agents whose runs had read it run once more, each in a commit of its own; what
-    had read nothing of it is left alone.
+    had read nothing of it is left alone. Killed in between, the same command goes on.
     """
-    found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone)
+    found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone, again=again)
+    before = found.commit  # where it was taken back already, and was killed before all ran again
     if not json:
         _print_plan(found)
     if not plan:
@@ -45,13 +46,16 @@ def revert_past_run(
             print_message("Nothing was taken back. To do it: the same with --yes.")
             sys.stdout.flush()
             raise typer.Exit(3)
-        found = revert_run(open_host_once(workspace, json=json), name, reason=reason, alone=alone)
+        # With --again it is done once the last agent ran: what was killed before goes on, and does nothing twice.
+        host = open_host(workspace) if again else open_host_once(workspace, json=json)
+        if not before:
+            found = revert_run(host, name, reason=reason, alone=alone, again=again)
         if again:
             run_readers_again(open_host(workspace), found)
     if json:
         print_json(found.to_dict())
     elif found.commit:
-        print_line(f"Taken back ({found.commit[:10]}).")
+        print_line(f"Taken back {'before ' if found.commit == before else ''}({found.commit[:10]}).")
         for run in found.reran:
             print_line(f"{run['agent']} ran again: {_describe_rerun(run)}")
         for command in found.again:
@@ -61,8 +65,8 @@ def revert_past_run(
 
 
 def _describe_rerun(run: Mapping[str, Any]) -> str:
-    if run["status"] == "succeeded" and run["commits"]:
-        return f"{run['commits'][0][:10]} {run['message']}"
+    if run["status"] == "succeeded":
+        return f"committed as {run['commits'][0][:10]}" if run["commits"] else "nothing has changed"
     error = run.get("error") or {}
     return str(error.get("message") or run["status"])
 

@@ -57,9 +57,17 @@ def _make_sample_event(host: Host, header: Header | None) -> Event | None:
 
 
 def run_command(
-    host: Host, name: str, *, dry_run: bool = False, data: Any = None, again: str | None = None, believed: bool = False
+    host: Host,
+    name: str,
+    *,
+    dry_run: bool = False,
+    data: Any = None,
+    key: str | None = None,
+    again: str | None = None,
+    believed: bool = False,
 ) -> RunResult:
-    """What ``agent run`` does. ``data``: the event's payload; ``again`` and ``believed``: see ``run_again``.
+    """What ``agent run`` does. ``data``: the event's payload; ``key``: what the run is for, once; ``again`` and
+    ``believed``: see ``run_again``.
 
     Where the run shows that a change of the agent turned out badly, that is taken back.
 
@@ -70,7 +78,9 @@ def run_command(
     if again is not None:
         result = run_again(host, name, again, believed=believed)
     else:
-        result = run_now(host, name, dry_run=dry_run, event=Event(payload=data) if data is not None else None)
+        result = run_now(
+            host, name, dry_run=dry_run, event=Event(payload=data, key=key) if data is not None or key else None
+        )
     if not dry_run and (host.layout.state_dir / SHADOWS).exists():
         from cleared.gate.shadow import run_shadows
 

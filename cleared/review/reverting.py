@@ -8,15 +8,16 @@ that nobody knows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.consumed_events import parse_events
+from cleared.changes.consumed_events import AlreadyRun, parse_events
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -28,8 +29,12 @@ from cleared.primitives.registry.primitive import Effect
 from cleared.review.record_review import RevertCase, RevertedRun, load_reviews
 from cleared.trust.person_only import refuse_in_job
 
-TAKEN_BACK: str = "its run was taken back"
+TAKEN_BACK: Final = "its run was taken back"
 """The resolution of cards that a run opened."""
+REVERTS: Final = "Reverts"
+"""The trailer of a decision that takes back a run: its id, and as what it was named."""
+AGAIN: Final = "Again"
+"""The trailer of such a decision that has agents run again: which."""
 
 
 @dataclass(slots=True)
@@ -44,23 +49,24 @@ class RevertPlan:
     again: list[str] = field(default_factory=list)
     """Commands that do again what was taken back, where it is wanted."""
     commit: str = ""
+    """The decision; where nothing was left to do but to run agents again, the one that had taken it back."""
+    readers: list[str] = field(default_factory=list)
+    """The agents whose runs had read what goes, in the order in which they ran; each once."""
     reran: list[dict[str, Any]] = field(default_factory=list)
     """The runs that were made again, as ``agent run --json`` prints them."""
-
-    @property
-    def readers(self) -> list[str]:
-        """The agents whose runs had read what goes, in the order in which they ran; each once."""
-        return list(dict.fromkeys(run.agent for run in reversed(self.runs) if run.has_read))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def revert_run(host: Host, name: str, *, reason: str = "", dry_run: bool = False, alone: bool = False) -> RevertPlan:
+def revert_run(
+    host: Host, name: str, *, reason: str = "", dry_run: bool = False, alone: bool = False, again: bool = False
+) -> RevertPlan:
     """Take back a run, or the import of a file: void what it wrote, and what later runs wrote that had read it.
 
     ``name``: the run's id or a part of it, a file's name, or its path. ``dry_run``: only say what it would come to.
-    ``alone``: what rests on it stays.
+    ``alone``: what rests on it stays. ``again``: ``run_readers_again`` follows; where it was taken back so before, and
+    that was killed, the plan is to go on with that.
 
     Raises ``UsageError`` where there is no such run or import, ``PolicyError`` where nothing of it is left to take
     back, where some of it lies in a closed period, or the account was reconciled since, and inside a job.
@@ -71,8 +77,13 @@ def revert_run(host: Host, name: str, *, reason: str = "", dry_run: bool = False
 
     def stage_revert(decision_context: DecisionContext) -> Decision | None:
         radius = _BlastRadius(host, decision_context, name)
+        before = radius.find_decision() if again else None
+        if before is not None:  # what ran again since had the same records before it, and stays
+            plan.commit, plan.readers[:] = before.id, before.trailers[AGAIN].split()
+            return None
         plan.runs[:] = [radius.first] if alone else radius.find_all()
         plan.may_have_read[:] = radius.doubtful
+        plan.readers[:] = dict.fromkeys(run.agent for run in reversed(plan.runs) if run.has_read)
         why = f"run {radius.first.run} taken back" + (f": {reason}" if reason else "")
         for run in plan.runs:
             case = RevertCase(decision_context, run, name if run is radius.first else run.run, *radius.around(run), why)
@@ -92,18 +103,27 @@ def revert_run(host: Host, name: str, *, reason: str = "", dry_run: bool = False
             return None
         voided = sum(len(run.voided) for run in plan.runs)
         subject = commit_messages.run_reverted(radius.first.run, voided, len(plan.runs) - 1, reason)
-        return Decision(subject, subject=("revert", *(run.run for run in plan.runs)))
+        marks = (
+            (REVERTS, f"{radius.first.run} {_fold(name)}"),
+            *(((AGAIN, " ".join(plan.readers)),) if again and plan.readers else ()),
+        )
+        return Decision(subject, trailers=marks, subject=("revert", *(run.run for run in plan.runs)))
 
-    plan.commit = commit_decision(host, "revert", stage_revert, collects=[plan]) or ""
+    plan.commit = commit_decision(host, "revert", stage_revert, collects=[plan]) or plan.commit
     return plan
 
 
 def run_readers_again(host: Host, plan: RevertPlan) -> None:
     """Run again, over what is left, just those agents that had read what was taken back: one commit each, or none. What
-    an event had started is not: the event was taken back. An error of a run is kept with it."""
+    an event had started is not: the event was taken back. An error of a run is kept with it.
+
+    Each runs for the decision, once: said again after a kill, those go on that have not committed.
+    """
     for agent in plan.readers:
         try:
-            result = run_command(host, agent).to_json_object()
+            result = run_command(host, agent, key=f"revert:{plan.commit}").to_json_object()
+        except AlreadyRun:
+            continue
         except ClearedError as error:
             result = {"agent": agent, "status": "refused", "commits": [], "error": {"message": str(error)}}
         plan.reran.append(result)
@@ -165,6 +185,17 @@ class _BlastRadius:
                 found.append({**made, "what": commit.subject, "about": ", ".join(sorted(about))})
         return found[::-1]
 
+    def find_decision(self) -> history.CommitInfo | None:
+        """The newest decision that took it back and has agents run again; None where none that counts here did."""
+        commits = (each for run, _, each in self._list_reverts() if run == self.first.run and AGAIN in each.trailers)
+        return next((each for each in commits if self._origins.is_ours(each)), None)
+
+    def _list_reverts(self) -> Iterator[tuple[str, str, history.CommitInfo]]:
+        """What was taken back so far, newest first: the run, as what it was named, and the decision."""
+        for commit in history.read_log(self.host.root, None, grep=f"{REVERTS}: ", rev=str(self.snapshot.commit)):
+            run, _, named = commit.trailers.get(REVERTS, "").partition(" ")
+            yield run, named, history.read_commit(self.host.root, commit.id)
+
     # -- runs -------------------------------------------------------------------------------------------------------
 
     def _read_runs(self) -> None:
@@ -179,7 +210,9 @@ class _BlastRadius:
         found = [run for run in self._order if name == run or (len(name) >= 4 and run.endswith(f"-{name}"))]
         if not found:
             asked = (review.find_run(decision_context.context, name) for review in load_reviews().values())
+            named = (run for run, named, _ in self._list_reverts() if named == _fold(name))
             found = [run for run in dict.fromkeys(filter(None, asked)) if run in self._commits]
+            found = found or [run for run in islice(named, 1) if run in self._commits]
         if len(found) != 1:
             raise UsageError(
                 f"{name!r} is the id or the file of {'no' if not found else 'more than one'} run that committed",
@@ -234,6 +267,10 @@ class _BlastRadius:
         about = {"run": run, "agent": commit.trailers.get("Agent", ""), "why": why}
         if about not in self.doubtful:
             self.doubtful.append(about)
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.split())
 
 
 def _names(text: str, mark: str) -> bool:

@@ -128,6 +128,18 @@ def decide_thrice(ws: Workspace) -> list[str]:
     return ["improve"]
 
 
+def take_back_and_run_again(ws: Workspace) -> list[str]:
+    """January's file, of which an agent has made a total."""
+    ws.agent(
+        "total",
+        "known = len(journal_query(month=1, year=2025)) + 1\n"
+        'journal_add_double(date="2025-02-09", description="total", debit_account=5010, credit_account=2100, '
+        'amount=known, confidence=0.9, status="auto-confirmed", evidence="counted")\ngit_commit("agent: total")',
+    )
+    ws.run("total")
+    return ["revert", "january.csv", "--yes", "--again"]
+
+
 def approve_definition(ws: Workspace) -> list[str]:
     ws.put("records/prices.yaml", SCHEMA)
     argv = ("definition", "approve", "records/prices.yaml")
@@ -311,7 +323,7 @@ CASES: dict[str, Case] = {
     "event emit": Case(after(then=("event", "emit", "statement.read"))),
     "import files": Case(import_files),
     "improve": Case(decide_thrice),
-    "revert": Case(after(then=("revert", "january.csv", "--yes"))),
+    "revert": Case(take_back_and_run_again),
     "import undo": Case(after(then=("import", "undo", "january.csv"))),
     "init": Case(lambda ws: ["init", str(ws.root.parent / "made"), "--name", "Acme"]),
     "accept": Case(accept_commit),
