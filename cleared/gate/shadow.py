@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.base.errors import BusyError, ClearedError, PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
@@ -30,6 +31,7 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import parse_event
 from cleared.trust.approval_record import digest_of
 from cleared.trust.person_only import refuse_in_job
+from cleared.workspace.lock import writer_lock
 
 _MAX_KEPT: Final = 500
 """Runs of one shadow that are kept one by one; of more the numbers only."""
@@ -84,21 +86,23 @@ def start_shadow(host: Host, text: str, days: int) -> Shadow:
         )
     for name in live:
         check_unapproved(host, name, proposal.texts)
-    shadows, now = read_shadows(host), host.clock.now()
-    shadow = shadows.get(proposal.folder) or Shadow(proposal.folder, live, _digests(proposal), format_iso(now), "")
-    shadow.until, shadow.ended = format_iso(now + timedelta(days=days)), ""
-    _write(host, {**shadows, proposal.folder: shadow})
+    with _hold(host, host.config.lock.wait_seconds):
+        shadows, now = read_shadows(host), host.clock.now()
+        shadow = shadows.get(proposal.folder) or Shadow(proposal.folder, live, _digests(proposal), format_iso(now), "")
+        shadow.until, shadow.ended = format_iso(now + timedelta(days=days)), ""
+        _write(host, {**shadows, proposal.folder: shadow})
     return shadow
 
 
 def stop_shadow(host: Host, text: str) -> Shadow:
     """End a shadow; what it has shown stays. Raises ``UsageError`` where there is none."""
-    shadows = read_shadows(host)
-    found = [shadow for folder, shadow in shadows.items() if folder == text or folder.partition("-")[0] == text.upper()]
-    if len(found) != 1:
-        raise UsageError(f"{text!r} runs beside nothing", remedy="cleared agent shadow status shows what does.")
-    found[0].ended = found[0].ended or "stopped"
-    _write(host, shadows)
+    with _hold(host, host.config.lock.wait_seconds):
+        shadows = read_shadows(host)
+        found = [each for name, each in shadows.items() if name == text or name.partition("-")[0] == text.upper()]
+        if len(found) != 1:
+            raise UsageError(f"{text!r} runs beside nothing", remedy="cleared agent shadow status shows what does.")
+        found[0].ended = found[0].ended or "stopped"
+        _write(host, shadows)
     return found[0]
 
 
@@ -122,17 +126,22 @@ def describe_shadow(shadow: Shadow) -> Iterator[str]:
 
 
 def run_shadows(host: Host, agent: str) -> None:
-    """Go through the runs of an agent that its shadows have not seen. What keeps them from it is kept with them."""
-    shadows = read_shadows(host)
-    for shadow in shadows.values():
-        if shadow.ended or agent not in shadow.agents:
-            continue
-        try:
-            with host.open_for_reading() as repo:
-                _follow(host, repo, shadow, agent)
-        except ClearedError as error:
-            shadow.ended = f"it could not go on: {error.message}"
-        _write(host, shadows)
+    """Go through the runs of an agent that its shadows have not seen. What keeps them from it is kept with them; where
+    another process is at it, or nothing can be written, the next run has these gone through, too."""
+    with suppress(BusyError), _hold(host, 0.0):
+        shadows = read_shadows(host)
+        for shadow in shadows.values():
+            if shadow.ended or agent not in shadow.agents:
+                continue
+            try:
+                with host.open_for_reading() as repo:
+                    _follow(host, repo, shadow, agent)
+            except ClearedError as error:
+                shadow.ended = f"it could not go on: {error.message}"
+            try:
+                _write(host, shadows)
+            except ClearedError as error:  # the run itself is committed
+                host.show_message(f"what runs beside {agent} could not be written down: {error}")
 
 
 def _follow(host: Host, repo: Repository, shadow: Shadow, agent: str) -> None:
@@ -199,8 +208,12 @@ def _digests(proposal: Proposal) -> dict[str, str]:
     return {path: "" if text is None else digest_of(text) for path, text in proposal.texts.items()}
 
 
+def _hold(host: Host, seconds: float) -> AbstractContextManager[None]:
+    """So that of two who read and write what shadows have seen, none loses what the other has. Raises ``BusyError``."""
+    return writer_lock(host.layout.state_dir, seconds, "agent shadow", clock=host.clock, name="shadow.lock")
+
+
 def _write(host: Host, shadows: Mapping[str, Shadow]) -> None:
     """All of them at once: killed before, the runs are gone through again; after, they are seen."""
-    host.layout.state_dir.mkdir(exist_ok=True)
     data = {folder: asdict(shadow) for folder, shadow in shadows.items()}
     write_atomic(host.layout.state_dir / SHADOWS, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8"))

@@ -9,6 +9,7 @@ from harness import Workspace, refused, take_ok
 from proposing import live, propose, write
 
 from cleared.gate import shadow
+from cleared.workspace.lock import writer_lock
 
 POST = 'journal_add_double(date="2025-01-03", description="coffee", debit_account={}, credit_account=1010, amount="1")'
 ODD = "5030 if ctx_event()['payload'] == {'odd': True} else 5020"
@@ -80,6 +81,18 @@ def test_n8_a_proposal_that_somebody_edits_is_run_no_more(beside: Workspace) -> 
     ws.commit(path)
     ws.run("probe")
     assert status(ws)["ended"] == "the proposal is another one by now" and status(ws)["compared"] == 0
+
+
+def test_n8_two_at_once_lose_nothing_of_each_other(beside: Workspace) -> None:
+    """Who reads and writes what shadows have seen has it alone; a run that comes in between is gone through later."""
+    ws = beside
+    ws.config("lock.wait_seconds=0")
+    with writer_lock(ws.root / ".cleared", 0.0, "another run", name="shadow.lock"):
+        assert ws.process("agent", "run", "probe").code == 0
+        refused(ws.process("agent", "shadow", "stop", "P2"), 5, "another run")
+    assert status(ws)["compared"] == 0 and not status(ws)["ended"]
+    ws.run("probe")
+    assert status(ws)["compared"] == 2
 
 
 class Killed(BaseException):

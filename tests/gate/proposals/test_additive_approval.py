@@ -200,6 +200,16 @@ def test_a_rejection_that_was_taken_away_is_noticed(ws: Workspace) -> None:
     waits(ws, "the books are not in order")
 
 
+def test_a_decision_against_it_that_was_taken_away_is_noticed(ws: Workspace) -> None:
+    decide(ws)
+    let_approve(ws)
+    ws.ok("queue", "correct", "2025-01-003", "--account", "5060")
+    ws.git("reset", "-q", "--hard", "HEAD~1")
+    done = ws("improve")
+    assert done.code == 4 and "1 attested decision" in done.err and "cleared recover" in done.err, done
+    assert WORDS not in ws.read(PATH)
+
+
 def test_a_proposal_that_calls_itself_learned_is_not_read(ws: Workspace) -> None:
     """An open proposal of the same author, with another text in it: what becomes live is made here."""
     decide(ws)
