@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -184,28 +184,33 @@ def read_root_options(
     remember_workspace(workspace)
 
 
-def _new_root() -> typer.Typer:
-    return typer.Typer(
-        cls=RootGroup,
-        callback=read_root_options,
-        help=HELP,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        add_completion=True,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    )
+_ROOT: Final[Mapping[str, Any]] = {
+    "cls": RootGroup,
+    "callback": read_root_options,
+    "help": HELP,
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "add_completion": True,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
+}
 
 
 def build_tree() -> typer.Typer:
     """All commands, as declared; for the reference page."""
-    app = _new_root()
+    app = typer.Typer(**_ROOT)
     for entry in ENTRIES.values():
         _add_entry(app, entry)
     return app
 
 
+@cache
+def _load_root() -> Any:
+    """The click command of the whole command line."""
+    return typer.main.get_command(typer.Typer(**_ROOT))
+
+
 def command(argv: Sequence[str] = ()) -> Any:
     """The click command behind the command line ``argv``."""
     remember_command_line(argv)
-    return typer.main.get_command(_new_root())
+    return _load_root()

@@ -32,11 +32,12 @@ class PostedValues:
 
     def __init__(self, tree: ast.Module, registry: Mapping[str, Primitive], *, is_shared: bool) -> None:
         self._registry = registry
-        self._functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        nodes = list(ast.walk(tree))
+        self._functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         self._expressions: list[tuple[ast.expr, bool]] = []
         """What is posted or becomes part of it, and whether only an amount."""
         self._names: dict[str, bool] = {}
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.Call):
                 for value, is_amount in self._list_staged(node):
                     self._add(value, is_amount)
@@ -45,7 +46,7 @@ class PostedValues:
         known = -1
         while known != len(self._names) + len(self._expressions):
             known = len(self._names) + len(self._expressions)
-            for node in ast.walk(tree):
+            for node in nodes:
                 self._follow(node)
         self._deciding = _find_deciding_names(tree)
 

@@ -10,6 +10,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 
 from cleared.base.errors import Place
@@ -170,12 +171,16 @@ _DUNDER = re.compile(r"__\w+__")
 _IGNORE = re.compile(r"#\s*(?:type|ty)\s*:\s*ignore", re.IGNORECASE)
 
 
-def lint_script(source: str, file: str) -> list[Finding]:
-    """Every forbidden construct of a script, in the order of the text. Never raises for any text."""
+@lru_cache(maxsize=16)
+def lint_script(source: str, file: str) -> tuple[Finding, ...]:
+    """Every forbidden construct of a script, in the order of the text. Never raises for any text.
+
+    Cached, as each run of an agent asks again about the same text.
+    """
     source = normalise_text(source)
     tree = parse_script(source, file)
     if isinstance(tree, Finding):
-        return [tree]
+        return (tree,)
     by_place: dict[tuple[int, int, str], Finding] = {}
     finders = (
         _find_constructs(tree, source, file),
@@ -190,7 +195,7 @@ def lint_script(source: str, file: str) -> list[Finding]:
     # `yield` and `await` have rules of their own.
     if all(f.rule in unicode_lint.RULES for f in findings) and (misplaced := find_misplaced(source, file)):
         findings.append(misplaced)
-    return findings
+    return tuple(findings)
 
 
 def _find_type_ignores(source: str, file: str) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -190,6 +191,9 @@ class _CheckUnfinished(WorkspaceError):
 
 
 _TESTED_STUBS: Final[set[str]] = set()
+_DIAGNOSTICS: Final[dict[bytes, list[dict[str, object]]]] = {}
+"""A digest of stubs and text → what was found, for the last few: who approves checks again what was proposed."""
+_MAX_KNOWN: Final = 64
 
 
 class TypeChecker:
@@ -324,15 +328,23 @@ class TypeChecker:
     def _run_checker(self, source: str, inputs: Iterable[str] = (), *, exact: bool = False) -> list[dict[str, object]]:
         from pydantic_monty import MontyCrashedError, MontyError, MontyTypingError
 
-        guard = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs)))
+        stubs = self._exact_stubs if exact else self._stubs
+        text = "; ".join((_GUARD, *(f"{name} = __input__()" for name in inputs))) + f"\n{source}"
+        key = hashlib.sha256(f"{len(stubs)} {stubs}{text}".encode("utf-8", "surrogatepass")).digest()
+        known = _DIAGNOSTICS.get(key)
+        if known is not None:
+            return [*known]
         try:
-            with self._open_session(self._exact_stubs if exact else self._stubs) as session:
-                session.feed_run(f"{guard}\n{source}")
+            with self._open_session(stubs) as session:
+                session.feed_run(text)
         except MontyTypingError as e:
             diagnostics = [json.loads(line) for line in e.display().splitlines() if line.strip()]
             if any(_row_of(d) == 1 for d in diagnostics):
                 errors = [d for d in diagnostics if _row_of(d) > 1 and d.get("severity") == "error"]
-                return [d for d in errors if d.get("code") not in _UNUSED_IGNORES]
+                known = _DIAGNOSTICS[key] = [d for d in errors if d.get("code") not in _UNUSED_IGNORES]
+                for oldest in list(_DIAGNOSTICS)[:-_MAX_KNOWN]:
+                    _DIAGNOSTICS.pop(oldest, None)
+                return [*known]
         except MontyCrashedError as e:
             self._drop_worker()
             if "SIGXCPU" in str(e):

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Container, Iterable
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from cleared.sandbox.finding import Finding
@@ -52,15 +53,16 @@ def is_granted(name: str, grant: str, bound: Iterable[str]) -> bool:
     return name in granted_model_budgets(bound)
 
 
-def find_used(source: str, file: str, primitives: Container[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The primitives that a script names, and the shared scripts that it runs by a literal name.
+@lru_cache(maxsize=16)
+def find_used(source: str, file: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The names that a script uses, and the shared scripts that it runs by a literal name.
 
-    Both are empty where it does not parse.
+    Both are empty where it does not parse. Cached, as the gate asks a dozen times about the same text.
     """
     tree = parse_script(normalise_text(source), file)
     if isinstance(tree, Finding):
         return frozenset(), frozenset()
-    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in primitives}
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     scripts = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "script_run":
@@ -77,7 +79,7 @@ def find_grants(
 
     ``shared`` gives file and source of a shared script, None where there is none.
     """
-    grants, direct = find_used(source, file, primitives)
+    names, direct = find_used(source, file)
     scripts: set[str] = set()
     pending = set(direct)
     while pending:
@@ -85,7 +87,7 @@ def find_grants(
         scripts.add(name)
         script = shared(name)
         if script is not None:
-            more, inner = find_used(script[1], script[0], primitives)
-            grants |= more
+            more, inner = find_used(script[1], script[0])
+            names |= more
             pending |= inner - scripts
-    return grants, frozenset(scripts)
+    return frozenset(name for name in names if name in primitives), frozenset(scripts)

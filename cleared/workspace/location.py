@@ -5,6 +5,7 @@ Where git keeps its history is read from git's files (gitrepository-layout): no 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import re
@@ -229,6 +230,7 @@ def _read_folder(variable: str) -> Path | None:
     return _require_absolute(variable, text) if text else None
 
 
+@functools.lru_cache(maxsize=16)
 def _require_absolute(variable: str, text: str) -> Path:
     folder = Path(text)
     if folder.is_absolute():

@@ -4,6 +4,9 @@ may be approved."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import pytest
 from harness import Workspace, take_ok, unchanged
 from proposing import edit, findings, propose, text
@@ -47,11 +50,16 @@ ATTACKS = {
 HEADER = '"""\nname: Probe\ntrigger: on_demand\ndescription: harm\u200bless\n"""\n1\n'
 
 
-def switch_off(patch: pytest.MonkeyPatch) -> None:
+@contextlib.contextmanager
+def without_rules() -> Iterator[None]:
     """The program as it was before it had these rules."""
-    patch.setattr(unicode_lint, "find_invisible", lambda *_: iter(()))
-    patch.setattr(unicode_lint, "find_strange_names", lambda *_: iter(()))
-    patch.setattr(unicode_lint, "is_strange_name", lambda *_: False)
+    lint_script.cache_clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unicode_lint, "find_invisible", lambda *_: iter(()))
+        patch.setattr(unicode_lint, "find_strange_names", lambda *_: iter(()))
+        patch.setattr(unicode_lint, "is_strange_name", lambda *_: False)
+        yield
+    lint_script.cache_clear()
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -66,12 +74,10 @@ def test_a3_letters_that_deceive_are_found_at_their_place(name: str) -> None:
 def test_a3_what_is_written_as_an_escape_or_can_be_seen_passes() -> None:
     """A3: letters of all alphabets in strings and comments; a byte order mark before all."""
     body = 'x = "Zo\u00eb \u5bff \\u200d \\U000e0041"  # f\u00fcr Z\u00fcrich\nctx_log(f"{x} m\u00b2 {x:\u00b7>9}")'
-    assert lint_script("\ufeff" + text(body), "agents/probe.py") == []
+    assert lint_script("\ufeff" + text(body), "agents/probe.py") == ()
 
 
-def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(ws: Workspace) -> None:
     """D1: nothing is proposed; no setting turns it off."""
     for number, (body, *_) in enumerate(ATTACKS.values()):
         ws.put(f"agents/probe{number}.py", text(body))
@@ -82,21 +88,17 @@ def test_d1_the_gate_refuses_them_and_without_its_wall_would_not(
                 assert rule in findings(ws("agent", "propose", f"probe{number}", "--json"))
     with unchanged(ws):
         assert findings(ws("agent", "propose", "header", "--json")) == ["invisible"]
-    with monkeypatch.context() as patch:
-        switch_off(patch)
+    with without_rules():
         for name in ("probe0", "probe2", "probe6", "header"):
             take_ok(ws, "agent", "approve", propose(ws, name)["id"])
             assert ws.run(name)["status"] == "succeeded"
 
 
-def test_d17_what_was_approved_before_the_rules_came_runs_on_with_a_warning(
-    ws: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_d17_what_was_approved_before_the_rules_came_runs_on_with_a_warning(ws: Workspace) -> None:
     """D17: an upgrade stops nobody's books: neither the agent, nor what triggers it, nor a change of what it uses."""
     path, shared = "agents/probe.py", "scripts/word.py"
     header = '"""\nname: Probe\ntrigger: event\nevent: ping\n"""\n'
-    with monkeypatch.context() as patch:
-        switch_off(patch)
+    with without_rules():
         ws.put(shared, '"""\nname: word\n"""\n"caf\u00e9\u00a0"\n')
         ws.put(path, f'{header}\u0430 = script_run("word")\nctx_log(\u0430)\n')
         take_ok(ws, "agent", "approve", propose(ws, "probe")["id"])

@@ -86,7 +86,7 @@ def test_A3_refused(source: str, rule: str, line: int, column: int) -> None:
     ],
 )
 def test_A3_accepted(source: str) -> None:
-    assert lint_script(source, "x.py") == []
+    assert lint_script(source, "x.py") == ()
 
 
 def test_A3_all_are_named_in_order() -> None:
@@ -132,7 +132,7 @@ def test_A3_hostile_text_ends(source: str) -> None:
 
 def test_A3_a_script_has_a_size() -> None:
     """A3: 256 kB of text, also where characters have several bytes."""
-    assert lint_script("#" * (256 << 10), "x.py") == []
+    assert lint_script("#" * (256 << 10), "x.py") == ()
     for source in ("#" * ((256 << 10) + 1), "#" + "é" * (128 << 10)):
         (finding,) = lint_script(source, "x.py")
         assert finding.rule == "size" and "256 kB" in finding.message
