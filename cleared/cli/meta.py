@@ -24,6 +24,7 @@ from cleared.meta.model_session import (
     find_asking_session,
     read_events,
     refuse_ended_session,
+    require_model,
     resume_session,
     start_session,
 )
@@ -96,8 +97,17 @@ def request_change(
     text = request if request is not None else instruction
     if text == "-":
         text = sys.stdin.read()
-    host = open_host(workspace)
-    with start_session(host, text or "", "meta", _make_options(jsonl, max_cost)) as session:
+    run_request(open_host(workspace), text or "", jsonl, max_cost)
+
+
+def refuse_without_model(host: Host) -> None:
+    """Raises what ``run_request`` would, where no model can be asked."""
+    require_model(host, SessionOptions())
+
+
+def run_request(host: Host, text: str, jsonl: bool = False, max_cost: str | None = None) -> None:
+    """A session for a request, from its beginning to its end; leaves with its exit code."""
+    with start_session(host, text, "meta", _make_options(jsonl, max_cost)) as session:
         _finish(host, session, session.run(None), jsonl)
 
 

@@ -52,12 +52,22 @@ class OpenQuestion:
     details: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A change that an agent's script has no place for: a person or a model may write it."""
+
+    path: str
+    title: str
+    """As that of an ``Improvement``."""
+
+
 @dataclass(slots=True)
 class Lessons:
     """What a domain learned of one commit."""
 
     improvements: list[Improvement] = field(default_factory=list)
     questions: list[OpenQuestion] = field(default_factory=list)
+    unwritten: list[Unwritten] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     """What nothing is proposed about, a sentence each."""
 
@@ -81,6 +91,7 @@ def find_lessons(source: LessonSource) -> Lessons:
             found = cast(Lessons, domain.find_lessons(source))
             total.improvements += found.improvements
             total.questions += found.questions
+            total.unwritten += found.unwritten
             total.findings += found.findings
     _judge_threshold(source, total)
     return total

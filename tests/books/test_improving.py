@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Workspace, chase, take_ok
+from fake_provider import FakeProvider
+from harness import Workspace, chase, refused, take_ok
+from scripted_model import KEY, script_change, use_provider, write_file
 
 from cleared.cli.options import open_host
 from cleared.gate.proposals.improving import improve_agents
@@ -235,6 +237,31 @@ def test_what_a_branch_cannot_say_is_not_proposed_as_one(ws: Workspace) -> None:
     decide(ws, "RED LION", [5040, 5040, 5040])
     decide(ws, "FARED LION", [5060], month=2)
     assert improve(ws)["proposed"] == [], "its account is for money out; words would stand in another payee's"
+
+
+def test_a_model_may_write_what_a_script_has_no_place_for(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evidence is the request, and the gate is the same."""
+    before = documented(ws)
+    decide(ws, "INVOICE PAID", [4020, 4020, 4020], amount="50.00")
+    title = "INVOICE PAID (money in, from 20, up to 100) → 4020 from now on, as you decided 3 of 3 times"
+    found = improve(ws)
+    assert found["unwritten"] == [{"file": PATH, "says": title}] and found["proposed"] == []
+    assert "cleared improve --model" in ws.ok("improve").err
+    refused(ws("improve", "--model", "--json"), 2, "leave out --json")
+    refused(ws("improve", "--model"), 4, "llm.")
+    monkeypatch.setenv("TEST_MODEL_KEY", KEY)
+    with FakeProvider() as provider:
+        use_provider(ws, provider)
+        script_change(provider, write_file(PATH, before.replace("credit_account=4010", "credit_account=4020")))
+        done = ws("improve", "--model")
+        assert done.code == 0 and provider.left == 0, done
+        assert title in provider.requests[0].text and "no instructions" in provider.requests[0].text
+        assert ws.read(PATH) == before and ws.cards()[-1]["kind"] == "proposal", "it waits for a person"
+        assert improve(ws)["unwritten"] == [], "which it does"
+        ws.ok("improve", "--model")
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-10T09:00:00Z")
+    take_ok(ws, "agent", "approve", "P1")
+    assert improve(ws)["unwritten"] == [], "a newer version may have it"
 
 
 def test_a_wider_branch_gets_the_new_one_before_it(ws: Workspace) -> None:

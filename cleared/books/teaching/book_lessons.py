@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -18,7 +18,13 @@ from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import Contradiction, DecidedHistory, GroupKey, LearnedRow, row_verdict
 from cleared.books.teaching.rule_chain import adapt_row, put_branch
 from cleared.books.teaching.table_listing import count_uses, iter_lines
-from cleared.books.teaching.table_scripts import ChainScript, TableScript, list_chain_scripts, list_table_scripts
+from cleared.books.teaching.table_scripts import (
+    ChainScript,
+    TableScript,
+    list_chain_scripts,
+    list_table_scripts,
+    read_approved,
+)
 from cleared.books.teaching.vendor_table import (
     VendorRow,
     find_vendor_table,
@@ -29,7 +35,7 @@ from cleared.books.teaching.vendor_table import (
 from cleared.cards.card import Card
 from cleared.cards.kinds import CONTRADICTION
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion
+from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten
 from cleared.trust.approval_record import text_path
 
 _UNUSED_DAYS: Final = 400
@@ -41,41 +47,52 @@ def find_lessons(source: LessonSource) -> Lessons:
     """What the books teach. Raises ``WorkspaceError`` where they cannot be read."""
     host = source.host
     scripts, chains = list_table_scripts(source.scripts), list_chain_scripts(source.scripts)
-    if not scripts and not chains:
-        return Lessons()
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
     history = DecidedHistory(
         list(read_booked_lines(books.iter_entries(), set(banks.values()))), read_answers(source.cards.values())
     )
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
-    makers = {card.record_id: card.agent for card in source.cards.values() if card.record_id and card.agent}
+    live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
+    makers = {card.record_id: card.agent for card in source.cards.values() if card.record_id and card.agent in live}
     lessons = Lessons()
     for key in history.groups:
         for learned in history.learn_rows(key):
-            script = _find_maker([*scripts, *chains], learned, makers)
-            if script is None or books.chart.why_not_postable(learned.row.account, today) is not None:
+            if books.chart.why_not_postable(learned.row.account, today) is not None:
                 continue
+            agents = Counter(agent for line in learned.decisions if (agent := makers.get(line.entry_id)))
+            agent = agents.most_common(1)[0][0] if agents else ""
+            script = _find_maker([*scripts, *chains], agent)
+            found = None
             if isinstance(script, ChainScript):
-                lessons.improvements += _propose_branch(script, learned, history, makers, enough)
-            elif not _is_known(script, learned, enough):
-                lessons.improvements.append(_propose_row(script, learned, history))
-        if (found := history.find_contradiction(key)) is not None:
-            lessons.questions.append(_ask_about(found, history.groups[key]))
+                found = _propose_branch(script, learned, history, makers, enough)
+            elif script is not None:
+                found = [] if _is_known(script, learned, enough) else [_propose_row(script, learned, history)]
+            if found is not None:
+                lessons.improvements += found
+            elif agent and _is_unanswered(source, live[agent], learned):
+                lessons.unwritten.append(Unwritten(live[agent], learned.title))
+        if (contradiction := history.find_contradiction(key)) is not None:
+            lessons.questions.append(_ask_about(contradiction, history.groups[key]))
     for script in scripts:
         lessons.improvements += _find_useless_rows(source, script, bank, banks, today)
     return lessons
 
 
-def _find_maker(
-    scripts: Sequence[TableScript | ChainScript], learned: LearnedRow, makers: Mapping[str, str]
-) -> TableScript | ChainScript | None:
-    """The script that asked about most of these lines; a table takes what is narrowed."""
-    agents = Counter(agent for line in learned.decisions if (agent := makers.get(line.entry_id)))
+def _find_maker(scripts: Sequence[TableScript | ChainScript], agent: str) -> TableScript | ChainScript | None:
+    """The script that takes what is learned: that of the agent which asked about most of the lines; where none that is
+    live did, the only one. A table takes what is narrowed."""
     having = [each for each in scripts if isinstance(each, ChainScript) or each.table.has_limits]
-    if len(having) > 1 and agents:
-        having = [each for each in having if each.agent == agents.most_common(1)[0][0]]
+    if agent:
+        having = [each for each in having if each.agent == agent]
     return having[0] if len(having) == 1 else None
+
+
+def _is_unanswered(source: LessonSource, path: str, learned: LearnedRow) -> bool:
+    """Whether no version of the script was approved since the last of these decisions: a newer one may have it."""
+    wanted = {line.entry_id for line in learned.decisions}
+    last = max((card.resolved_at or "" for card in source.cards.values() if card.record_id in wanted), default="")
+    return all(each.at <= last for each in source.scripts.approvals.list_versions(path))
 
 
 def _is_known(script: TableScript, learned: LearnedRow, enough: float) -> bool:
@@ -104,25 +121,21 @@ def _propose_row(script: TableScript, learned: LearnedRow, history: DecidedHisto
 
 def _propose_branch(
     script: ChainScript, learned: LearnedRow, history: DecidedHistory, makers: Mapping[str, str], enough: float
-) -> Iterator[Improvement]:
-    """One branch more, where the script asked about all these lines, or a branch that is understood took them: what
-    other branches do is not known. It is code, so a person looks at it."""
+) -> list[Improvement] | None:
+    """One branch more; none where the chain has it. None where no branch can say it, or where the script did not ask
+    about all these lines and no branch that is understood took them: what other branches do is not known. It is code,
+    so a person looks at it."""
     row = adapt_row(learned.row, learned.decisions, tuple(history.lines))
     if row is None:
-        return
+        return None
     taken = [(line, script.chain.find_branch(line.text, line.amount)) for line in learned.decisions]
     if any(branch is None and makers.get(line.entry_id) != script.agent for line, branch in taken):
-        return
+        return None
     wanted = learned.row.account
-    if all(
-        branch is not None and (branch.row.account, branch.confidence >= enough) == (wanted, True)
-        for _, branch in taken
-    ):
-        return
-    says = f"{learned.title}. {history.describe_past(row)}"
-    yield Improvement(
-        script.path, f"{row.describe()} from now on", learned.title, says, lambda text: put_branch(text, row)
-    )
+    if all(each is not None and each.row.account == wanted and each.confidence >= enough for _, each in taken):
+        return []
+    key, says = f"{row.describe()} from now on", f"{learned.title}. {history.describe_past(row)}"
+    return [Improvement(script.path, key, learned.title, says, lambda text: put_branch(text, row))]
 
 
 def _list_numbers(source: str) -> set[int]:

@@ -43,7 +43,7 @@ def list_table_scripts(scripts: Scripts, agent: str = "") -> list[TableScript]:
 
     Raises ``UsageError`` where there is no approved agent of that name.
     """
-    approved = _read_approved(scripts, agent)
+    approved = read_approved(scripts, agent)
     found = ((path, text, find_vendor_table(text, path)) for path, text in approved.items())
     return [TableScript(path, text, table) for path, text, table in found if table is not None]
 
@@ -51,7 +51,7 @@ def list_table_scripts(scripts: Scripts, agent: str = "") -> list[TableScript]:
 def list_chain_scripts(scripts: Scripts) -> list[ChainScript]:
     """The approved agents that have no table, but a chain of ``if`` and ``elif`` that is understood, by their path."""
     found = []
-    for path, text in _read_approved(scripts, "").items():
+    for path, text in read_approved(scripts).items():
         chain = find_rule_chain(text, path) if find_vendor_table(text, path) is None else None
         if chain is not None:
             found.append(ChainScript(path, text, chain))
@@ -70,7 +70,7 @@ def find_table_script(scripts: Scripts, agent: str, limits: RowLimits) -> TableS
         raise UsageError(f"several agents have a vendor table: {names}", remedy="Say which: --agent NAME.")
     if having:
         return _make_room(having[0]) if limits and not having[0].table.has_limits else having[0]
-    for path, text in _read_approved(scripts, agent).items():
+    for path, text in read_approved(scripts, agent).items():
         today = template.starter_files().get(path, b"").decode("utf-8")
         table = find_vendor_table(today, path)
         if table is not None and template.was_shipped(path, text.encode("utf-8")):
@@ -83,7 +83,8 @@ def find_table_script(scripts: Scripts, agent: str, limits: RowLimits) -> TableS
     )
 
 
-def _read_approved(scripts: Scripts, agent: str) -> dict[str, str]:
+def read_approved(scripts: Scripts, agent: str = "") -> dict[str, str]:
+    """The texts of the approved agents, or of that one, by their path. Raises as ``list_table_scripts``."""
     folder = scripts.host.layout.agents_dir
     paths = (
         [scripts.host.layout.agent_path(agent)]

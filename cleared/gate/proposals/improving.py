@@ -19,7 +19,15 @@ from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, OpenQuestion, combine_edits, find_lessons
+from cleared.gate.improvements import (
+    AUTHOR,
+    Improvement,
+    LessonSource,
+    OpenQuestion,
+    Unwritten,
+    combine_edits,
+    find_lessons,
+)
 from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.submission import LEARNING, Author, GateFailed, propose_changes
@@ -46,6 +54,8 @@ class Improved:
     confirmed: list[Improvement] = field(default_factory=list)
     """What it does."""
     asked: list[OpenQuestion] = field(default_factory=list)
+    unwritten: list[Unwritten] = field(default_factory=list)
+    """What a person or a model may write: the script has no place for it."""
     findings: list[str] = field(default_factory=list)
     """What only a person can make better, in one sentence each."""
     held: list[str] = field(default_factory=list)
@@ -58,6 +68,7 @@ class Improved:
             "approved": [p.id for p in self.approved],
             "confirmed": [{"file": each.path, "change": each.key, "says": each.says} for each in self.confirmed],
             "asked": [each.title for each in self.asked],
+            "unwritten": [{"file": each.path, "says": each.title} for each in self.unwritten],
             "findings": self.findings,
             "held": self.held,
         }
@@ -93,7 +104,10 @@ def improve_agents(host: Host, *, is_asked: bool) -> Improved:
         for each in lessons.improvements:
             by_path[each.path].append(each)
         sources = {path: _read_approved(scripts, snapshot, path) for path in by_path}
-    done = Improved(findings=[*lessons.findings, *filter(None, unused)])
+    waiting = {path for proposal in proposals if proposal.status == "open" for path in proposal.paths}
+    unwritten = [each for each in lessons.unwritten if each.path not in waiting]
+    places = [f"{each.path} has no table or branch for this: {each.title}" for each in unwritten]
+    done = Improved(unwritten=unwritten, findings=[*places, *lessons.findings, *filter(None, unused)])
     author = Author(AUTHOR, is_human=False, is_asked=is_asked and not current_job())
     for path, improvements in by_path.items():
         source = sources[path]
