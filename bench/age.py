@@ -33,6 +33,7 @@ AGES = (10, 50, 200, 1_000)
 ROWS = 18
 TEXTS = ("GITHUB INC", "AWS EMEA", "CORNER SHOP", "BLUE BAKERY")
 REPEATS = 5
+TRIES = 3
 COMMANDS = ("check", "queue list", "status", "doctor")
 BEGIN = date(2024, 1, 1)
 
@@ -93,7 +94,7 @@ def _measure(root: Path, clock: Hand, day: int) -> Age:
     costs["decision"] = statistics.median(_spend(made, clock, "decide", card) for card in cards[:REPEATS])
     for command in COMMANDS:
         # The first time makes what can be kept between commands.
-        costs[command] = min(_spend(made, clock, *command.split()) for _ in range(3))
+        costs[command] = min(_spend(made, clock, *command.split()) for _ in range(TRIES))
     clock.at = at
     git_bytes = _size(root / ".git")
     subprocess.run(["git", "gc", "-q"], cwd=made, check=True)

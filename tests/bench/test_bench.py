@@ -35,6 +35,8 @@ from bench import (
 )
 
 SIZES = (
+    (age, "REPEATS", 1),
+    (age, "TRIES", 1),
     (bank_formats, "LINES", 50),
     (books, "ROWS", 30),
     (bulk, "ROWS", 30),
@@ -134,7 +136,7 @@ def test_b26_what_is_suggested_with_confidence_is_right() -> None:
     assert result.ok, result.measured
 
 
-def test_the_cost_of_a_day_is_measured_at_each_age() -> None:
+def test_the_cost_of_a_day_is_measured_at_each_age(smallest: None) -> None:
     """Two days lived through: each figure is one of work done, and the store of git is not smaller than packed."""
     ages = age.measure_ages((1, 2))
     assert [found.runs for found in ages] == [1, 2]
