@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +40,7 @@ def revert_past_run(
     found = revert_run(open_host(workspace), name, reason=reason, dry_run=True, alone=alone, again=again)
     before = found.commit  # where it was taken back already, and was killed before all ran again
     if not json:
-        _print_plan(found)
+        _print_plan(found, found.readers if again else [])
     if not plan:
         if not yes and not (sys.stdin.isatty() and typer.confirm("Take it back?", err=True)):
             print_message("Nothing was taken back. To do it: the same with --yes.")
@@ -71,7 +71,7 @@ def _describe_rerun(run: Mapping[str, Any]) -> str:
     return str(error.get("message") or run["status"])
 
 
-def _print_plan(plan: RevertPlan) -> None:
+def _print_plan(plan: RevertPlan, readers: Sequence[str]) -> None:
     for run in plan.runs:
         rests = f", because {run.why}" if run.why else ""
         print_line(f"{run.run} {run.agent}: {run.what}{rests}")
@@ -79,6 +79,8 @@ def _print_plan(plan: RevertPlan) -> None:
             if records:
                 more = f" and {len(records) - _MAX_SHOWN} more" if len(records) > _MAX_SHOWN else ""
                 print_line(f"  {verb}: {', '.join(records[:_MAX_SHOWN])}{more}")
+    if readers:
+        print_line(f"runs again: {', '.join(readers)}")
     for made in plan.decisions:
         print_line(f"decided by {made['by']}: {made['what']} ({made['about']})")
     for doubt in plan.may_have_read[:_MAX_SHOWN]:

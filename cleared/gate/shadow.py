@@ -20,6 +20,7 @@ from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.domains.installed_domains import name_references
 from cleared.gate.dry_run import Setup, compare_dry_runs, dry_run_script
 from cleared.gate.impact import Impact
 from cleared.gate.manual_runs import SHADOWS
@@ -121,6 +122,8 @@ def describe_shadow(shadow: Shadow) -> Iterator[str]:
     share = f"{100 * shadow.same / shadow.compared:.1f} %" if shadow.compared else "nothing to compare yet"
     yield f"Beside the live version since {shadow.started[:10]}, {state}"
     yield f"The same in {shadow.same} of {count_noun(shadow.compared, 'run')}: {share}"
+    if shadow.differing:
+        yield "Where they differ, the live version first:"
     for each in shadow.differing:
         yield f"{each['run']} of {each['at']}: {'; '.join(each['what'])}"
 
@@ -153,6 +156,7 @@ def _follow(host: Host, repo: Repository, shadow: Shadow, agent: str) -> None:
     if _digests(proposal) != shadow.texts or proposal.changed_file():
         shadow.ended = "the proposal is another one by now"
         return
+    names = name_references(host.layout, CommittedSource(snapshot))
     live, proposed = Scripts(host, snapshot), Scripts(host, snapshot, texts=proposal.texts)
     for run, occasion in _list_new(host, repo, shadow, agent):
         old, new = (
@@ -170,9 +174,9 @@ def _follow(host: Host, repo: Repository, shadow: Shadow, agent: str) -> None:
             for scripts in (live, proposed)
         )
         impact = Impact()
-        impact.add_run(occasion, {}, old, new)
-        what = compare_dry_runs(old, new)
-        what += [_describe_difference(each) for each in impact.entries]
+        impact.add_run(occasion, {}, old, new, names)
+        what = [_describe_difference(each) for each in impact.entries]
+        what += [each for each in compare_dry_runs(old, new) if not (what and each == "entries differ")]
         shadow.seen = [*shadow.seen, run][-2 * _MAX_KEPT :]
         shadow.compared += 1
         shadow.same += not what
@@ -201,7 +205,7 @@ def _list_new(host: Host, repo: Repository, shadow: Shadow, agent: str) -> Itera
 
 def _describe_difference(entry: Mapping[str, Any]) -> str:
     words = " ".join(str(entry.get(name) or "") for name in ("date", "description", "amount")).strip()
-    return f"{words}: {entry['change']}, {entry['before']} → {entry['after']}"[:300]
+    return f"{words}: {entry.get('group') or entry['change']}"[:300]
 
 
 def _digests(proposal: Proposal) -> dict[str, str]:

@@ -62,6 +62,7 @@ def test_n9_again_runs_just_what_had_read_it_over_what_is_left(ws: Workspace) ->
     ws.run("total")
     ws.run("other")
     assert "nails,12.00" in ws.read("records/prices.csv")
+    assert "runs again: total\n" in ws.ok("revert", "b.csv", "--plan", "--again").out
     head = ws.head()
     done = revert(ws, "b.csv", "--yes", "--again")
     assert [(run["agent"], run["status"]) for run in done["reran"]] == [("total", "succeeded")]
