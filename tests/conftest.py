@@ -119,14 +119,14 @@ def plain_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.fixture
 def ws(tmp_path: Path, starting_point: Path, plain_environment: None) -> Workspace:
     """A fresh workspace named Acme, with the starters and nothing posted."""
-    return Workspace(copy_books(starting_point, tmp_path / "books"))
+    return Workspace(copy_books(starting_point, tmp_path / "books", stay=True))
 
 
 @pytest.fixture
 def posted(request: pytest.FixtureRequest, tmp_path: Path, posted_start: Path, plain_environment: None) -> Workspace:
     """January's four rows are posted: 2025-01-001 … 004, two of them waiting for review."""
     if "ws" not in request.fixturenames:
-        return Workspace(copy_books(posted_start, tmp_path / "books"))
+        return Workspace(copy_books(posted_start, tmp_path / "books", stay=True))
     ws: Workspace = request.getfixturevalue("ws")  # the test, or another fixture of it, has begun with that one
     ws.drop("january.csv")
     ws.run("ingest")

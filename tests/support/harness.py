@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -130,14 +131,50 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def copy_books(books: Path, to: Path) -> Path:
+Tree = list[tuple[str, os.stat_result, bytes | str | None]]
+"""Folders (None), files with what is in them, and links with where they lead, each folder before what is in it."""
+
+
+@cache
+def _read_tree(root: Path) -> Tree:
+    wait_for_packing(root)
+    found: Tree = [("", root.stat(), None)]
+    for path in sorted(root.rglob("*")):
+        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
+        found.append((path.relative_to(root).as_posix(), path.lstat(), content))
+    return found
+
+
+def _write_tree(tree: Tree, to: Path) -> None:
+    """As ``copytree`` does it, with modes and times, in a third of the time."""
+    for inner, stat, content in tree:
+        path = f"{to}/{inner}"
+        if content is None:
+            os.mkdir(path, stat.st_mode & 0o777)
+        elif isinstance(content, str):
+            os.symlink(content, path)
+        else:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.st_mode & 0o777)
+            os.write(descriptor, content)
+            os.utime(descriptor, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+            os.close(descriptor)
+    for inner, stat, content in tree:
+        if content is None:
+            os.utime(f"{to}/{inner}", ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def copy_books(books: Path, to: Path, *, stay: bool = False) -> Path:
     """A copy, trusted as ``cleared trust`` would have it: nothing else makes approvals count in one. It stands in for
     the books that it was copied from: their events are its own.
 
     Where this test's machine has no key yet, it gets that of the machine that made the books (the starting point).
+    ``stay``: those books are as they are for all tests, and are read once.
     """
-    wait_for_packing(books)
-    shutil.copytree(books, to, symlinks=True)
+    if stay:
+        _write_tree(_read_tree(books), to)
+    else:
+        wait_for_packing(books)
+        shutil.copytree(books, to, symlinks=True)
     cleared_home().mkdir(mode=0o700, parents=True, exist_ok=True)
     for made in [each for name in ("run-key*", "approval-key*") for each in (books.parent / "cleared").glob(name)]:
         if not (cleared_home() / made.name).exists():

@@ -28,7 +28,7 @@ def cycles_start(starting_point: Path) -> Path:
 @pytest.fixture
 def cyc(cycles_start: Path, tmp_path: Path, plain_environment: None) -> Workspace:
     """A copy of it; the home is ``home`` beside the workspace."""
-    return Workspace(copy_books(cycles_start, tmp_path / "books"))
+    return Workspace(copy_books(cycles_start, tmp_path / "books", stay=True))
 
 
 @pytest.fixture
