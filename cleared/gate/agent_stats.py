@@ -15,7 +15,6 @@ from cleared.base.terminal import count_noun
 from cleared.cards import queue_files
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
-from cleared.changes.trace import TraceStore
 from cleared.domains.domain import RecordOutcome
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.change_evidence import RunEvidence, read_newest_runs
@@ -90,9 +89,17 @@ def read_stats(host: Host, name: str = "") -> list[AgentStats]:
 def list_run_outcomes(host: Host, snapshot: Snapshot) -> list[RecordOutcome]:
     """What became of all that runs have made, as far as this machine has their traces."""
     outcomes = _read_outcomes(host, snapshot)
-    traces = TraceStore(host.layout.state_dir).list_runs(MOST_RUNS)
-    made = {str(record_id) for trace in traces for record_id in trace["entries"] or ()}
-    return [outcomes[record_id] for record_id in sorted(made) if record_id in outcomes]
+    return [outcomes[record_id] for record_id in sorted(list_makers(host)) if record_id in outcomes]
+
+
+def list_makers(host: Host, agent: str | None = None) -> dict[str, str]:
+    """Each record that a run made, of this agent or of any, and the agent that did, as far as this machine has their
+    traces. What a dry run would have made is none."""
+    return {
+        str(record_id): str(trace["agent"])
+        for trace in host.traces.list_runs(MOST_RUNS, agent)
+        for record_id in (trace["entries"] or () if not trace["dry_run"] else ())
+    }
 
 
 def _read_outcomes(host: Host, snapshot: Snapshot) -> dict[str, RecordOutcome]:
@@ -111,10 +118,9 @@ def _judge(
         runs.append(run)
         if len(runs) == MOST_RUNS:
             break
-    traces = TraceStore(host.layout.state_dir).list_runs(MOST_RUNS, agent)
-    times = [trace["duration_ms"] for trace in traces if trace["duration_ms"] is not None]
-    made = {str(record_id) for trace in traces for record_id in trace["entries"] or ()}
-    known = [outcomes[record_id] for record_id in sorted(made) if record_id in outcomes]
+    traces = host.traces.list_runs(MOST_RUNS, agent)
+    times = [each["duration_ms"] for each in traces if each["duration_ms"] is not None and not each["dry_run"]]
+    known = [outcomes[record_id] for record_id in sorted(list_makers(host, agent)) if record_id in outcomes]
     sure = [each for each in known if each.confidence >= host.config.thresholds.auto_confirm]
     total = _sum_up(runs, asked)
     months: dict[str, list[RunEvidence]] = defaultdict(list)

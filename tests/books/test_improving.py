@@ -265,6 +265,9 @@ def test_a_model_may_write_what_a_script_has_no_place_for(ws: Workspace, monkeyp
 
 
 def test_a_wider_branch_gets_the_new_one_before_it(ws: Workspace) -> None:
+    """What was booked without asking, too: the run says which agent did, though others have a table."""
+    ws.put("agents/other.py", ws.read(PATH).replace("name: Ingest", "name: Other"))
+    ws.commit("agents/other.py", *ws.approve("agents/other.py"))
     before = documented(ws)
     decide(ws, "GITHUB SPONSORS", [5040, 5040, 5040])
     improve(ws)
@@ -273,5 +276,10 @@ def test_a_wider_branch_gets_the_new_one_before_it(ws: Workspace) -> None:
     branch = ELIF.format(100).replace("BLUEBIRD HOLDINGS", "GITHUB SPONSORS").replace("Bluebird Holdings", "GitHub")
     new = branch.replace("            elif ", "            if ", 1) + "            elif "
     assert after == before.replace('            if "GITHUB" in', f'{new}"GITHUB" in')
+    assert improve(ws)["proposed"] == []
+    decide(ws, "Lower   Case", [5060, 5060, 5060], month=2)
+    improve(ws)
+    take_ok(ws, "agent", "approve", "P2")
+    assert 'elif "Lower   Case" in desc and' in ws.read(PATH), "as the bank writes it"
     assert improve(ws)["proposed"] == []
     ws.in_order()

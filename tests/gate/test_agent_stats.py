@@ -47,3 +47,18 @@ def test_an_agent_that_never_ran_has_no_share_of_anything(ws: Workspace) -> None
     found = ws.json("agent", "stats", "monthly_summary")[0]
     assert found["runs"] == 0 and found["without_asking"] is None and found["milliseconds"] is None
     assert "No agent has run yet." in ws.ok("agent", "stats").out
+
+
+def test_what_a_dry_run_would_have_made_is_no_record_of_its_agent(ws: Workspace) -> None:
+    post = (
+        'journal_add_double(date="2025-01-03", description="tea", debit_account=5020, credit_account=1010, amount="1", '
+        'status="auto-confirmed", confidence=0.99, evidence="it is")\ngit_commit("post: tea")\n'
+    )
+    for name in ("tried", "made"):
+        ws.agent(name, post)
+    ws.ok("agent", "run", "tried", "--dry-run")
+    ws.run("made")
+    ws.ok("queue", "correct", "2025-01-001", "--account", "5060")
+    assert ws.json("agent", "stats", "made")[0]["corrected"] == "1.000"
+    found = ws.json("agent", "stats", "tried")[0]
+    assert found["corrected"] is None and found["milliseconds"] is None and found["runs"] == 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -35,6 +35,7 @@ from cleared.books.teaching.vendor_table import (
 from cleared.cards.card import Card
 from cleared.cards.kinds import CONTRADICTION
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.agent_stats import list_makers
 from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten
 from cleared.trust.approval_record import text_path
 
@@ -54,7 +55,7 @@ def find_lessons(source: LessonSource) -> Lessons:
     )
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
     live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
-    makers = {card.record_id: card.agent for card in source.cards.values() if card.record_id and card.agent in live}
+    makers = {record_id: agent for record_id, agent in _list_makers(source) if agent in live}
     lessons = Lessons()
     for key in history.groups:
         for learned in history.learn_rows(key):
@@ -79,9 +80,15 @@ def find_lessons(source: LessonSource) -> Lessons:
     return lessons
 
 
+def _list_makers(source: LessonSource) -> Iterator[tuple[str, str]]:
+    """Each record that a run of this machine made, or that a card asks about, and the agent that did."""
+    yield from list_makers(source.host).items()
+    yield from ((card.record_id, card.agent) for card in source.cards.values() if card.record_id and card.agent)
+
+
 def _find_maker(scripts: Sequence[TableScript | ChainScript], agent: str) -> TableScript | ChainScript | None:
-    """The script that takes what is learned: that of the agent which asked about most of the lines; where none that is
-    live did, the only one. A table takes what is narrowed."""
+    """The script that takes what is learned: that of the agent which made most of the lines; where nobody knows of one
+    that is live, the only one. A table takes what is narrowed."""
     having = [each for each in scripts if isinstance(each, ChainScript) or each.table.has_limits]
     if agent:
         having = [each for each in having if each.agent == agent]

@@ -15,6 +15,7 @@ are; what they do is not known here.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -158,8 +159,8 @@ def adapt_row(row: VendorRow, decisions: tuple[BookedLine, ...], lines: tuple[Bo
     sizes = [size for size in (limits.least, limits.most) if size is not None]
     if limits.money != "out" or limits.bank is not None or limits.split or any(size % 1 for size in sizes):
         return None
-    at = decisions[-1].text.upper().find(row.words.upper())
-    words = decisions[-1].text[at : at + len(row.words)] if at >= 0 else ""
+    written = re.search(r"\s+".join(map(re.escape, row.words.split())), decisions[-1].text, re.IGNORECASE)
+    words = written.group() if written is not None else ""
     found = replace(row, words=words)
     taken = [line for line in lines if words in line.text and limits.fits(line.amount, line.bank)]
     is_same = set(decisions) <= set(taken) and all(row.fits(line.text, line.amount, line.bank) for line in taken)
