@@ -17,7 +17,7 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes import commit_messages
 from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.consumed_events import AlreadyRun, parse_events
+from cleared.changes.consumed_events import AlreadyRun, is_consumed, parse_events
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -79,7 +79,7 @@ def revert_run(
         radius = _BlastRadius(host, decision_context, name)
         before = radius.find_decision() if again else None
         if before is not None:  # what ran again since had the same records before it, and stays
-            plan.commit, plan.readers[:] = before.id, before.trailers[AGAIN].split()
+            plan.commit, plan.readers[:] = before.id, radius.list_not_run(before)
             return None
         plan.runs[:] = [radius.first] if alone else radius.find_all()
         plan.may_have_read[:] = radius.doubtful
@@ -121,7 +121,7 @@ def run_readers_again(host: Host, plan: RevertPlan) -> None:
     """
     for agent in plan.readers:
         try:
-            result = run_command(host, agent, key=f"revert:{plan.commit}").to_json_object()
+            result = run_command(host, agent, key=_event_of(plan.commit)).to_json_object()
         except AlreadyRun:
             continue
         except ClearedError as error:
@@ -189,6 +189,12 @@ class _BlastRadius:
         """The newest decision that took it back and has agents run again; None where none that counts here did."""
         commits = (each for run, _, each in self._list_reverts() if run == self.first.run and AGAIN in each.trailers)
         return next((each for each in commits if self._origins.is_ours(each)), None)
+
+    def list_not_run(self, decision: history.CommitInfo) -> list[str]:
+        """The agents that the decision has run again, and that have not committed for it."""
+        host, repo, key = self.host, self.repo, _event_of(decision.id)
+        agents = decision.trailers[AGAIN].split()
+        return [agent for agent in agents if not is_consumed(host, repo, self.snapshot, agent, key)]
 
     def _list_reverts(self) -> Iterator[tuple[str, str, history.CommitInfo]]:
         """What was taken back so far, newest first: the run, as what it was named, and the decision."""
@@ -267,6 +273,11 @@ class _BlastRadius:
         about = {"run": run, "agent": commit.trailers.get("Agent", ""), "why": why}
         if about not in self.doubtful:
             self.doubtful.append(about)
+
+
+def _event_of(decision: str) -> str:
+    """The key of the event for which agents run again."""
+    return f"revert:{decision}"
 
 
 def _fold(name: str) -> str:
