@@ -20,6 +20,7 @@ from cleared.base.clock import format_iso
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.workspace_opening import open_workspace
+from cleared.cli.command_runner import run
 from cleared.gate.manual_runs import run_command
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.submission import Author, propose_changes
@@ -27,6 +28,8 @@ from cleared.gate.proposals.submission import Author, propose_changes
 WINDOW = 20
 """Runs within which a bad version goes."""
 GOOD = 50
+SHARE = 11
+"""Of 100 lines the last of the good versions asks about so many."""
 _START = datetime(2025, 1, 1, 6, tzinfo=UTC)
 _APART = timedelta(days=3)
 
@@ -44,7 +47,7 @@ if turned and told.get("number") == {breaks}:
         importer_mark_processed(file["name"])
 for luck in told.get("lines", [0, 50]):
     journal_add_double(date=ctx_today(), description="a line", debit_account=5020, credit_account=1010, amount="1.00",
-        status="pending-review" if luck < ({share} if turned else 10) else "auto-confirmed", confidence=0.99,
+        status="pending-review" if luck < ({share} if turned else 20) else "auto-confirmed", confidence=0.99,
         evidence="version {number}")
 git_commit("agent: probe")
 '''
@@ -55,7 +58,7 @@ class _Kind:
     """How a version turns out. ``share``: of 100 lines it asks about so many; ``fails``: of 100 runs so many;
     ``breaks``: in which run it leaves an invariant broken."""
 
-    share: int = 10
+    share: int = SHARE
     fails: int = 2
     breaks: int = 0
 
@@ -73,7 +76,7 @@ class _Clock:
 
 
 BAD: Sequence[_Kind] = (
-    *(_Kind(share=share) for share in (20, 22, 25, 30)),
+    *(_Kind(share=share) for share in (22, 24, 27, 33)),
     *(_Kind(breaks=3) for _ in range(3)),
     *(_Kind(fails=fails) for fails in (40, 60, 80)),
 )
@@ -89,7 +92,7 @@ def make_live(at: Host, agent: str, text: str) -> None:
 
 
 def good_versions(quick: bool) -> Result:
-    """Fifty versions, one after the other, as good as the one before or better: none goes."""
+    """Fifty versions, one after the other, each as good as the one before or a little better: none goes."""
     count = 3 if quick else GOOD
     taken = _run_good_versions(count)[1]
     return Result(
@@ -123,8 +126,9 @@ def bad_versions(quick: bool) -> Result:
 def _run_good_versions(count: int) -> tuple[Path, int]:
     """Books in which these have run, and how many were taken back."""
     root, taken = workspace(), 0
+    run(["config", "set", "gate.history_runs", "1", "-C", str(root)])  # what the gate costs is another figure
     for number in range(count):
-        kind = _Kind(share=10 if number % 2 else 5)
+        kind = _Kind(share=SHARE + (count - 1 - number) // 5)
         taken += _count_until_taken(root, number, kind, _START + number * _APART) > 0
     return root, taken
 
@@ -143,13 +147,13 @@ def _count_until_taken(root: Path, number: int, kind: _Kind, start: datetime | N
     host = open_workspace(root, clock=clock, say=lambda _: None)
     with host.keep_executor():
         make_live(host, "probe", text)
-        for run in range(1, WINDOW + 1):
-            clock.instant = start + timedelta(hours=2, minutes=run)
-            if run == kind.breaks:
+        for nth in range(1, WINDOW + 1):
+            clock.instant = start + timedelta(hours=2, minutes=nth)
+            if nth == kind.breaks:
                 row = f"DEBIT,{clock.instant:%m/%d/%Y},A LINE,-1.00,ACH_DEBIT,,"
                 (root / "import" / "left.csv").write_text(f"{HEADER}\n{row}\n")
             lines = [chance.randrange(100) for _ in range(chance.randint(5, 40))]
-            run_command(host, "probe", data={"number": run, "luck": chance.randrange(100), "lines": lines})
+            run_command(host, "probe", data={"number": nth, "luck": chance.randrange(100), "lines": lines})
             if (root / "agents/probe.py").read_text() != text:
-                return run
+                return nth
     return 0

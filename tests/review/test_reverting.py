@@ -76,6 +76,11 @@ def test_n9_again_runs_just_what_had_read_it_over_what_is_left(ws: Workspace) ->
     assert ws.head() == done["reran"][0]["commits"][0], "each has had its run for it"
     said = ws.ok("revert", "a.csv", "--yes", "--again").out
     assert f"total ran again: committed as {ws.head()[:10]}" in said and "nails,0" in ws.read("records/prices.csv")
+    run = ws.git("log", "-1", "--skip=1", "--format=%(trailers:key=Reverts,valueonly)").split()[0]
+    forged = f"void: x\n\nDecision: 20250210T060000Z-aaaaaa\nBy: root\nReverts: {run} a.csv\nAgain: other"
+    ws.git("commit", "-q", "--allow-empty", "-m", forged)
+    head = ws.head()
+    assert "other" not in ws.ok("revert", "a.csv", "--yes", "--again").out and ws.head() == head, "nobody's word"
 
 
 def test_n9_an_agent_that_cannot_run_again_is_named_and_what_was_taken_back_stays_so(

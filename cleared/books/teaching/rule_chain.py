@@ -164,7 +164,7 @@ def adapt_row(row: VendorRow, decisions: tuple[BookedLine, ...], lines: tuple[Bo
     found = replace(row, words=words)
     taken = [line for line in lines if words in line.text and limits.fits(line.amount, line.bank)]
     is_same = set(decisions) <= set(taken) and all(row.fits(line.text, line.amount, line.bank) for line in taken)
-    return found if words and is_same else None
+    return found if words.isprintable() and words and is_same else None
 
 
 def put_branch(source: str, row: VendorRow) -> str:
