@@ -87,7 +87,7 @@ def _is_decided(draft: StagedBooks, finding: RecurringFinding) -> bool:
     decided = 0
     before = finding.lines if finding.what == "missing" else finding.lines[:-1]
     for line in before:
-        legs = [leg_id for leg_id, amount in draft.bank.matches.get(line.line_id, ()) if amount]
+        legs = [leg_id for leg_id, amount in draft.bank.list_matches(line.line_id) if amount]
         entry = draft.books.find_entry(legs[-1]) if legs else None
         decided += entry is not None and entry.status not in ("pending-review", "voided")
     return decided >= len(before) - 1

@@ -97,9 +97,9 @@ def _add_timing(draft: StagedBooks, timing: BankTiming, name: str, account: int,
     """
     books, bank = draft.books, draft.bank
     first_month, last_month = first.isoformat()[:7], last.isoformat()[:7]
-    matches, is_booked = bank.matches, False
+    is_booked = False
     for line in _iter_recorded_lines(bank, name):
-        pairs = matches.get(line.line_id, [])
+        pairs = bank.list_matches(line.line_id)
         is_booked |= bool(pairs)
         months = {line.posted_date.isoformat()[:7], *(leg_id[:7] for leg_id, _ in pairs)}
         is_whole = bank.posted_amount(line.line_id) == line.amount

@@ -142,8 +142,13 @@ class Layout:
     def outcomes(self) -> str:
         return f"{self.books_dir}/bank/outcomes.csv"
 
+    def matches_path(self, month: str) -> str:
+        """What posts the bank lines of one month, ``YYYY-MM``."""
+        return f"{self.books_dir}/bank/matches-{month}.csv"
+
     @property
     def matches(self) -> str:
+        """The same of all months, as earlier versions wrote it."""
         return f"{self.books_dir}/bank/matches.csv"
 
     @property

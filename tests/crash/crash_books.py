@@ -169,7 +169,8 @@ def check_lines(root: Path, expected: Iterable[Line]) -> None:
     lines = [row for path in sorted((root / "books/bank/checking").glob("*.csv")) for row in rows(root, str(path))]
     recorded = Counter((row[1], row[5], Decimal(row[3])) for row in lines)
     assert recorded == Counter(expected)
-    matches = Counter(row[0] for row in rows(root, "books/bank/matches.csv"))
+    paths = sorted((root / "books/bank").glob("matches-*.csv"))
+    matches = Counter(row[0] for path in paths for row in rows(root, str(path)))
     assert matches == Counter(row[0] for row in lines)
 
 

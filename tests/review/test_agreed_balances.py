@@ -24,7 +24,7 @@ def closed(ws: Workspace) -> Workspace:
 
 def write_entry(ws: Workspace, month: str, rows: str, matches: str) -> None:
     """Books as only a fault or a hand makes them: nothing checks what is written."""
-    journal, matched = f"books/{month.replace('-', '/')}/journal.csv", "books/bank/matches.csv"
+    journal, matched = f"books/{month.replace('-', '/')}/journal.csv", f"books/bank/matches-{month}.csv"
     ws.put(journal, ws.read(journal) + rows)
     ws.put(matched, ws.read(matched) + matches)
     ws.commit(journal, matched)

@@ -40,7 +40,10 @@ def test_the_documented_layout() -> None:
     found = layout("books")
     assert found.journal_path(2025, 1) == "books/2025/01/journal.csv"
     assert found.bank_path("checking", "2025-01") == "books/bank/checking/2025-01.csv"
-    assert (found.matches, found.imports) == ("books/bank/matches.csv", "books/bank/imports.csv")
+    assert (found.matches_path("2025-01"), found.imports) == (
+        "books/bank/matches-2025-01.csv",
+        "books/bank/imports.csv",
+    )
     assert (found.duplicates, found.periods) == ("books/bank/duplicates.csv", "books/periods.csv")
     assert found.agent_path("ingest") == "agents/ingest.py"
     assert found.script_path("vendor_name") == "scripts/vendor_name.py"

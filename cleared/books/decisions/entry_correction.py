@@ -27,6 +27,7 @@ from cleared.books.ledger.corrections import effective_legs, find_corrections, m
 from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.staged_books import books_of
 from cleared.primitives.context import Context
 
@@ -295,7 +296,7 @@ def void_with_corrections(context: Context, entry: Entry, reason: str, not_befor
     """Void an entry and its corrections, and return the reversals. Its bank lines are open again, without a card.
     ``not_before``: see ``corrections.void_with_corrections``."""
     voided = corrections.void_with_corrections(books_of(context).books, entry, reason, not_before)
-    for line in books_of(context).bank.unmatch_entries(voided, reason):
+    for line in unmatch_entries(books_of(context).bank, voided, reason):
         books_of(context).bank.new_outcomes.pop(line.line_id, None)
     return [reversal for _, reversal in voided]
 

@@ -31,6 +31,7 @@ from cleared.books.ledger.corrections import find_corrections, void_with_correct
 from cleared.books.ledger.entry import AMENDED, Entry, parse_entry_id
 from cleared.books.ledger.staged_bank_lines import RELEASED
 from cleared.books.ledger.staged_journal import Books
+from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.kinds import DUPLICATE_FILE
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -185,10 +186,10 @@ class ImportUndoing:
 
     def _find_entries(self, lines: Iterable[BankLine]) -> list[Entry]:
         """The standing entries that post these lines, and those of the runs that post no line of a bank."""
-        books, matches = books_of(self.context).books, self.bank.matches
+        books = books_of(self.context).books
         ids: dict[str, None] = {}
         for line in lines:
-            for leg_id, _ in matches.get(line.line_id, ()):
+            for leg_id, _ in self.bank.list_matches(line.line_id):
                 ids[leg_id.rstrip("abcdefghijklmnopqrstuvwxyz")] = None
         for run in sorted(self.runs):
             ids |= dict.fromkeys(self._list_lineless_entries(run))
@@ -274,7 +275,7 @@ class ImportUndoing:
             )
         why = f"import undone: {reason}" if reason else "import undone"
         voided = self._void_entries(entries, why)
-        self.bank.unmatch_entries(voided, why, RELEASED)
+        unmatch_entries(self.bank, voided, why, RELEASED)
         for line in lines:
             self.bank.set_line_aside(line.line_id, RELEASED, why)
         self._settle_cards({line.line_id for line in lines}, {entry.entry_id for entry, _ in voided})
@@ -287,7 +288,7 @@ class ImportUndoing:
         return stays
 
     def _is_posted_by(self, line: BankLine, entries: Collection[str]) -> bool:
-        legs = (leg.rstrip("abcdefghijklmnopqrstuvwxyz") for leg, _ in self.bank.matches.get(line.line_id, ()))
+        legs = (leg.rstrip("abcdefghijklmnopqrstuvwxyz") for leg, _ in self.bank.list_matches(line.line_id))
         return any(entry in entries for entry in legs)
 
     def _list_reconciled(self, lines: Iterable[BankLine]) -> list[AgreedBalance]:

@@ -115,7 +115,7 @@ def _list_bank_lines(exported: ExportedBooks, period: DateSpan) -> Iterator[Sequ
         for line in bank.scan_account_lines(account):
             if not period.start <= line.posted_date <= period.end:
                 continue
-            legs = bank.matches.get(line.line_id, ())
+            legs = bank.list_matches(line.line_id)
             entries = dict.fromkeys(leg_id.rstrip("abcdefghijklmnopqrstuvwxyz") for leg_id, _ in legs)
             outcome = bank.find_outcome(line.line_id)
             yield (

@@ -1,7 +1,8 @@
 """Bank facts: what the bank reported, kept apart from the entries that were made of it.
 
     <books>/bank/<account>/YYYY-MM.csv   the lines, by posted date
-    <books>/bank/matches.csv             line → journal leg and amount
+    <books>/bank/matches-YYYY-MM.csv     line → journal leg and amount, of the lines of a month
+    <books>/bank/matches.csv             the same, of all lines: what earlier versions wrote; it is read, too
     <books>/bank/outcomes.csv            lines that are not posted: ignored, held, voided or released, and why
     <books>/bank/imports.csv             the files
     <books>/bank/undone.csv              imports that were taken back: what they said may come again
@@ -18,7 +19,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -143,6 +143,15 @@ class ImportRecord:
             self.run,
         )
         return format_record((*fields, self.format) if with_format else fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
+    and the reason."""
+
+    outcome: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,46 +287,14 @@ Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
 """``line_id → [(leg_id, amount)]`` and ``line_id → sum``."""
 
 
-@lru_cache(maxsize=2)
+@keep_newest(files=16, versions=3)
 def parse_matches_once(data: bytes | None, file: str) -> Matches:
     """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
     shared: do not alter it, nor a list in it."""
-    global _newest_matches
-    known = _newest_matches
-    matches = _extend_matches(*known, data, file) if data is not None and known is not None else None
-    if matches is None:
-        matches = _add_matches(({}, {}), iter_matches(data, file))
-    if data is not None:
-        _newest_matches = data, matches
-    return matches
-
-
-_newest_matches: tuple[bytes, Matches] | None = None
-"""The file is appended to, and read again after each commit: what it had before is not read again."""
-
-
-def _extend_matches(before: bytes, known: Matches, data: bytes, file: str) -> Matches | None:
-    """The matches of ``before``, with what ``data`` has after it; None where it is not that with more rows."""
-    if not before.endswith(b"\n") or not data.startswith(before):
-        return None
-    header = before[: before.index(b"\n") + 1]
-    try:
-        added = list(iter_matches(header + data[len(before) :], file))
-    except WorkspaceError:
-        return None  # read whole, it is refused with the right number of the line
-    return _add_matches((dict(known[0]), dict(known[1])), added)
-
-
-def _add_matches(matches: Matches, added: Iterable[tuple[str, str, Decimal]]) -> Matches:
-    matched, sums = matches
-    own: set[str] = set()
-    """Lines whose list was made here: the others' are shared."""
-    for line_id, leg_id, amount in added:
-        if line_id in own:
-            matched[line_id].append((leg_id, amount))
-        else:
-            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
-            own.add(line_id)
+    matched: dict[str, list[tuple[str, Decimal]]] = {}
+    sums: dict[str, Decimal] = {}
+    for line_id, leg_id, amount in iter_matches(data, file):
+        matched.setdefault(line_id, []).append((leg_id, amount))
         sums[line_id] = sums[line_id] + amount if line_id in sums else amount
     return matched, sums
 

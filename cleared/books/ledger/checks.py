@@ -5,7 +5,7 @@ The checks of a commit read the very bytes that are about to be committed, not t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -233,8 +233,8 @@ def check_books(
     Months and bank lines are read one after the other, and let go. ``on_month`` gets each month.
     """
     accounts = books.chart.accounts
-    line_violations, known = _check_bank_lines(bank)
     legs: dict[str, _MatchedLeg | None] = {leg_id: None for pairs in bank.matches.values() for leg_id, _ in pairs}
+    line_violations, known = _check_bank_lines(bank)
     damage: list[Violation] = []
     unknown: list[Violation] = []
     balances = DayBalances()
@@ -314,30 +314,36 @@ def _check_bank_lines(bank: BankBook) -> tuple[list[Violation], dict[str, _Known
 
 
 def _check_matches(
-    books: Books, bank: BankBook, known: Container[str], legs: Mapping[str, _MatchedLeg | None]
+    books: Books, bank: BankBook, known: Mapping[str, _KnownLine], legs: Mapping[str, _MatchedLeg | None]
 ) -> list[Violation]:
-    """Whether each match is of a line and a leg that are there, and of the leg's amount."""
+    """Whether each match is of a line and a leg that are there, of the leg's amount, and in the file of the line's
+    month: a run looks for it in no other."""
     violations = []
+    for month, path in bank.list_match_files():
+        for row in (bank.source.read(path) or b"").splitlines()[1:] if month else ():
+            line = known.get(row.partition(b",")[0].decode("utf-8", "replace"))
+            if line is not None and line.day.isoformat()[:7] != month:
+                why = f"a match of the bank line of {line.day} is not in the file of its month, where runs look for it"
+                violations.append(_match_violation(path, why))
     for line_id, pairs in bank.matches.items():
         for leg_id, amount in pairs:
             leg = legs[leg_id]
             if line_id not in known:
-                violations.append(
-                    _match_violation(books, f"{leg_id} is matched to the bank line {line_id}, which is not recorded")
-                )
+                why = f"{leg_id} is matched to the bank line {line_id}, which is not recorded"
             elif leg is None:
-                violations.append(
-                    _match_violation(books, f"the bank line {line_id} is matched to {leg_id}, which is not there")
-                )
+                why = f"the bank line {line_id} is matched to {leg_id}, which is not there"
             elif leg.amount != amount:
-                violations.append(_match_violation(books, f"{leg_id} moves {leg.amount}, its match says {amount}"))
+                why = f"{leg_id} moves {leg.amount}, its match says {amount}"
+            else:
+                continue
+            paths = [path for _, path in bank.list_match_files()]
+            path = next((x for x in paths if line_id.encode() in (bank.source.read(x) or b"")), books.paths.matches)
+            violations.append(_match_violation(path, why))
     return violations
 
 
-def _match_violation(books: Books, message: str) -> Violation:
-    return Violation(
-        "lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(books.paths.matches)
-    )
+def _match_violation(path: str, message: str) -> Violation:
+    return Violation("lines_accounted", message, "Restore the journal or the matches (git log -- books).", Place(path))
 
 
 def _check_agreed_balances(

@@ -83,7 +83,7 @@ def _name_predecessor(books: Books, entry_ids: Sequence[str]) -> list[str]:
 
 def _find_posting_entry(books: Books, bank: BankBook, line: BankLine) -> Entry:
     """The newest entry that posts the line."""
-    for leg_id, _ in reversed(bank.matches[line.line_id]):
+    for leg_id, _ in reversed(bank.list_matches(line.line_id)):
         parts = parse_entry_id(leg_id)
         entry = books.find_entry(leg_id) if parts else None
         if entry is not None and entry.status != "voided":

@@ -38,7 +38,7 @@ def check_staged_chains(books: Books, bank: BankBook) -> list[Violation]:
         resolved = bank.find_line(line_id) if len(ids) > 1 else None
         if resolved is not None:
             days = {i: each.date for i in ids if (each := books.find_entry(i)) is not None}
-            violations += _check_line(resolved[1], bank.matches[line_id], days)
+            violations += _check_line(resolved[1], bank.list_matches(line_id), days)
     return violations
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
 from cleared.base import money
-from cleared.base.clock import check_deadline
 from cleared.base.csv_text import format_record
 from cleared.base.errors import Place, PrimitiveError
 from cleared.base.file_source import FileSource
@@ -28,6 +27,7 @@ from cleared.books.ledger.bank_lines import (
     UNDONE_COLUMNS,
     BankLine,
     ImportRecord,
+    Outcome,
     UndoneImport,
     append_rows,
     has_import_formats,
@@ -45,16 +45,8 @@ from cleared.books.ledger.entry import ZERO, Entry, format_entry_id, leg_suffix,
 NEAR_DAYS: Final = 5
 RELEASED: Final = "released"
 """The outcome of a line whose import was undone: the next file that has it brings it anew."""
+_MATCHES_FILE: Final = re.compile(r"matches-([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
 _MONTH_FILE: Final = re.compile(r"([0-9]{4}-(?:0[1-9]|1[0-2]))\.csv", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
-    and the reason."""
-
-    outcome: str
-    reason: str
 
 
 class BankBook:
@@ -66,9 +58,16 @@ class BankBook:
         self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
         self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
         self._all_loaded: set[str] = set()
-        self._account_of: dict[str, str] = {}
-        self._matched: dict[str, list[tuple[str, Decimal]]] | None = None
+        self._place_of: dict[str, tuple[str, str]] = {}
+        """Line → account and month of the file that it was read from."""
+        self._scanned: set[str] = set()
+        """Lines that were read without being kept."""
+        self._matched: dict[str, list[tuple[str, Decimal]]] = {}
         self._sums: dict[str, Decimal] = {}
+        self._unread = {paths.matches: None}
+        """Files of the matches of lines that were read; the one of earlier versions is the first."""
+        self._read: set[str] = set()
+        self._has_all_matches = False
         self._outcomes: dict[str, tuple[str, str]] | None = None
         self._imports: list[ImportRecord] | None = None
         self._undone: list[UndoneImport] | None = None
@@ -79,8 +78,6 @@ class BankBook:
         self.processed_line_ids: set[str] = set()
         """line ids of files marked processed."""
         self.new_matches: list[tuple[str, str, Decimal]] = []
-        self._shown_matches = 0
-        """How many of them are in ``_matched``."""
         self.new_outcomes: dict[str, Outcome] = {}
         self.new_imports: list[ImportRecord] = []
         self.new_duplicates: list[tuple[str, int, str, str]] = []
@@ -96,8 +93,8 @@ class BankBook:
             path = self.paths.bank_path(account, month)
             lines = {line.line_id: line for line in parse_lines_once(self.source.read(path), path)}
             self._months[key] = lines
-            for line_id in lines:
-                self._account_of[line_id] = account
+            self._place_of |= dict.fromkeys(lines, key)
+            self._unread[self.paths.matches_path(month)] = None
         return self._months[key]
 
     def list_accounts(self) -> list[str]:
@@ -126,6 +123,8 @@ class BankBook:
                 lines = self.read_month(account, month)
             else:
                 lines = {line.line_id: line for line in iter_lines(self.source.read(path), path)}
+                self._scanned.update(lines)
+                self._unread[self.paths.matches_path(month)] = None
             yield from (line for line in lines.values() if line.line_id not in released)
 
     def _list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
@@ -139,17 +138,18 @@ class BankBook:
         """``(account, line)`` of a line read in this run or committed."""
         if line_id in self.new_lines:
             return self.new_lines[line_id]
-        if line_id not in self._account_of:
+        place = self._find_place(line_id)
+        return (place[0], self._months[place][line_id]) if place in self._months else None
+
+    def _find_place(self, line_id: str) -> tuple[str, str]:
+        """Account and month of the file that has the line; empty where none has it."""
+        if line_id not in self._place_of:
             for account in self.list_accounts():
                 if account not in self._all_loaded:
                     self._all_loaded.add(account)
                     for month, _ in self._list_month_files(account):
                         self.read_month(account, month)
-        account = self._account_of.get(line_id, "")
-        for (owner, _), lines in self._months.items():
-            if owner == account and line_id in lines:
-                return account, lines[line_id]
-        return None
+        return self._place_of.get(line_id, ("", ""))
 
     def iter_lines_between(self, account: str, first: date, last: date) -> Iterator[BankLine]:
         """The account's posted lines of these days and those up to five around them, of this run and committed."""
@@ -190,32 +190,47 @@ class BankBook:
     @property
     def matches(self) -> dict[str, list[tuple[str, Decimal]]]:
         """line_id → [(leg_id, amount)], staged ones included."""
-        matched = self._load_matches()
-        for line_id, leg_id, amount in self.new_matches[self._shown_matches :]:
-            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
-        self._shown_matches = len(self.new_matches)
-        return matched
-
-    def _load_matches(self) -> dict[str, list[tuple[str, Decimal]]]:
-        """The committed matches, with the staged ones that ``matches`` has shown so far: most runs need none."""
-        if self._matched is None:
-            matched, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
-            self._matched, self._sums = dict(matched), dict(sums)
+        self._load_matches()
         return self._matched
+
+    def list_matches(self, line_id: str) -> list[tuple[str, Decimal]]:
+        """The same of one line."""
+        self.posted_amount(line_id)
+        return self._matched.get(line_id, [])
+
+    def list_match_files(self) -> Iterator[tuple[str, str]]:
+        """Month and path of each committed file of matches; of that of earlier versions without a month."""
+        for path in self.source.list_paths(self.paths.bank_root):
+            if path == self.paths.matches:
+                yield "", path
+            elif match := _MATCHES_FILE.fullmatch(path, len(self.paths.bank_root) + 1):
+                yield match[1], path
+
+    def _load_matches(self, line_id: str | None = None) -> None:
+        """Read the committed matches of a line (None: all). They lie in the file of its month: for a line of this run,
+        and for one of a month that was read, no other is read, however old the books are."""
+        known = (self.new_lines, self._place_of, self._scanned)
+        if not self._has_all_matches and (line_id is None or not any(line_id in each for each in known)):
+            self._has_all_matches = True
+            self._unread |= dict.fromkeys(path for _, path in self.list_match_files())
+        for path in [path for path in self._unread if path not in self._read]:
+            matched, sums = parse_matches_once(self.source.read(path), path)
+            for each, pairs in matched.items():
+                self._matched[each] = [*self._matched[each], *pairs] if each in self._matched else pairs
+            for each, amount in sums.items():
+                self._sums[each] = self._sums[each] + amount if each in self._sums else amount
+        self._read.update(self._unread)
+        self._unread.clear()
 
     def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
-        if self._matched is None:
-            self._load_matches()
+        if self._unread or (line_id not in self._sums and not self._has_all_matches):
+            self._load_matches(line_id)
         return self._sums.get(line_id, ZERO)
 
     def list_entry_ids(self, line_id: str) -> list[str]:
         """The entries that were ever matched to the line, reversals too, oldest first; none for nearly every line."""
-        if self._matched is None:
-            self._load_matches()
-        if line_id not in self._sums:
-            return []
-        parts = [parse_entry_id(leg_id) for leg_id, _ in self.matches.get(line_id, ())]
+        parts = [parse_entry_id(leg_id) for leg_id, _ in self.list_matches(line_id)]
         return list(dict.fromkeys(format_entry_id(*each[:3]) for each in parts if each is not None))
 
     def find_outcome(self, line_id: str) -> Outcome | None:
@@ -243,8 +258,11 @@ class BankBook:
         if self._released is None:
             released = {i for i, (outcome, _) in self._load_outcomes().items() if outcome == RELEASED}
             if released:
-                _, sums = parse_matches_once(self.source.read(self.paths.matches), self.paths.matches)
-                released = {i for i in released if not sums.get(i)}
+                self._load_matches()  # in the files of which months they are is not known here
+                staged: dict[str, Decimal] = defaultdict(Decimal)
+                for line_id, _, amount in self.new_matches:
+                    staged[line_id] += amount
+                released = {i for i in released if self.posted_amount(i) == staged[i]}
             self._released = released
         return self._released
 
@@ -300,45 +318,20 @@ class BankBook:
 
     def match_entry(self, line: BankLine, ledger_account: int, entry: Entry) -> None:
         """Match the entry's legs on ``ledger_account`` to the line; ``post_entry`` checked that they fit."""
-        self._load_matches()
         for i, leg in enumerate(entry.legs):
             if leg.account_id == ledger_account:
                 amount = leg.amount
                 if amount == line.amount and amount.same_quantum(line.amount):  # one number in memory
                     amount = line.amount
-                self._stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
+                self.stage_match(line.line_id, entry.entry_id + leg_suffix(i), amount)
         if self.posted_amount(line.line_id) == line.amount:
             self.new_outcomes.pop(line.line_id, None)
 
-    def _stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
+    def stage_match(self, line_id: str, leg_id: str, amount: Decimal) -> None:
+        before = self.posted_amount(line_id)
         self.new_matches.append((line_id, leg_id, amount))
-        before = self._sums.get(line_id)
-        self._sums[line_id] = amount if before is None else before + amount
-
-    def unmatch_entry(self, entry: Entry, reversal: Entry, reason: str) -> list[BankLine]:
-        """Open the lines of a voided entry again, matched to its reversal and set aside as ``voided``; returns them."""
-        return self.unmatch_entries([(entry, reversal)], reason)
-
-    def unmatch_entries(
-        self, voided: Iterable[tuple[Entry, Entry]], reason: str, outcome: str = "voided"
-    ) -> list[BankLine]:
-        """The same of many (entry, reversal) at once; ``outcome``: what becomes of their lines."""
-        legs = {
-            entry.entry_id + leg_suffix(i): reversal.entry_id + leg_suffix(i)
-            for entry, reversal in voided
-            for i in range(len(entry.legs))
-        }
-        freed = []
-        for line_id, pairs in check_deadline(list(self.matches.items())):
-            mine = [(leg_id, amount) for leg_id, amount in pairs if leg_id in legs]
-            for leg_id, amount in mine:
-                self._stage_match(line_id, legs[leg_id], -amount)
-            if mine:
-                resolved = self.find_line(line_id)
-                if resolved:
-                    freed.append(resolved[1])
-                self.new_outcomes[line_id] = Outcome(outcome, reason)
-        return freed
+        self._matched[line_id] = [*self._matched.get(line_id, ()), (leg_id, amount)]
+        self._sums[line_id] = before + amount if before else amount
 
     def set_line_aside(self, line_id: str, outcome: str, reason: str) -> None:
         """Stage that the line is ``ignored`` or ``held`` for a reason."""
@@ -366,22 +359,26 @@ class BankBook:
     def render_files(self, run_id: str) -> dict[str, bytes]:
         """The bank files as they will be: path → bytes, only those that change."""
         out: dict[str, bytes] = {}
-        by_file: dict[tuple[str, int, int], list[BankLine]] = {}
+        recorded: dict[str, list[BankLine]] = {}
         to_record = (self.processed_line_ids | self.staged_line_ids()) - self.released_line_ids
+        month_of = {}
         for line_id, (account, line) in self.new_lines.items():
+            if line_id not in self.released_line_ids:
+                month_of[line_id] = line.posted_date.isoformat()[:7]
             if line_id in to_record:
-                month = account, line.posted_date.year, line.posted_date.month
-                by_file.setdefault(month, []).append(line)
+                recorded.setdefault(self.paths.bank_path(account, month_of[line_id]), []).append(line)
+        matched: dict[str, list[tuple[str, str, Decimal]]] = {}
+        for match in self.new_matches:
+            month = month_of.get(match[0]) or self._find_place(match[0])[1]
+            matched.setdefault(self.paths.matches_path(month) if month else self.paths.matches, []).append(match)
 
         def add(path: str, header: tuple[str, ...], rows: Iterable[str]) -> None:
             out[path] = append_rows(self.source.read(path), header, rows)
 
-        for (account, year, number), lines in by_file.items():
-            path = self.paths.bank_path(account, f"{year:04d}-{number:02d}")
+        for path, lines in recorded.items():
             add(path, LINE_COLUMNS, (line.to_csv() for line in lines))
-        if self.new_matches:
-            rows = (format_record((a, b, money.format_amount(c))) for a, b, c in self.new_matches)
-            add(self.paths.matches, MATCH_COLUMNS, rows)
+        for path, pairs in matched.items():
+            add(path, MATCH_COLUMNS, (format_record((a, b, money.format_amount(c))) for a, b, c in pairs))
         if self.new_outcomes:
             rows = (format_record((i, o.outcome, o.reason, run_id)) for i, o in self.new_outcomes.items())
             add(self.paths.outcomes, OUTCOME_COLUMNS, rows)

@@ -7,6 +7,7 @@ from cleared.base.errors import Place, PrimitiveError
 from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.primitives.book_shapes import EntryRef
 from cleared.books.primitives.entry_projection import entry_reference
 from cleared.books.staged_books import books_of, charge_entry
@@ -27,7 +28,7 @@ def void_with_corrections(ctx: Context, entry_id: str, reason: str) -> EntryRef:
     for _, taken_back in voided:
         charge_entry(ctx, taken_back.amount, [leg.account_id for leg in taken_back.legs])
     original, reversal = voided[-1]
-    freed = books_of(ctx).bank.unmatch_entry(original, reversal, reason)
+    freed = unmatch_entries(books_of(ctx).bank, [(original, reversal)], reason)
     ctx.log_action(
         "journal_void", f"{original.entry_id} voided by {reversal.entry_id}: {reason}"[:500], original.entry_id
     )

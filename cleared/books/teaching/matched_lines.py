@@ -53,7 +53,7 @@ def find_matched_lines(
             if row.fits(line.description, line.amount, bank_accounts.get(account, 0)):
                 numbers: dict[int, None] = {}
                 waiting: dict[str, None] = {}
-                for leg_id, _ in bank.matches.get(line.line_id, ()):
+                for leg_id, _ in bank.list_matches(line.line_id):
                     entry = books.find_entry(leg_id) if parse_entry_id(leg_id) else None
                     if entry is not None and entry.status != "voided":
                         numbers |= _accounts_of(entry, find_corrections(books, entry), own)

@@ -261,7 +261,9 @@ def test_a_match_and_its_leg_agree(leg: str, line_amount: str, match_amount: str
     facts = bank(
         {
             "books/bank/checking/2025-01.csv": append_rows(None, LINE_COLUMNS, make_line(amount=line_amount).to_csv()),
-            "books/bank/matches.csv": append_rows(None, MATCH_COLUMNS, format_record(("f1:a", leg, match_amount))),
+            "books/bank/matches-2025-01.csv": append_rows(
+                None, MATCH_COLUMNS, format_record(("f1:a", leg, match_amount))
+            ),
         }
     )
     violations = check_books(books({JOURNAL: journal(*pair())}), facts)

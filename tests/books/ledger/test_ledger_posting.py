@@ -10,11 +10,11 @@ from ledger_samples import JAN5, ZERO, bank, books, entry_of, legs, make_line, r
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import PrimitiveError
-from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, append_rows
+from cleared.books.ledger.bank_lines import LINE_COLUMNS, MATCH_COLUMNS, OUTCOME_COLUMNS, Outcome, append_rows
 from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
 from cleared.books.ledger.entry import Leg
 from cleared.books.ledger.posting import post_entry
-from cleared.books.ledger.staged_bank_lines import Outcome
+from cleared.books.ledger.voided_lines import unmatch_entries
 
 LEDGER = {"checking": 1010}
 
@@ -80,7 +80,7 @@ def test_a_line_whose_posting_is_voided_is_open_again() -> None:
     first, _ = post_entry(draft, facts, LEDGER, JAN5, "x", legs(), reference="f1:a")
     post_entry(draft, facts, LEDGER, JAN5, "x", legs(), reference="f1:b")
     original, reversal = draft.void_entry(first.entry_id, "wrong")
-    assert facts.unmatch_entry(original, reversal, "wrong") == [make_line("f1:a")]
+    assert unmatch_entries(facts, [(original, reversal)], "wrong") == [make_line("f1:a")]
     assert facts.posted_amount("f1:a") == 0 and facts.posted_amount("f1:b") == Decimal("-4.00")
     assert facts.find_outcome("f1:a") == Outcome("voided", "wrong") and facts.find_outcome("f1:b") is None
     assert facts.matches["f1:a"] == [
@@ -162,7 +162,7 @@ def test_only_processed_lines_and_those_of_the_draft_are_written() -> None:
     files = {path: data.decode().splitlines()[1:] for path, data in facts.render_files("run").items()}
     assert files == {
         "books/bank/checking/2025-01.csv": [lines[name].to_csv().rstrip("\n") for name in names[:3]],
-        "books/bank/matches.csv": ["f1:posted,2025-01-001b,-4.00"],
+        "books/bank/matches-2025-01.csv": ["f1:posted,2025-01-001b,-4.00"],
         "books/bank/outcomes.csv": ["f1:held,held,why,run"],
     }
 
