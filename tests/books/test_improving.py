@@ -279,7 +279,7 @@ def test_a_wider_branch_gets_the_new_one_before_it(ws: Workspace) -> None:
     assert improve(ws)["proposed"] == []
     decide(ws, "Lower   Case", [5060, 5060, 5060], month=2)
     improve(ws)
-    take_ok(ws, "agent", "approve", "P2")
-    assert 'elif "Lower   Case" in desc and' in ws.read(PATH), "as the bank writes it"
-    assert improve(ws)["proposed"] == []
+    assert '+            elif "Lower   Case" in desc and' in ws.ok("agent", "diff", "P2").out, "as the bank writes it"
+    ws.ok("agent", "reject", "P2", "--reason", "no")
+    assert improve(ws)["proposed"] == [], "what was rejected is not proposed again"
     ws.in_order()

@@ -141,7 +141,7 @@ def _propose_branch(
     wanted = learned.row.account
     if all(each is not None and each.row.account == wanted and each.confidence >= enough for _, each in taken):
         return []
-    key, says = f"{row.describe()} from now on", f"{learned.title}. {history.describe_past(row)}"
+    key, says = f"{learned.row.describe()} from now on", f"{learned.title}. {history.describe_past(row)}"
     return [Improvement(script.path, key, learned.title, says, lambda text: put_branch(text, row))]
 
 
