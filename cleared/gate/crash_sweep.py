@@ -32,6 +32,7 @@ from cleared.changes.decisions.decision_context import Decision, DecisionContext
 from cleared.changes.host import Host
 from cleared.changes.workspace_opening import open_workspace
 from cleared.git import Snapshot
+from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context
 from cleared.primitives.model_requests import ModelRequest
 from cleared.runs.attempt import Attempt, parse_event
@@ -40,6 +41,7 @@ from cleared.runs.model_asking import ModelAsker
 from cleared.runs.outcome import RunResult
 from cleared.runs.question_tickets import Questions
 from cleared.runs.suspended_runs import resume_run
+from cleared.sandbox import monty  # noqa: F401 - imported late elsewhere: here each process that is forked would do it
 from cleared.trust.approval_record import ApprovalRecord, digest_of, sign_record, text_path
 from cleared.trust.keys import own_key
 from cleared.trust.trust_store import Trust
@@ -114,6 +116,7 @@ def sweep_points(order: Order) -> Sweep:
     """Do the run once, and then kill it at each of its points; the same with each answer to what it asks. Raises
     ``ClearedError`` where the run cannot be done."""
     _make_live(order)
+    primitive_registry()  # once, not in each process that is forked
     folder, sweep = Path(order.folder), Sweep()
     stages = [_Stage(_keep_template(folder))]
     for stage in stages:  # which get more where it asks
