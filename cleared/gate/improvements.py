@@ -30,8 +30,8 @@ class Improvement:
 
     path: str
     key: str
-    """What it changes, in a few words that no other improvement has. ``says`` begins with them: so one that was rejected
-    is not proposed again."""
+    """What it changes, in a few words that no other improvement has. ``says`` begins with them: so one that was
+    rejected is not proposed again."""
     title: str
     """The same as a list has it, with why: ``BLUEBIRD → 5040 from now on, as you decided 3 of 3 times``."""
     says: str
