@@ -57,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
 SLOW = (
     "tests/properties/test_books_machine.py",
     "tests/triggers/test_simulation.py",
+    "tests/gate/proposals/test_crash_certificate.py",
+    "tests/cli/tui/test_screen.py",
     "tests/soak/",
     "tests/crash/",
     "tests/docs/",
