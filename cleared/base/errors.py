@@ -22,6 +22,7 @@ from shlex import quote
 from typing import Final
 
 from cleared.base.bounds import clip_text
+from cleared.base.short_text import list_first
 
 
 class ExitCode(IntEnum):
@@ -106,11 +107,10 @@ def merge_faults(faults: Iterable[PrimitiveError]) -> PrimitiveError:
         return found[0]
     texts = [
         f"{f.place.field}: {f.message}" if f.place and f.place.field and f.place.field not in f.message else f.message
-        for f in found[:MAX_FAULTS]
+        for f in found
     ]
-    more = f"; and {len(found) - MAX_FAULTS} more" if len(found) > MAX_FAULTS else ""
     remedies = dict.fromkeys(f.remedy for f in found[:MAX_FAULTS] if f.remedy)
-    told = "; ".join(text.rstrip(".") for text in texts) + more
+    told = list_first([text.rstrip(".") for text in texts], MAX_FAULTS, "; ")
     error = PrimitiveError(told, place=found[0].place, remedy=" ".join(remedies) or None)
     error.faults = tuple(found)
     return error

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+_PLAIN_NAME: Final = re.compile(r"[\w./*?-]{1,80}", re.ASCII)
+_MOST_NAME: Final = 200
 
 
 def shorten_text(text: str, most: int) -> str:
@@ -21,14 +26,20 @@ def quote_text(text: str, most: int) -> str:
     return f"“{inner}”"
 
 
+def quote_name(name: str) -> str:
+    """A name as it is where it is one plain word, else in “quotation marks”: nothing in it reads as words of ours."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote_text(name, _MOST_NAME)
+
+
 def join_words(words: Sequence[str], word: str = "and") -> str:
     """The words as one reads them: ``a, b and c``; with another word than "and" that."""
     return f" {word} ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def list_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first ``most`` names, with " …" where there are more."""
-    return separator.join(names[:most]) + (" …" if len(names) > most else "")
+    """The first ``most`` names, and how many more there are: ``a, b and 3 more``."""
+    left = len(names) - most
+    return separator.join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def list_lines(lines: Sequence[str], most: int, end: str = "… and {} more") -> list[str]:

@@ -11,7 +11,7 @@ def list_grants() -> list[Grant]:
         Grant("importer.read", "read the bank files in import/", "low"),
         Grant("importer.write", "mark bank files as done and set bank lines aside", "medium"),
         Grant("journal.read", "read the journal", "low"),
-        Grant("journal.write", "post entries to the journal", "high"),
+        Grant("journal.write", "post entries to the journal and choose which wait for review", "high"),
         Grant("journal.void", "void entries", "high"),
         Grant("accounts.read", "read the chart of accounts", "low"),
     ]

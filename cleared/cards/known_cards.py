@@ -21,6 +21,7 @@ from cleared.base.errors import UsageError
 from cleared.base.file_source import FileSource
 from cleared.cards.card import Card
 from cleared.cards.card_events import CardEvents, Event, place_in_queue, read_events
+from cleared.cards.kinds import PROPOSAL
 from cleared.cards.queue_files import list_queue_files, load_cards
 from cleared.workspace.sealed_files import SealedFiles
 
@@ -122,16 +123,23 @@ class KnownCards(Mapping[str, Card]):
         return sorted([*live, *self._make_settled(lines)], key=place_in_queue)
 
     def find(self, text: str) -> Sequence[Card]:
-        """Cards whose id begins with a text, or which are about the record of that name."""
+        """Cards whose id begins with a text, or which are about the record of that name; of proposals that wait,
+        also the one of this number."""
         lines = [*self._summary.find_lines(text)] if " " not in text else []
         lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
         settled = self._make_settled(dict.fromkeys(lines))
-        live = [card for card in self._live.values() if card.id.startswith(text) or card.record_id == text]
+        live = [
+            card
+            for card in self._live.values()
+            if card.id.startswith(text)
+            or card.record_id == text
+            or (card.status == "open" and card.kind == PROPOSAL.name and text in _name_proposal(card))
+        ]
         return sorted([*live, *settled], key=place_in_queue)
 
     def find_one(self, text: str) -> Card:
-        """The card with this id, the beginning of one, or the id of its record; open ones first. Raises
-        ``UsageError``."""
+        """The card with this id, the beginning of one, the id of its record, or the number of its proposal; open ones
+        first. Raises ``UsageError``."""
         fitting = self.find(text) if text else []
         fitting = [c for c in fitting if c.id == text] or [c for c in fitting if c.status == "open"] or fitting
         if len(fitting) == 1:
@@ -224,6 +232,12 @@ def _choose(ids: Collection[str], events: CardEvents) -> Callable[[Event], None]
             events.add_event(event)
 
     return add_chosen
+
+
+def _name_proposal(card: Card) -> tuple[str, str]:
+    """Its number, such as P12, and its folder."""
+    folder = str(card.details.get("proposal", ""))
+    return folder.partition("-")[0], folder
 
 
 def _join_numbers(numbers: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NewType
 
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 
 CommitSubject = NewType("CommitSubject", str)
@@ -135,8 +136,7 @@ def damage_found(count: int) -> CommitSubject:
 
 def cards_opened(titles: Sequence[str]) -> CommitSubject:
     """Cards that no run made: the first one's title stands for them."""
-    more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
-    return compose_subject("log", f"{titles[0]}{more}")
+    return compose_subject("log", list_first(titles, 1))
 
 
 def event_emitted(name: str) -> CommitSubject:
@@ -151,8 +151,7 @@ def task_ledger_created() -> CommitSubject:
 
 
 def tasks_planned(ids: Sequence[str]) -> CommitSubject:
-    more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
-    return compose_subject("task", f"planned {', '.join(ids[:3])}{more}")
+    return compose_subject("task", f"planned {list_first(ids, 3)}")
 
 
 def task_recorded(task_id: str, status: str, summary: str) -> CommitSubject:

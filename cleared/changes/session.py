@@ -108,7 +108,7 @@ def _report_committed_temporaries(host: Host, paths: list[str]) -> None:
     new = [path for path in paths if (str(host.root), path) not in _reported_temporaries]
     if new:
         _reported_temporaries.update((str(host.root), path) for path in new)
-        names = list_first([shlex.quote(path) for path in new], 10, " ")
+        names = " ".join(shlex.quote(path) for path in new[:10])
         host.show_message(
             f"the last commit holds {count_noun(len(new), 'temporary file')} of a command; nothing reads them. To take "
             f"them out: git rm -q -f {names} && git commit -m 'Remove temporary files' -- {names}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.cli.completion import complete_runs
 from cleared.cli.options import JsonOption, ReasonOption, WorkspaceOption, open_host, open_host_once
@@ -77,8 +78,7 @@ def _print_plan(plan: RevertPlan, readers: Sequence[str]) -> None:
         print_line(f"{run.run} {run.agent}: {run.what}{rests}")
         for verb, records in (("goes", run.voided), ("stays, as people decided", run.kept)):
             if records:
-                more = f" and {len(records) - _MAX_SHOWN} more" if len(records) > _MAX_SHOWN else ""
-                print_line(f"  {verb}: {', '.join(records[:_MAX_SHOWN])}{more}")
+                print_line(f"  {verb}: {list_first(records, _MAX_SHOWN)}")
     if readers:
         print_line(f"runs again: {', '.join(readers)}")
     for made in plan.decisions:

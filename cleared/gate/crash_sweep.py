@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from cleared.base.clock import FixedClock, format_iso
 from cleared.base.errors import ClearedError
+from cleared.base.short_text import list_first
 from cleared.base.tree_removal import remove_tree
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
@@ -274,7 +275,7 @@ def _compare(whole: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     ours, theirs = whole["files"], after["files"]
     paths = sorted(path for path in {**ours, **theirs} if ours.get(path) != theirs.get(path))
     if paths:
-        return f"{paths[0]} differs" + (f", and {len(paths) - 1} more" if len(paths) > 1 else "")
+        return f"{list_first(paths, 1)} differ{'s' * (len(paths) == 1)}"
     return "the commit has another tree" if whole["tree"] != after["tree"] else ""
 
 

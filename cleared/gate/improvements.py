@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final, cast
 
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.cards.card import Card
 from cleared.changes.host import Host
@@ -130,8 +131,7 @@ def find_title(source: LessonSource, path: str, before: bytes | None, after: byt
     text = combine_edits(before.decode("utf-8", "replace"), learned) if learned else ""
     if text.encode("utf-8") != after:
         return ""
-    more = f", and {len(learned) - 1} more" if len(learned) > 1 else ""
-    return f"{learned[0].title}{more}"
+    return list_first([each.title for each in learned], 1)
 
 
 def combine_edits(source: str, improvements: Sequence[Improvement]) -> str:

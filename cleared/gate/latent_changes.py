@@ -14,13 +14,13 @@ from datetime import date, datetime, timedelta
 from functools import cache, partial
 from typing import Final
 
-from cleared.base.short_text import quote_text
+from cleared.base.short_text import list_first, quote_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
 from cleared.gate.changed_code import decode_script, describe_rows, list_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
-from cleared.gate.latent_findings import Latent, UnreachedLine, list_some
+from cleared.gate.latent_findings import Latent, UnreachedLine
 from cleared.gate.past_runs import DryRunInput
 from cleared.gate.posted_values import PostedValues
 from cleared.gate.reach_marks import Mark, ReachMarks
@@ -349,7 +349,7 @@ def _write_outcome(when: str, texts: Sequence[str], what: str) -> str:
     if not texts[0].startswith("“"):
         return f"{when}{texts[0]} {what}"
     lines, verb = ("made-up lines", "go") if len(texts) > 1 else ("a made-up line", "goes")
-    said = f"{when}{lines}, {list_some(texts)}, {verb}{what.removeprefix('goes')}"
+    said = f"{when}{lines}, {list_first(texts, _MOST_SHOWN)}, {verb}{what.removeprefix('goes')}"
     return said[:1].upper() + said[1:]
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.gate.changed_code import CodeLine, list_ranges, quote_lines
 
@@ -55,7 +56,7 @@ class Latent:
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
-        posts = f"it could post to {list_some(self.references)}" if self.references else ""
+        posts = f"it could post to {list_first(self.references, 3)}" if self.references else ""
         said = []
         if number := len({(each.file, each.line) for each in self._find_lines(*_UNREACHED)}):
             lines, what = self._name_lines(*_UNREACHED), posts or "what comes of it is not shown"
@@ -67,7 +68,7 @@ class Latent:
             said[1:] = [" ".join(said[1:])]
         said += self.outcomes
         if self.values:
-            said.append(f"New in its text, and met by no dry run: {list_some(self.values, 8)}.")
+            said.append(f"New in its text, and met by no dry run: {list_first(self.values, 8)}.")
         return said + self._describe_code()
 
     def _describe_code(self) -> list[str]:
@@ -104,8 +105,3 @@ def _name_places(places: Iterable[tuple[str, int]]) -> str:
     for file, line in places:
         by_file.setdefault(file, []).append(line)
     return "; ".join(f"{file}: {list_ranges(lines)}" for file, lines in by_file.items())
-
-
-def list_some(texts: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(texts) - most} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from cleared.base.short_text import join_words
+from cleared.base.short_text import join_words, quote_name
 from cleared.sandbox import header_values
 
 
@@ -70,11 +70,11 @@ def _describe_schedule(header: TriggerHeader, timezone: str, after: datetime) ->
 
 
 def _describe_watch(header: TriggerHeader, *_: object) -> str:
-    return f"when a file is dropped into {join_words(FILE_WATCH.values(header))}"
+    return f"when a file is dropped into {join_words([*map(quote_name, FILE_WATCH.values(header))])}"
 
 
 def _describe_event(header: TriggerHeader, *_: object) -> str:
-    return f"after the event {join_words(EVENT.values(header))}"
+    return f"after the event {join_words([*map(quote_name, EVENT.values(header))])}"
 
 
 SCHEDULE: Final = TriggerKind(

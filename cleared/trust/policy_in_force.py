@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
+from cleared.base.short_text import list_first
 from cleared.trust.approval_record import CONFIG, WORKSPACE, ApprovalRecord, digest_of, try_parse_record
 from cleared.trust.clone_marks import MARK, pins_folder
 from cleared.trust.keys import KEY, cleared_home, own_key_mark
@@ -96,7 +97,7 @@ class SettingsInForce:
         if not self.unapproved or self.problem is not None:
             return ""
         keys = [key for key, _, _ in self.unapproved]
-        shown = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+        shown = list_first(keys, 5)
         is_of_gate = any(key.startswith("gate.rules") for key in keys)  # which takes a proposal
         command = "cleared agent propose config.yaml" if is_of_gate else "cleared config approve"
         return (

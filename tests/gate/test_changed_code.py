@@ -66,6 +66,14 @@ def test_a_row_is_said_in_words_and_takes_one_key(ws: Workspace) -> None:
     assert not read_shown_proposal(open_workspace(ws.root), found["id"]).proposal.has_unreached
 
 
+def test_a_row_of_transfers_says_that_the_starter_asks_while_there_is_one_account(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", ROW[0], ROW[0] + '    ("WIRE", "Own account", 1090, 0.99),\n')
+    said = propose(ws, "ingest")["card"]
+    [row] = [line for line in said if line.startswith("Bank lines with “WIRE” go to 1090 ")]
+    assert ", and ask you while the books know one bank account (as sure as 0.99)" in row, said
+
+
 def test_rows_that_change_and_go_are_said(ws: Workspace) -> None:
     history(ws)
     edit(ws, "agents/ingest.py", '("AWS", "Amazon Web Services", 5020, 0.96)', '("AWS", "Amazon", 5060, 0.90)')

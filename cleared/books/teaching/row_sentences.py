@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from cleared.base.short_text import quote_text
 from cleared.books.ledger.bank_lines import normalise_description
+from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 from cleared.books.teaching.row_limits import RowLimits
 from cleared.books.teaching.vendor_table import (
     MAX_WORDS,
@@ -24,6 +25,8 @@ from cleared.books.teaching.vendor_table import (
 from cleared.workspace import template
 from cleared.workspace.settings.model import Config
 
+_BOTH_SIDES = 2
+"""Bank accounts from which on a transfer's other side comes, too: today's starter asks of one that cannot."""
 _Rule = tuple[str, RowLimits]
 
 
@@ -85,6 +88,8 @@ def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: M
     away = _name(was.row, names) if was is not None else to
     instead = f" instead of {away}" if away != to else ""
     asks = "without asking you" if each.sure >= float(config.thresholds.auto_confirm) else "and ask you"
+    if each.row.account == CLEARING_ACCOUNT and len(config.bank_accounts) < _BOTH_SIDES:
+        asks = "and ask you while the books know one bank account"
     who = f"; the payee is {quote_text(each.row.vendor, MAX_WORDS)}" if each.row.vendor else ""
     return [f"Bank lines with {_name_words(each.row)} go to {to}{instead}, {asks} (as sure as {each.sure:g}){who}."]
 
@@ -125,12 +130,10 @@ def _is_order_kept(olds: Mapping[_Rule, _Known], news: Mapping[_Rule, _Known]) -
 
 
 def _is_shipped(file: str, source: str, table: VendorTable) -> bool:
-    """Whether all but the table is a starter's, whose loop does with each row what it says."""
+    """Whether all but the table is today's starter, whose loop does with each row what it says."""
     today = template.starter_files().get(file, b"").decode("utf-8")
     shipped = find_vendor_table(today, file)
-    return shipped is not None and template.was_shipped(
-        file, replace_table(source, table, today, shipped).encode("utf-8")
-    )
+    return shipped is not None and replace_table(source, table, today, shipped) == today
 
 
 def _is_same_beside(old: str, before: VendorTable, new: str, after: VendorTable) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cleared.base.clock import format_iso
+from cleared.base.short_text import list_first
 from cleared.git.history import CommitInfo
 
 _MAX_SHOWN: Final = 3
@@ -18,6 +19,4 @@ def describe_commit(commit: CommitInfo) -> str:
 
 def quote_rows(rows: Iterable[bytes]) -> str:
     """The first of them, and how many there are more."""
-    texts = [row.decode("utf-8", "replace")[:60] for row in rows]
-    more = f" and {len(texts) - _MAX_SHOWN} more lines" if len(texts) > _MAX_SHOWN else ""
-    return ", ".join(repr(text) for text in texts[:_MAX_SHOWN]) + more
+    return list_first([repr(row.decode("utf-8", "replace")[:60]) for row in rows], _MAX_SHOWN)

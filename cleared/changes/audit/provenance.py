@@ -206,10 +206,9 @@ def _describe_hand_changes(
     for shared in origins.shared_files.values():
         changed = shared.describe_changes(before, after)
         if changed:
-            more = f" and {len(changed) - _MAX_SHOWN} more" if len(changed) > _MAX_SHOWN else ""
             yield Violation(
                 "provenance",
-                f"{label} changed {shared.noun} without a decision: {'; '.join(changed[:_MAX_SHOWN])}{more}",
+                f"{label} changed {shared.noun} without a decision: {list_first(changed, _MAX_SHOWN, '; ')}",
                 f"{look} {shared.remedy}",
                 Place(shared.path),
             )

@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 
-from cleared.base.short_text import join_words, shorten_text
+from cleared.base.short_text import join_words, list_first, shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
@@ -39,7 +39,7 @@ _MOST_GROUPS: Final = 6
 def write_title(report: Report) -> str:
     """One line for lists."""
     parts = [_change_title(change) for change in report.candidate.changes]
-    return f"{parts[0][:1].upper()}{parts[0][1:]}" + (f", and {len(parts) - 1} more" if len(parts) > 1 else "")
+    return list_first([f"{parts[0][:1].upper()}{parts[0][1:]}", *parts[1:]], 1)
 
 
 def _change_title(change: Change) -> str:
@@ -193,6 +193,8 @@ def _header_terms(header: Header | None, host: Host) -> str:
         return ""
     terms = _limit_terms(header, host.config.sandbox)
     terms += describe_own_values(header)
+    if header.args:
+        terms.append(f"it takes the {'arguments' if len(header.args) > 1 else 'argument'} {join_words(header.args)}")
     usual = host.config.triggers
     if header.catch_up is not None and header.catch_up != usual.catch_up:
         terms.append(_CATCH_UP[header.catch_up])

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from cleared.base.short_text import join_words
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection, list_lines
 from cleared.changes.host import Host
@@ -55,10 +56,7 @@ def write_parts(
     ``before``: what became of other proposals of the same, in words; ``at``: when it was proposed.
     """
     parts: dict[str, list[str]] = {
-        # What is the same of several agents is said once; whole, as lines of a quote may be alike.
-        "unreached": [
-            line for said in dict.fromkeys(tuple(e.describe()) for e in report.latent.values()) for line in said
-        ],
+        "unreached": _list_unreached(report),
         "different": [],
         "others": [*before],
         "when": [],
@@ -84,6 +82,22 @@ def write_parts(
     # What others wrote comes last: what the program says stands above it, whatever they wrote.
     parts["different"] += [*list_impact(report), *own_words]
     return {name: lines for name, lines in parts.items() if lines}
+
+
+def _list_unreached(report: Report) -> list[str]:
+    """What no dry run showed, each of several agents by its name. What is the same of some is said once; whole, as
+    lines of a quote may be alike."""
+    by_text: dict[tuple[str, ...], list[str]] = {}
+    for file, latent in report.latent.items():
+        subject = report.subjects.get(file)
+        by_text.setdefault(tuple(latent.describe()), []).append(subject.name if subject is not None else file)
+    if len(by_text) < 2:
+        return [line for said in by_text for line in said]
+    return [
+        line if line.startswith(" ") else f"{join_words(names)}: {line}"  # those of a quote stand behind a bar
+        for said, names in by_text.items()
+        for line in said
+    ]
 
 
 def make_card(

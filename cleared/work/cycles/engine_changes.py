@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
+from cleared.base.short_text import list_first
 from cleared.base.terminal import escape_text
 from cleared.cards.card import Card, card_id
 from cleared.cards.kinds import CYCLE_NOTE
@@ -65,9 +66,7 @@ def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> Tak
     if plain:
         _keep_on_branch(host, clone, name, author, plain, taken)
     if taken.refused:
-        more = len(taken.refused) - _MOST_NAMES
-        names = ", ".join(taken.refused[:_MOST_NAMES])
-        taken.notes.append(f"not taken over: {names}{f' and {more} more' if more > 0 else ''}")
+        taken.notes.append(f"not taken over: {list_first(taken.refused, _MOST_NAMES)}")
     if plain or taken.notes:
         _stage_cards(host, name, author, taken, plain)
     return taken

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import relative_problem
+from cleared.base.short_text import list_first
 from cleared.base.terminal import escape_text
 from cleared.changes.host import Host
 from cleared.gate.program_changes import find_repositories, is_inside, is_task_file, sort_change
@@ -72,11 +73,8 @@ class TaskDelta:
     def refuse_faults(self, task: Task) -> None:
         """Raises ``PolicyError`` where the work cannot be taken: nothing changed, too much, or what is not its own."""
         if self.refused:
-            shown = "; ".join(f"{path} {reason}" for path, reason in self.refused[:10])
-            more = f"; and {len(self.refused) - 10} more" if len(self.refused) > 10 else ""
-            raise PolicyError(
-                f"{task.id} changed what no task may change: {shown}{more}", place=Place(self.refused[0][0])
-            )
+            shown = list_first([f"{path} {reason}" for path, reason in self.refused], 10, "; ")
+            raise PolicyError(f"{task.id} changed what no task may change: {shown}", place=Place(self.refused[0][0]))
         if not self.changes:
             raise PolicyError(
                 f"{task.id} changed nothing since its claim, and a completed task has a delta",

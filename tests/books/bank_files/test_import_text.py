@@ -268,7 +268,7 @@ def test_B10_twenty_faults_are_named_the_others_counted() -> None:
     error = refusal(checking(*["DEBIT,01/31/2025,X,abc,T,9.00,"] * 33, *["DEBIT,01/31/1960,X,1.00,T,9.00,"] * 2))
     assert len(error.faults) == 20
     assert error.message.startswith("35 faults: line 2 (Amount)")
-    assert error.message.endswith("; and 15 more")
+    assert error.message.endswith(" and 15 more")
 
 
 def test_the_file_is_named_whatever_it_is_called() -> None:

@@ -16,6 +16,7 @@ from cleared.gate.proposals import change_text
 from cleared.sandbox import effective_limits
 from cleared.sandbox.header import _READERS
 
+POSTING = "post entries to the journal and choose which wait for review"
 POST = 'journal_add_double(date="2025-01-03", description="x", debit_account=5020, credit_account=1010, amount="1")'
 
 
@@ -157,7 +158,7 @@ def test_a17_a_change_in_grants_is_the_first_line(ws: Workspace) -> None:
     """A17: what it may now also do, or no longer, before all else — also before a rejection."""
     live(ws, "accounts_list()")
     write(ws, f"{POST}\n1")
-    first = "probe may now also post entries to the journal (journal_add_double)."
+    first = f"probe may now also {POSTING} (journal_add_double)."
     said = part(card(ws, "probe"), DIFFERENT)
     assert said[0] == first and said[1].startswith("probe may no longer read the chart of accounts")
     ws.ok("agent", "reject", "P2", "--reason", "no")
@@ -171,7 +172,7 @@ def test_a17_a_shared_script_that_wants_more_says_so_first(ws: Workspace) -> Non
     live(ws, 'script_run("inner")')
     ws.put("scripts/inner.py", f"{POST}\n1\n")
     said = part(card(ws, "scripts/inner.py"), DIFFERENT)
-    assert said[0] == "probe may now also post entries to the journal (journal_add_double)."
+    assert said[0] == f"probe may now also {POSTING} (journal_add_double)."
     take_ok(ws, "agent", "approve", "P2")
     ws.run("probe")
     assert len(ws.entries()) == 1
@@ -375,6 +376,14 @@ def test_two_new_agents_are_told_apart(ws: Workspace) -> None:
         assert f"Over sample data {name} would do nothing that you would see." in said
 
 
+def test_a_proposal_is_shown_by_its_number_while_it_waits(ws: Workspace) -> None:
+    write(ws, "1", "one")
+    said = card(ws, "one")
+    assert said[0] in ws.ok("queue", "show", "P1").out
+    ws.ok("agent", "reject", "P1", "--reason", "no")
+    assert "there is no card 'P1'" in ws("queue", "show", "P1").err
+
+
 KEYS = {
     "name": ("name: Probe", "name: Auditor", "it would call itself 'Auditor'"),
     "trigger": (
@@ -385,10 +394,12 @@ KEYS = {
     "schedule": ("schedule: 0 6 * * *", "schedule: 0 7 * * *", "every day at 07:00"),
     "timezone": ("schedule: 0 6 * * *", "schedule: 0 6 * * *\ntimezone: Asia/Tokyo", "every day at 06:00, Asia/Tokyo"),
     "watch": ("watch: import/", "watch: [import/, notes/]", "dropped into import/ and notes/"),
+    "watch, hidden": ("watch: import/", "watch: [import/, all it says/]", "dropped into import/ and “all it says/”"),
     "event": ("event: ping", "event: [ping, run.*]", "after the event ping and run.*"),
     "sample": ("", 'sample: {"order": 1}', 'rehearsed over the sample call {"order": 1}'),
     "description": ("description: a probe", "description: another", "describes itself in other words"),
     "grants": ("grants: [ctx.read]", "grants: [ctx.read, journal.read]", ""),
+    "args": ("", "args: [month, year]", "it takes the arguments month and year"),
     "timeout": ("", "timeout: 30m", "up to 30 minutes a run instead of 30 seconds"),
     "memory_mb": ("", "memory_mb: 1024", "up to 1024 MB of memory instead of 512 MB"),
     "max_calls": ("", "max_calls: 5000000", "at most 5000000 calls instead of 1000000"),
@@ -417,10 +428,11 @@ TRIGGERS = {
 
 def test_d8_every_header_key_that_changes_what_an_agent_does_is_on_the_card(ws: Workspace) -> None:
     """D8, fault 5: none is without words; a limit that is lowered is told, too."""
-    assert KEYS.keys() | {"args"} == _READERS.keys() | {key.name for key in load_header_keys()}
+    assert {key.partition(",")[0] for key in KEYS} == _READERS.keys() | {key.name for key in load_header_keys()}
     host = open_workspace(ws.root)
     whole = '"""\nname: Probe\ntrigger: {}\n{}description: a probe\n"""\n1\n'
-    for key, (old, new, said) in KEYS.items():
+    for name, (old, new, said) in KEYS.items():
+        key = name.partition(",")[0]
         trigger = TRIGGERS.get(key, "on_demand")
         before = whole.format(trigger, "" if key in ("name", "trigger", "description") or not old else f"{old}\n")
         after = before.replace(old, new) if old else before.replace("description", f"{new}\ndescription")
