@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Final
 
 from cleared.base.errors import UsageError
 from cleared.base.file_source import FileSource
-from cleared.base.short_text import join_words
+from cleared.base.short_text import join_words, quote_text
 from cleared.books.ledger.entry import entry_to_json
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.domains.record_comparison import (
@@ -24,6 +25,12 @@ from cleared.workspace.location import Layout
 _TOLD: Final = ("date", "description", "amount", "reference")
 """Fields of which a difference is said whatever else differs."""
 _LEG_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_PLAIN_NAME: Final = re.compile(r"[\w&'/ -]{1,60}")
+
+
+def _quote_name(name: str) -> str:
+    """An account's name; in quotation marks where it has more than words, so that it reads as none of ours."""
+    return name if _PLAIN_NAME.fullmatch(name) else quote_text(name, 60)
 
 
 class EntryComparison(RecordComparison):
@@ -53,7 +60,9 @@ class EntryComparison(RecordComparison):
 
     def name_references(self, layout: Layout, source: FileSource) -> Mapping[str, str]:
         books, _ = open_books(layout, source)
-        return {str(a.account_id): f"{a.account_id} {a.account_name}" for a in books.chart.accounts.values()}
+        return {
+            str(a.account_id): f"{a.account_id} {_quote_name(a.account_name)}" for a in books.chart.accounts.values()
+        }
 
     def describe_difference(
         self, before: Record | None, after: Record | None, names: Mapping[str, str]

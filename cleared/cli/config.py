@@ -11,13 +11,14 @@ import typer
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.completion import complete_settings
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_readable_host
 from cleared.cli.showing import DigestOption, Subject, ask_about, has_terminal, taking_shown
 from cleared.workspace.settings.protected_settings import is_within
 from cleared.workspace.settings.secrets import is_secret
-from cleared.workspace.settings.setting_keys import program_settings, reserved_settings
+from cleared.workspace.settings.setting_keys import rank_setting, reserved_settings, starts_something
 from cleared.workspace.settings.setting_lookup import get_setting as read_setting
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def approve_edited_settings(
     host = open_host(workspace, tells_waiting=False, despite_fault=True)
     waiting = list_waiting_settings(host, keys or [])
     if waiting and has_terminal(json) and not digest:
-        groups = [group for group in group_by_commit(waiting) if ask_about(host.root, _subject_of(group))]
+        groups = [group for group in group_by_commit(waiting) if ask_about(host.root, _subject_of(group, host=host))]
         waiting = [one for group in groups for one in group]
         if not waiting:
             print_message("Nothing was approved.")
@@ -195,8 +196,9 @@ def approve_edited_settings(
         )
 
 
-def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = ()) -> Subject:
-    """Settings, to be approved."""
+def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), host: Host | None = None) -> Subject:
+    """Settings, to be approved. ``host``: where what agents would do otherwise is to be shown, too."""
+    from cleared.gate.proposals.setting_effects import list_setting_effects
     from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes
 
     digest = digest_changes((one.key, one.before, one.after) for one in sorted(waiting, key=lambda one: one.key))
@@ -206,16 +208,25 @@ def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = ()) -> 
         digest=digest,
         command=f"cleared config approve {''.join(f'{key} ' for key in keys)}--digest ",
         question=f"Approve {'this setting' if len(waiting) == 1 else f'these {len(waiting)} settings'}?",
-        parts={"settings": lambda: _print_waiting(waiting)},
+        parts={
+            "settings": lambda: _print_waiting(waiting),
+            **({"effects": lambda: _print_lines(list_setting_effects(host, waiting))} if host is not None else {}),
+        },
+        word=next((one.key for one in waiting if starts_something(one.key, one.after)), ""),
     )
 
 
 def _print_waiting(waiting: Iterable[WaitingSetting]) -> None:
     """Each with what it was and is to be, and the commit that brought it; none is named for one's own edit."""
-    for one in waiting:
+    for one in sorted(waiting, key=lambda one: rank_setting(one.key)):
         brought = f"   ({one.by} in {one.commit})" if one.commit else ""
-        runs = ": this machine will run it" if one.key in program_settings() and one.after else ""
+        runs = ": this machine acts by it" if starts_something(one.key, one.after) else ""
         print_line(f"{one.key}: {_value_text(one.before)} → {_value_text(one.after)}{runs}{brought}")
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 def _value_text(value: object) -> object:

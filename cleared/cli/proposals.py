@@ -229,7 +229,7 @@ def approve_proposal(proposal: ProposalArgument, json: JsonOption = False, works
     On a terminal it shows what was not shown there yet, and asks. In a script name what you have looked at by the
     beginning of its digest, P7-1a2b3c4d; P7 alone takes only your own edit, which was proposed on this machine.
     """
-    take_proposal(open_host(workspace), proposal, json)
+    take_proposal(open_host(workspace, tells_waiting=False), proposal, json)
 
 
 def take_proposal(host: Host, proposal: str, json: bool = False, *, asks_always: bool = False) -> None:

@@ -46,6 +46,8 @@ class Subject:
     hex: str = ""
     asks_always: bool = False
     """Whether a person is asked also where this terminal has shown all of it: the command does not name it."""
+    word: str = ""
+    """What a person types to say yes, where one key is too little."""
     lets_in: bool = False
     """Whether it says that this home may use the books; anything else is refused where that was not said."""
 
@@ -125,7 +127,12 @@ def ask_about(root: Path, subject: Subject) -> bool:
     for part in new:
         subject.parts[part]()
     sys.stdout.flush()
-    return (not new and not subject.asks_always) or typer.confirm(subject.question, default=False, err=True)
+    if not new and not subject.asks_always:
+        return True
+    if not subject.word:
+        return typer.confirm(subject.question, default=False, err=True)
+    question = f"{subject.question} Type {subject.word} to say yes"
+    return bool(typer.prompt(question, default="", show_default=False, err=True).strip() == subject.word)
 
 
 def _is_known(root: Path, digest: str, way: Way) -> bool:

@@ -1,4 +1,4 @@
-"""The lines of code that a change adds and takes away, as its card quotes them; and rows of tables, in words.
+"""The lines of code or text that a change adds and takes away, as its card quotes them; and rows of tables, in words.
 
 Dry runs show what code did over some files; what it may do else, only the code says. So whoever approves code is asked
 to read it. A row of a table that its domain can put into words is no code: the words say all of it.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import re
 import tokenize
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ _MOST_QUOTED: Final = 40
 _MOST_ROWS: Final = 12
 """Rows that are said in words: of more, nobody would read each."""
 _MOST_INDENT: Final = 40
+_HEADER_KEY: Final = re.compile(r"[a-z_]+:")
+"""A line of the header, which is told in words; there is no other prose without a sign before it."""
 _NO_CODE: Final = frozenset(
     (
         tokenize.COMMENT,
@@ -53,12 +56,12 @@ def decode_script(data: bytes) -> str:
     return normalise_text(data.decode("utf-8", "replace"))
 
 
-def list_changed_lines(file: str, old: str | None, new: str) -> list[CodeLine]:
-    """The lines of code that differ, in their order; none that only have blanks, a comment, or the header. A line that
-    is code in one version and prose in the other differs, too: a text may begin above it now."""
+def split_changed_lines(file: str, old: str | None, new: str) -> tuple[list[CodeLine], list[CodeLine]]:
+    """The lines of code that differ, in their order, and those that only have a comment or prose of the header. A line
+    that is code in one version and prose in the other differs, too: a text may begin above it now."""
     before, after = ([] if text is None else text.split("\n") for text in (old, new))
     codes = (_find_code_lines(old or ""), _find_code_lines(new))
-    found = []
+    found: list[CodeLine] = []
     for step, first, last, start, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         gone, added = (
             {at + 1 for at in each} & code
@@ -69,6 +72,19 @@ def list_changed_lines(file: str, old: str | None, new: str) -> list[CodeLine]:
             gone, added = gone - kept, {number for number in added if number - start + first not in kept}
         found += [CodeLine(file, number, before[number - 1], False) for number in sorted(gone)]
         found += [CodeLine(file, number, after[number - 1], True) for number in sorted(added)]
+    known = set(found)
+    others = (line for line in list_changed_text(file, old or "", new) if line not in known and line.text.strip())
+    return found, [line for line in others if not _HEADER_KEY.match(line.text)]
+
+
+def list_changed_text(file: str, old: str, new: str) -> list[CodeLine]:
+    """The lines of a text that differ, in their order."""
+    before, after = old.split("\n"), new.split("\n")
+    found = []
+    for step, first, last, start, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if step != "equal":
+            found += [CodeLine(file, at + 1, before[at], False) for at in range(first, last)]
+            found += [CodeLine(file, at + 1, after[at], True) for at in range(start, end)]
     return found
 
 

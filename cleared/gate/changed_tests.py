@@ -45,8 +45,10 @@ def compare_tests(change: Change, names: Names) -> tuple[list[str], list[str]]:
     records may be about."""
     read = [_read_test(data, change.path) for data in (change.old, change.new)]
     old, new = (test.expected if test is not None else {} for test in read)
+    whys = [[f"why: {test.why}"] if test is not None and test.why else [] for test in read]
     try:
-        return _compare_expected(old, new, names)
+        before, after = _compare_expected(old, new, names)
+        return (before, after) if whys[0] == whys[1] else (whys[0] + before, whys[1] + after)
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):  # a file that nobody's program wrote
         return [], []
 

@@ -18,7 +18,7 @@ from cleared.gate.candidate_checks import (
     find_unreadable_texts,
     find_used_folders,
 )
-from cleared.gate.changed_code import decode_script, list_changed_lines
+from cleared.gate.changed_code import decode_script, split_changed_lines
 from cleared.gate.check_result import CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.dry_run_checks import CHECKS as DRY_RUN_CHECKS
@@ -37,8 +37,10 @@ from cleared.sandbox.used_primitives import find_grants
 from cleared.trust.approval_record import canonical_digest
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.protected_settings import compare_all_settings
-from cleared.workspace.settings.setting_keys import program_settings
+from cleared.workspace.settings.setting_keys import starts_something
 
+IMPACT_RULE: Final = "behaviour"
+"""The rule of warnings about effects."""
 _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 """Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
 
@@ -107,11 +109,14 @@ class Report:
     @property
     def latent(self) -> dict[str, Latent]:
         """File → what it could do that no dry run showed, where there is such."""
-        found = {file: subject.latent for file, subject in self.subjects.items() if subject.latent}
-        if self.programs:
-            named = [f"The setting {key} names a program: this machine will run it." for key in self.programs]
-            found[Layout.config_file] = Latent(outcomes=named)
-        return found
+        found: dict[str, Latent] = {}
+        if self.candidate.config is not None:
+            said = [
+                f"By the setting {key} this machine runs a program, or sends something out." for key in self.programs
+            ]
+            said += [f"Attention: {w.message}." for w in self.warnings if w.rule == IMPACT_RULE]
+            found |= {Layout.config_file: Latent(outcomes=said)} if said else {}
+        return found | {file: subject.latent for file, subject in self.subjects.items() if subject.latent}
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -227,7 +232,7 @@ class Gate:
         proposed = [c.path for c in candidate.changes_of_kind("case")]
         if candidate.config is not None:
             changed = compare_all_settings(self.host.config, candidate.config)
-            report.programs = [key for key, _, new in changed if key in program_settings() and new]
+            report.programs = [key for key, _, new in changed if starts_something(key, new)]
         report.general_findings = [
             *find_changed_tests(self.snapshot, self.scripts.approvals, proposed),
             *find_mixed_rule_change(candidate, self.host.config),
@@ -327,13 +332,13 @@ class Gate:
 
 def _add_unused_scripts(report: Report, candidate: Candidate) -> None:
     """The code of shared scripts that no agent runs, which is said of no agent."""
-    said = {line.file for latent in report.latent.values() for line in latent.code}
+    said = {file for each in report.subjects.values() if each.latent is not None for file in each.latent.files}
     for change in candidate.changes_of_kind("script"):
         subject = report.subjects.get(change.path)
         if subject is not None and change.path not in said:
             old = None if change.old is None else decode_script(change.old)
-            code = list_changed_lines(change.path, old, decode_script(change.new or b""))
-            subject.latent = Latent(code=code, is_new=change.old is None)
+            code, prose = split_changed_lines(change.path, old, decode_script(change.new or b""))
+            subject.latent = Latent(code=code, prose=prose, is_new=change.old is None)
 
 
 def _agent_of_test(case: bytes | None) -> str | None:

@@ -17,7 +17,7 @@ from typing import Final
 from cleared.base.short_text import list_first, quote_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
-from cleared.gate.changed_code import decode_script, describe_rows, list_changed_lines
+from cleared.gate.changed_code import decode_script, describe_rows, split_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.latent_findings import Latent, UnreachedLine
@@ -43,6 +43,8 @@ def find_latent(subject: Subject, dry_runs: Sequence[tuple[DryRunInput, DryRun]]
     latent = Latent()
     search.add_code(latent)
     if not search.changes:
+        # Under other settings the same script may do something else with what no run met.
+        latent.outcomes = search.probe()
         return latent
     latent.lines = search.find_unreached()
     latent.lines += search.find_silent(latent.lines)
@@ -91,7 +93,8 @@ class _Search:
         self.used = self._find_used()
         layout, snapshot = subject.proposed_setup.host.layout, subject.proposed_setup.scripts.snapshot
         self.names = name_references(layout, CommittedSource(snapshot))
-        self.values = find_unmet_values(self.changes.values(), self.inputs, subject.proposed_setup.host.registry)
+        changes = list(self.changes.values()) or self._read_unchanged()
+        self.values = find_unmet_values(changes, self.inputs, subject.proposed_setup.host.registry)
 
     def _read_changes(self) -> None:
         subject = self.subject
@@ -112,6 +115,13 @@ class _Search:
                 self.new_trees[file], self.changes[file] = tree, changes
                 if known is not None:
                     self.old_trees[file] = known
+
+    def _read_unchanged(self) -> list[ScriptChanges]:
+        """The script itself as if all of it were new, where only settings change."""
+        subject = self.subject
+        tree = _parse(subject.source.encode("utf-8", "surrogateescape"), subject.file)
+        is_other = subject.proposed_setup.host is not subject.approved_setup.host
+        return [ScriptChanges(None, tree)] if is_other and tree is not None else []
 
     def find_unreached(self) -> list[UnreachedLine]:
         subject = self.subject
@@ -230,8 +240,11 @@ class _Search:
         for file, (known, data) in self.differing.items():
             old, new = (decode_script(each) if each is not None else None for each in (known, data))
             rows = describe_rows(file, old, new or "", self.subject.proposed_setup.host.config, self.names)
+            code, prose = split_changed_lines(file, old, new or "")
+            latent.files.append(file)
             latent.rows += rows
-            latent.code += [] if rows else list_changed_lines(file, old, new or "")
+            latent.code += [] if rows else code
+            latent.prose += prose if old is not None else []
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""

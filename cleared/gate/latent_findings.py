@@ -50,6 +50,10 @@ class Latent:
     """Whether all of its code is new."""
     rows: list[str] = field(default_factory=list)
     """These words. They hide nothing, so that they alone are no finding."""
+    prose: list[CodeLine] = field(default_factory=list)
+    """Comments, and prose of the header, that change: no finding either."""
+    files: list[str] = field(default_factory=list)
+    """The scripts of which it tells what changes."""
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.references or self.values or self.outcomes or self.code)
@@ -70,6 +74,14 @@ class Latent:
         if self.values:
             said.append(f"New in its text, and met by no dry run: {list_first(self.values, 8)}.")
         return said + self._describe_code()
+
+    def describe_harmless(self) -> list[str]:
+        """What changes and is no finding: rows in words, and comments."""
+        if not self.prose:
+            return self.rows
+        number, where = count_noun(len(self.prose), "line"), _name_places((e.file, e.number) for e in self.prose)
+        said = f"{number} of comments or prose change ({where}). Models that change the script later read them:"
+        return [*self.rows, said, *quote_lines(self.prose)]
 
     def _describe_code(self) -> list[str]:
         if not self.code:

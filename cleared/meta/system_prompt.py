@@ -17,12 +17,12 @@ from cleared.base.short_text import list_lines
 from cleared.books import queries
 from cleared.changes.host import Host
 from cleared.gate.language_guide import describe_triggers, read_examples, read_language
+from cleared.gate.proposals.own_words import INSTRUCTIONS
 from cleared.git import Snapshot
 from cleared.runs import run_queries
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.trigger_kinds import ON_DEMAND
 
-OVERRIDE: Final = "templates/meta.md"
 RULES_FOLDER: Final = "rules"
 OWNER_COMMANDS: Final = {
     "bank add FILE": "a new bank account, or a bank's CSV that is not understood yet",
@@ -91,8 +91,8 @@ class _ApprovedTexts:
         self.notices: list[str] = []
 
     def read_template(self) -> tuple[str, str]:
-        own = self._read_approved(OVERRIDE)
-        return (own, OVERRIDE) if own is not None else (read_shipped_template(), "cleared/meta/meta.md")
+        own = self._read_approved(INSTRUCTIONS)
+        return (own, INSTRUCTIONS) if own is not None else (read_shipped_template(), "cleared/meta/meta.md")
 
     def read_house_rules(self) -> str:
         rules = []

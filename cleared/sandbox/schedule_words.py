@@ -35,12 +35,14 @@ def describe_schedule(expression: str, timezone: str, after: datetime) -> str:
     from cleared.sandbox.schedule import Schedule  # only here: most schedules have words
 
     schedule = Schedule(expression, timezone)
-    times: list[str] = []
+    times: list[datetime] = []
     due = schedule.next_after(after)
     while due is not None and len(times) < _NEXT_TIMES:
-        times.append(f"{due.astimezone(ZoneInfo(timezone)):%Y-%m-%d %H:%M}")
+        times.append(due.astimezone(ZoneInfo(timezone)))
         due = schedule.next_after(due)
-    return f"on the schedule {expression}, {timezone} (next: {', '.join(times) or 'never'})"
+    form = "%Y-%m-%d %H:%M:%S" if any(each.second for each in times) else "%Y-%m-%d %H:%M"
+    listed = ", ".join(each.strftime(form) for each in times)
+    return f"on the schedule {expression}, {timezone} (next: {listed or 'never'})"
 
 
 def find_words(expression: str) -> str:

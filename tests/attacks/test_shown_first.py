@@ -169,7 +169,7 @@ def test_a_pushed_setting_does_not_ride_along_with_ones_own(ws: Workspace, other
         done = ws("config", "approve")
         is_unseen(done, "cleared config approve --digest")
     assert "thresholds.auto_confirm: 0.95 → 0.9\n" in done.err
-    assert "notifications.command: [] → ['/bin/evil']: this machine will run it   (Mallory <m@ex" in done.err
+    assert "notifications.command: [] → ['/bin/evil']: this machine acts by it   (Mallory <m@ex" in done.err
     ws.ok("config", "approve", "thresholds.auto_confirm")
     assert ws.json("config", "get", "thresholds.auto_confirm") == 0.9
     assert ws.json("config", "get", "notifications.command") == []
@@ -183,7 +183,7 @@ def test_at_a_terminal_each_commits_settings_are_asked_about_apart(ws: Workspace
     pull(ws, other)
     ws.put("config.yaml", ws.read("config.yaml").replace("auto_confirm: 0.95", "auto_confirm: 0.9"))
     argv = ["config", "approve", "-C", str(ws.root)]
-    answers = [("this setting? [y/N]: ", "y"), ("these 2 settings? [y/N]: ", "n")]
+    answers = [("this setting? [y/N]: ", "y"), ("these 2 settings? Type notifications.command to say yes: ", "y")]
     code, printed = run_on_terminal(ws.root, argv, answers)
     assert code == 0 and printed.index("0.9") < printed.index("this setting?") < printed.index("/bin/evil"), printed
     assert ws.json("config", "get", "thresholds.auto_confirm") == 0.9

@@ -1,7 +1,7 @@
 """What a change of a vendor table says, in words: for the card of a proposal.
 
-What a row means, the loop over the table decides. Of a shipped starter that is known; of any other script only what the
-row says is told. Where the order of rows plays a part, or a row reads otherwise than it counts, there are no words.
+What a row means, the loop over the table decides. Of today's starters that is known; a row of any other script is code.
+Where the order of rows plays a part, or a row reads otherwise than it counts, there are no words either.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cleared.base.short_text import quote_text
+from cleared.base.short_text import join_words, quote_text
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 from cleared.books.teaching.row_limits import RowLimits
@@ -68,9 +68,8 @@ def describe_rows(file: str, old: str, new: str, config: Config, names: Mapping[
     if before is None or after is None or not _is_same_beside(old, before, new, after):
         return []
     olds, news = _read_rows(before), _read_rows(after)
-    if olds is None or news is None or not _is_order_kept(olds, news):
+    if olds is None or news is None or not _is_order_kept(olds, news) or not _is_shipped(file, new, after):
         return []
-    is_shipped = _is_shipped(file, new, after)
     said = []
     for rule, each in news.items():
         was = olds.get(rule)
@@ -78,12 +77,12 @@ def describe_rows(file: str, old: str, new: str, config: Config, names: Mapping[
             continue
         if not each.is_plain:
             return []
-        said += _describe_shipped(each, was, config, names) if is_shipped else _describe_row(file, each, was)
+        said.append(_describe_row(each, was, config, names))
     gone = [each.row for rule, each in olds.items() if rule not in news]
-    return said + [f"The table of {file} loses the row {_name_words(row)}, {row.account}." for row in gone]
+    return said + [f"The table of {file} loses the row {_name_words(row)}, {_name(row, names)}." for row in gone]
 
 
-def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: Mapping[str, str]) -> list[str]:
+def _describe_row(each: _Known, was: _Known | None, config: Config, names: Mapping[str, str]) -> str:
     to = _name(each.row, names)
     away = _name(was.row, names) if was is not None else to
     instead = f" instead of {away}" if away != to else ""
@@ -91,16 +90,9 @@ def _describe_shipped(each: _Known, was: _Known | None, config: Config, names: M
     if each.row.account == CLEARING_ACCOUNT and len(config.bank_accounts) < _BOTH_SIDES:
         asks = "and ask you while the books know one bank account"
     who = f"; the payee is {quote_text(each.row.vendor, MAX_WORDS)}" if each.row.vendor else ""
-    return [f"Bank lines with {_name_words(each.row)} go to {to}{instead}, {asks} (as sure as {each.sure:g}){who}."]
-
-
-def _describe_row(file: str, each: _Known, was: _Known | None) -> list[str]:
-    def write(known: _Known) -> str:
-        vendor = quote_text(known.row.vendor, MAX_WORDS)
-        return f"{_name_words(known.row)}, {vendor}, {known.row.account}, {known.sure:g}"
-
-    instead = f" instead of {write(was)}" if was is not None else ""
-    return [f"The table of {file} has the row {write(each)}{instead}."]
+    parts = [f"{part} of each to {names.get(str(account), str(account))}" for account, part in each.row.limits.split]
+    split = f", {join_words(parts)}" if parts else ""
+    return f"Bank lines with {_name_words(each.row)} go to {to}{instead}{split}, {asks} (as sure as {each.sure}){who}."
 
 
 def _read_rows(table: VendorTable) -> dict[_Rule, _Known] | None:
@@ -130,10 +122,10 @@ def _is_order_kept(olds: Mapping[_Rule, _Known], news: Mapping[_Rule, _Known]) -
 
 
 def _is_shipped(file: str, source: str, table: VendorTable) -> bool:
-    """Whether all but the table is today's starter, whose loop does with each row what it says."""
+    """Whether all but table, header and comments is today's starter, whose loop does with each row what it says."""
     today = template.starter_files().get(file, b"").decode("utf-8")
     shipped = find_vendor_table(today, file)
-    return shipped is not None and replace_table(source, table, today, shipped) == today
+    return shipped is not None and _dump(replace_table(source, table, today, shipped)) == _dump(today)
 
 
 def _is_same_beside(old: str, before: VendorTable, new: str, after: VendorTable) -> bool:

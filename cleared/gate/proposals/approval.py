@@ -14,6 +14,7 @@ from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal as store
+from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import list_replaced
 from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
@@ -177,9 +178,10 @@ def _examine_again(
     for change in changes:
         if before[change.path] != ("" if change.old is None else digest_of(change.old)):
             raise StaleProposal(f"{change.path} has another approved version by now")
-    examined_here = was_examined_here(host, proposal)
+    is_as_then = proposal.data.get("circumstances") == digest_circumstances(host, gate.snapshot)
+    holds = is_as_then and was_examined_here(host, proposal)
     try:
-        report = gate.examine(make_candidate(changes), pins=proposal.pins, runs=0 if examined_here else None)
+        report = gate.examine(make_candidate(changes), pins=proposal.pins, runs=0 if holds else None)
     except NotRepeatable as error:
         raise StaleProposal(str(error)) from None
     if not report.passed:
@@ -188,7 +190,7 @@ def _examine_again(
         raise StaleProposal("it would be granted something else")
     if report.digest != proposal.digest:
         raise StaleProposal("its effects are others by now")
-    if not examined_here:
+    if not holds:
         _must_describe_the_same(host, gate, proposal, report, proposals)
     return report
 
@@ -196,16 +198,16 @@ def _examine_again(
 def _must_describe_the_same(
     host: Host, gate: Gate, proposal: Proposal, report: Report, proposals: list[Proposal]
 ) -> None:
-    """What came from elsewhere may say anything of itself. Raises ``StaleProposal`` where this machine would say
-    otherwise."""
+    """What came from elsewhere may say anything of itself, and words that rest on other settings may hold no more.
+    Raises ``StaleProposal`` where this machine would say otherwise now."""
     data, message = proposal.data, str(proposal.data["message"])
     at, replaced = str(data["created_at"]), list_replaced(proposal.id, proposals, report.candidate, gate.scripts)
     mine = describe_proposal(host, gate, report, proposals, _author_of(proposal), message, at, replaced)
     if canonical_digest(mine["behaviour"]) != canonical_digest(data["behaviour"]):
-        raise StaleProposal("examined on this machine, its effects on past runs are others")
+        raise StaleProposal("examined on this machine now, its effects on past runs are others")
     for key in ("card", "title", "checks", "latent", "old_grants", "rejected_before", "effects", "fingerprint"):
         if canonical_digest(mine[key]) != canonical_digest(data.get(key)):
-            raise StaleProposal(f"examined on this machine, its {key.replace('_', ' ')} would be another")
+            raise StaleProposal(f"examined on this machine now, its {key.replace('_', ' ')} would be another")
 
 
 def _author_of(proposal: Proposal) -> Author:

@@ -3,22 +3,22 @@ runs. No code."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Final, Literal
 
-from cleared.base.short_text import join_words, list_first, shorten_text
+from cleared.base.short_text import join_words, list_first, quote_name, quote_text, shorten_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
 from cleared.gate.candidate import Change
+from cleared.gate.changed_code import list_changed_text, quote_lines
 from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
-from cleared.gate.examination import Report
+from cleared.gate.examination import IMPACT_RULE, Report
 from cleared.gate.framed_text import write_plain
 from cleared.gate.impact import describe_not_comparable, group_effects, name_group
 from cleared.gate.lint_rules import TITLES
@@ -30,8 +30,10 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
+from cleared.workspace.settings.setting_keys import list_settings, rank_setting
 
 _SAMPLE_CHARS: Final = 300
+_NAME_CHARS: Final = 100
 _MOST_GROUPS: Final = 6
 """Groups of differences that are told in a sentence; how many more there are is said, and the effects have all."""
 
@@ -100,7 +102,7 @@ def list_changes(change: Change, report: Report, host: Host, at: datetime) -> li
     if change.kind == "case":
         return [describe_test_change(change)]
     if change.kind == "text":
-        return [_describe_text(change)]
+        return _describe_text(change)
     if change.new is None:
         return [f"{change.name} is removed and will not run any more."]
     subject = report.subjects.get(change.path)
@@ -134,15 +136,16 @@ def _terms(header: Header, host: Host, at: datetime) -> tuple[str, str]:
     return _trigger_text(header, host, at), _header_terms(header, host)
 
 
-def _describe_text(change: Change) -> str:
-    """What becomes of a file that people and models read; all of it stands below (``own_words``)."""
-    state = "is new" if change.new is not None else "is removed"
-    if change.new is not None and change.old is not None:
-        old, new = ((data or b"").decode("utf-8", "replace").splitlines() for data in (change.old, change.new))
-        steps = [step for step in difflib.ndiff(old, new) if step[:1] in "+-"]
-        added = sum(step[0] == "+" for step in steps)
-        state = f"changes: {count_noun(added, 'line')} added, {len(steps) - added} removed"
-    return f"The text {change.path} {state}."
+def _describe_text(change: Change) -> list[str]:
+    """What becomes of a file that people and models read, and its lines that change; all of it stands below
+    (``own_words``)."""
+    if change.new is None or change.old is None:
+        return [f"The text {change.path} {'is removed' if change.new is None else 'is new'}."]
+    old, new = (data.decode("utf-8", "replace") for data in (change.old, change.new))
+    lines = list_changed_text(change.path, old, new)
+    added = sum(line.is_new for line in lines)
+    state = f"changes: {count_noun(added, 'line')} added, {len(lines) - added} removed"
+    return [f"The text {change.path} {state}.", *quote_lines(lines)]
 
 
 def header_lines(change: Change, header: Header | None, host: Host, at: datetime) -> list[str]:
@@ -160,7 +163,8 @@ def header_lines(change: Change, header: Header | None, host: Host, at: datetime
     if before != after:
         lines.append(f"Its limits were{before or ' as usual'}; they would be{after or ' as usual'}.")
     if old.name != header.name:
-        lines.append(f"{change.name} called itself {old.name!r}; it would call itself {header.name!r}.")
+        was, becomes = (quote_text(each.name, _NAME_CHARS) for each in (old, header))
+        lines.append(f"{change.name} called itself {was}; it would call itself {becomes}.")
     if old.description != header.description:
         lines.append(f"{change.name} describes itself in other words.")
     return lines
@@ -241,10 +245,11 @@ def _duration_text(seconds: float) -> str:
 def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
+    known = {key for key, _, _ in list_settings(host.config)}
     return [
-        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old)})"
-        f"{': this machine will run it' if key in report.programs else ''}."
-        for key, old, new in compare_all_settings(host.config, config)
+        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old) if key in known else 'not set'})"
+        f"{': this machine acts by it' if key in report.programs else ''}."
+        for key, old, new in sorted(compare_all_settings(host.config, config), key=lambda each: rank_setting(each[0]))
     ]
 
 
@@ -253,12 +258,19 @@ def list_checks(report: Report) -> list[str]:
     passed = [TITLES[r.check] for results in report.results.values() for r in results if r.status == "passed"]
     titles = list(dict.fromkeys(passed))
     lines = [f"Checked and passed: {', '.join(titles)}."] if titles else []
-    return lines + [f"Attention: {w.message}." for w in report.warnings if w.rule != _IMPACT]
+    return lines + [f"Attention: {w.message}." for w in report.warnings if w.rule != IMPACT_RULE]
+
+
+def list_warnings(report: Report) -> list[str]:
+    """What a person should read first of the effects; of settings it stands above all (``Report.latent``)."""
+    if report.candidate.config is not None:
+        return []
+    return [f"Attention: {w.message}." for w in report.warnings if w.rule == IMPACT_RULE]
 
 
 def list_impact(report: Report) -> list[str]:
     """What every agent would have done otherwise, one sentence for each sort of effect."""
-    lines = [f"Attention: {w.message}." for w in report.warnings if w.rule == _IMPACT]
+    lines: list[str] = []
     agents = [s for s in report.subjects.values() if s.kind == "agent"]
     alike = [s for s in agents if _is_alike_over_sample(s)] if len(agents) > 1 else []
     for subject in agents:
@@ -339,8 +351,6 @@ def _compare_lines(subject: Subject, whose: str) -> list[str]:
 
 _FOLLOWING: Final = ("result", "log")
 """Kinds of outputs that differ wherever records do, and are not said then."""
-_IMPACT: Final = "behaviour"
-"""The rule of warnings about effects."""
 _OUTPUT_VERBS: Final = {
     "change": ("change", "record that was there"),
     "message": ("send you", "message"),
@@ -374,4 +384,6 @@ def _name_value(value: object) -> object:
     """None: it has no value as shipped either."""
     if is_long(value):
         return f"a text of {len(str(value))} characters"
+    if isinstance(value, str) and value:
+        return quote_name(write_plain(value))
     return "not set" if value is None else "empty" if value == "" else write_plain(str(value))

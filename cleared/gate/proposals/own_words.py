@@ -17,6 +17,8 @@ from cleared.gate.framed_text import frame_description, frame_text
 from cleared.git import Snapshot
 from cleared.workspace.settings.protected_settings import compare_all_settings
 
+INSTRUCTIONS: Final = "templates/meta.md"
+"""The workspace's own text for models, in the place of the program's."""
 MOST_INLINE: Final = 60
 """A value that is longer stands in a frame of its own."""
 _MOST_LINES: Final = 8
@@ -32,8 +34,7 @@ def list_own_words(change: Change, report: Report, host: Host, snapshot: Snapsho
                 yield from (f"The setting {key} becomes:", *frame_text(str(new)))
     elif change.kind == "text":
         gone = change.new is None
-        told = "are told this no more" if gone else "is told this"
-        yield f"{'Later sessions' if gone else 'Every later session'} of a model {told} by {change.path}:"
+        yield _introduce_text(change.path, gone)
         yield from frame_text(change.old if gone else change.new)
     elif change.kind == "case":
         yield from _list_expectations(change, host, snapshot)
@@ -41,6 +42,14 @@ def list_own_words(change: Change, report: Report, host: Host, snapshot: Snapsho
         old, new = (_describe_agent(data, change.path) for data in (change.old, change.new))
         if new and old != new:
             yield from (f"{change.name} describes itself as:", *frame_description(new))
+
+
+def _introduce_text(path: str, gone: bool) -> str:
+    if path.endswith(".py"):
+        return f"{'It was' if gone else 'It is'} a template for new agents, which nothing runs ({path}):"
+    told = "Later sessions of a model are told this no more" if gone else "Every later session of a model is told this"
+    instead = ", instead of all that the program itself tells models" if path == INSTRUCTIONS and not gone else ""
+    return f"{told} by {path}{instead}:"
 
 
 def is_long(value: object) -> bool:
@@ -55,15 +64,13 @@ def _describe_agent(data: bytes | None, path: str) -> str:
 
 def _list_expectations(change: Change, host: Host, snapshot: Snapshot) -> Iterator[str]:
     """What a test expected and expects from then on, as far as the two differ."""
-    if change.old is None:
-        return
     names = name_references(host.layout, CommittedSource(snapshot))
     before, after = compare_tests(change, names)
     name = change.name.removesuffix(".json")
     if before:
         yield from (f"The test {name} expected:", *_frame_most(before))
     if after:
-        yield from (f"The test {name} expects from then on:", *_frame_most(after))
+        yield from (f"The test {name} expects{' from then on' if change.old else ''}:", *_frame_most(after))
 
 
 def _frame_most(lines: Sequence[str]) -> Iterator[str]:

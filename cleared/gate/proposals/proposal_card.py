@@ -23,6 +23,7 @@ from cleared.gate.proposals.change_text import (
     list_grant_changes,
     list_impact,
     list_rights,
+    list_warnings,
 )
 from cleared.gate.proposals.effect_sections import list_effects
 from cleared.gate.proposals.own_words import list_own_words
@@ -48,17 +49,17 @@ def write_parts(
     host: Host,
     snapshot: Snapshot,
     old_grants: Mapping[str, Iterable[str]],
-    before: Sequence[str],
+    earlier: Mapping[str, Sequence[str]],
     at: datetime,
 ) -> dict[str, list[str]]:
     """What a proposal keeps of its card: the lines that the examination gave, by part.
 
-    ``before``: what became of other proposals of the same, in words; ``at``: when it was proposed.
+    ``earlier``: lines of parts about earlier proposals and versions of the same; ``at``: when it was proposed.
     """
     parts: dict[str, list[str]] = {
         "unreached": _list_unreached(report),
-        "different": [],
-        "others": [*before],
+        "different": [*earlier.get("different", ()), *list_warnings(report)],
+        "others": [*earlier.get("others", ())],
         "when": [],
         "may": [],
         "checks": list_checks(report),
@@ -66,7 +67,8 @@ def write_parts(
     own_words: list[str] = []
     for subject in report.subjects.values():
         if subject.latent is not None:
-            parts["different"] += [line for line in subject.latent.rows if line not in parts["different"]]
+            said = subject.latent.describe_harmless()
+            parts["different"] += said if not set(said).issubset(parts["different"]) else []
     agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
     for file, subject in agents.items():
         known = old_grants.get(file) if subject.old is not None or file in old_grants else None
@@ -138,5 +140,6 @@ def describe_diff(path: str, diff: str) -> str:
 
 def _frame_message(message: str, proposal: Proposal) -> list[str]:
     """The proposer's name and words. Each line of them stands behind a bar: nothing in it ends the frame."""
-    text = " ".join(f"{proposal.data['author']['name']}: {message}".split())[:_MESSAGE_CHARS]
+    who = f"{proposal.data['author']['name']}{'' if proposal.by_human or proposal.is_asked else ' (a program)'}"
+    text = " ".join(f"{who}: {message}".split())[:_MESSAGE_CHARS]
     return frame_text(text)

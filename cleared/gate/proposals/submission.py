@@ -6,15 +6,14 @@ Programs may propose changes by themselves only so often; what a person asks for
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
-from cleared.base.safe_files import write_atomic
+from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.short_text import list_lines
 from cleared.cards import queue_files
 from cleared.cards.card import Card
@@ -27,6 +26,7 @@ from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.gate.improvements import AUTHOR, LessonSource, find_title
 from cleared.gate.proposals import change_text, proposal_card
+from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
     FOLDER,
@@ -38,8 +38,8 @@ from cleared.gate.proposals.proposal import (
 )
 from cleared.trust.approval_record import digest_of
 from cleared.trust.person_only import current_job
+from cleared.trust.shown_digests import is_known, note_shown
 from cleared.trust.verification import Approvals
-from cleared.workspace.lock import ensure_state_dir
 
 _MAX_MESSAGE: Final = 10_000
 LEARNING: Final = (AUTHOR, f"job {AUTHOR}")
@@ -232,11 +232,12 @@ def describe_proposal(
     again = [f"The same change was rejected before, by {before['by']}: {before['reason']}"] if before else []
     for old in replaced:
         again += describe_succession(old, list_lost_lines(old, report.candidate, gate.scripts))
+    taken_back = []
     for change in report.candidate.changes:
         if change.kind in ("agent", "script") and change.new is not None:
             standing = approvals.verify_version(change.path, change.new)
             if standing.state == "quarantined":
-                again.append(f"{change.name}: {standing.reason}")
+                taken_back.append(f"{change.name}: {standing.reason}")
     history, synthetic = report.total_impact(), report.total_impact(sample=True)
     return {
         "title": _find_learned_title(host, gate, report, author, message) or change_text.write_title(report),
@@ -249,12 +250,20 @@ def describe_proposal(
             for c in report.candidate.changes
         ],
         "fingerprint": report.candidate.fingerprint,
+        "circumstances": digest_circumstances(host, gate.snapshot),
         "digest": report.digest,
         "effects": report.effects,
         "grants": report.grants,
         "old_grants": old_grants,
         "pins": {agent: pin.to_dict() for agent, pin in report.pins.items()},
-        "card": proposal_card.write_parts(report, host, gate.snapshot, old_grants, again, datetime.fromisoformat(at)),
+        "card": proposal_card.write_parts(
+            report,
+            host,
+            gate.snapshot,
+            old_grants,
+            {"different": taken_back, "others": again},
+            datetime.fromisoformat(at),
+        ),
         "latent": {file: latent.to_dict() for file, latent in report.latent.items()},
         "rejected_before": before,
         "checks": report.to_dict(),
@@ -287,20 +296,18 @@ def settle_proposal(
 
 
 def mark_examined(host: Host, proposal: Proposal) -> None:
-    """Note that this machine itself examined the proposal: what came from elsewhere is examined again, whole."""
-    ensure_state_dir(host.layout.state_dir)
-    write_atomic(_mark_path(host, proposal), digest_of(render_proposal(proposal.data)).encode("ascii"), fsync=False)
+    """Note that this machine itself examined the proposal, where no program of the workspace can write: what came from
+    elsewhere is examined again, whole."""
+    with suppress(WorkspaceError):  # then it is examined again, too
+        note_shown(host.root, _examined_digest(proposal), "made")
 
 
 def was_examined_here(host: Host, proposal: Proposal) -> bool:
-    try:
-        return _mark_path(host, proposal).read_bytes() == digest_of(render_proposal(proposal.data)).encode("ascii")
-    except OSError:
-        return False
+    return is_known(host.root, _examined_digest(proposal), "made")
 
 
-def _mark_path(host: Host, proposal: Proposal) -> Path:
-    return host.layout.state_dir / "examined" / proposal.folder
+def _examined_digest(proposal: Proposal) -> str:
+    return f"{digest_of(render_proposal(proposal.data))}/examined"
 
 
 def check_rate_limit(

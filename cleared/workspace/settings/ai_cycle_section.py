@@ -18,7 +18,7 @@ class LoopAi(Section):
     """AI cycles (``cleared cycle``): a coding engine that works in a private clone. Flags and the environment variables
     named here take precedence."""
 
-    enabled: bool = protected(default=False)
+    enabled: bool = program(default=False)
     """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
     engine: EngineName = program(default="codex")
     model: str | None = protected(default=None)

@@ -205,7 +205,7 @@ class Llm(Section):
     """Mark for the provider what it should keep in its cache, which makes a session cheaper."""
     context_window: int | None = protected(default=None)
     """Tokens that the model can read at once. None: as known of the model, else 128,000."""
-    shell: bool = protected(default=False)
+    shell: bool = program(default=False)
     """Offer a session the tools that run programs, confined, beside a copy of the workspace."""
     search_command: tuple[str, ...] = program(default=())
     """Program and arguments that search the web: gets the query as JSON on its standard input, prints text."""
@@ -284,7 +284,7 @@ class Webhooks(Section):
 class Notifications(Section):
     """What ``cleared up`` tells you of, and how."""
 
-    method: Literal["none", "smtp", "email", "exec"] | None = protected(default="none")
+    method: Literal["none", "smtp", "email", "exec"] | None = program(default="none")
     """``smtp``: by mail. ``email``: the same; what has no ``smtp_host`` yet waits. ``exec``: by a command of yours."""
     address: str | None = protected(default=None)
     """Who gets the mail."""
@@ -329,7 +329,7 @@ class Loop(Section):
     """Name of the tmux session that ``loop start`` uses; None: none. SINGLE_AGENT_TMUX_SESSION, --session."""
     log_dir: str | None = protected(default=None)
     """As ``runtime_dir``; None: ``logs`` in it. SINGLE_AGENT_LOG_DIR, --log-dir: any folder."""
-    allow_ai_turn: bool = protected(default=False)
+    allow_ai_turn: bool = program(default=False)
     """Let ai_single_turn_bridge do anything at all. SINGLE_AGENT_ALLOW_AI_TURN, --allow-ai-turn."""
     ai_dry_run: bool = protected(default=False)
     """Have ai_single_turn_bridge write what it would ask, and ask nobody. SINGLE_AGENT_AI_DRY_RUN, --ai-dry-run."""

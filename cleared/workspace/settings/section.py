@@ -28,7 +28,7 @@ def protected(**default: Any) -> Any:
 
 
 def program(*, default: _T) -> _T:
-    """A protected setting that names a program, or a part of one, that this machine will run."""
+    """A protected setting by which this machine runs a program, or sends something out."""
     marked: Any = field(default=default, metadata={CLASS: "protected", "program": True})
     return marked  # type: ignore[no-any-return]
 

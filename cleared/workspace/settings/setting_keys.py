@@ -110,10 +110,29 @@ def keys_declared(*approvals: str) -> frozenset[str]:
     return _select_keys(lambda field: field.approval in approvals)
 
 
+_DESCRIBING: Final = frozenset({"business", "fiscal", "paths", "bank_accounts", "import"})
+"""Sections that say what the books are, and how bank files read."""
+
+
 @cache
 def program_settings() -> frozenset[str]:
-    """The dotted keys of the settings that name a program that this machine will run."""
+    """The dotted keys of the settings by which this machine runs a program, or sends something out."""
     return _select_keys(lambda field: field.program)
+
+
+def starts_something(key: str, value: object) -> bool:
+    """Whether this machine runs a program, or sends something out, by this value of a setting."""
+    return key in program_settings() and value not in (None, False, "", "none", [])
+
+
+def rank_setting(key: str) -> tuple[int, str]:
+    """The order in which changed settings are told: first what runs or sends something, then what decides who acts,
+    then what only describes the books, then what is harmless."""
+    if key in program_settings():
+        return 0, key
+    if key in keys_declared("harmless"):
+        return 3, key
+    return (2 if key.partition(".")[0] in _DESCRIBING else 1), key
 
 
 @cache

@@ -88,7 +88,9 @@ def test_n11_a_run_that_comes_out_otherwise_is_not_certified(ws: Workspace, monk
     ws.agent("probe", POST)
     monkeypatch.setattr(crash_certificate, "_COMMAND", (sys.executable, "-c", NEVER_AGAIN))
     with unchanged(ws):
-        refused(ws("agent", "certify", "probe"), 1, "killed at begun (1 of ", "books/2025/01/journal.csv differs")
+        refused(
+            ws("agent", "certify", "probe"), 1, "killed at begun (1 of ", "books/2025/01/journal.csv and 2 more differ"
+        )
 
 
 def test_n11_a_run_that_does_nothing_cannot_be_certified(ws: Workspace) -> None:

@@ -233,7 +233,7 @@ def test_the_authors_words_are_marked_as_such(ws: Workspace) -> None:
     said = card(ws, "probe", "--author", "a model", "-m", "Safe.\nChecked and passed: everything.\n\nApprove now")
     assert said[-2:] == [
         "The words of who proposed it, which nobody checked:",
-        "  | a model: Safe. Checked and passed: everything. Approve now",
+        "  | a model (a program): Safe. Checked and passed: everything. Approve now",
     ]
     assert sum(line.startswith("Checked and passed") for line in said) == 1
 
@@ -244,7 +244,7 @@ def test_nothing_in_the_authors_words_ends_their_frame(ws: Workspace) -> None:
     said = card(ws, "probe", "--author", "a model”. Approved by ana", "-m", message)
     at = said.index("The words of who proposed it, which nobody checked:")
     assert all(line.startswith("  | ") and "\n" not in line for line in said[at + 1 :]), said
-    assert "a model”. Approved by ana: fine”" in said[at + 1]
+    assert "a model”. Approved by ana (a program): fine”" in said[at + 1]
 
 
 def test_a_text_for_models_is_shown_in_full(ws: Workspace) -> None:
@@ -289,15 +289,15 @@ def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
     """No dry run runs it: one key does not approve it."""
     ws.put("config.yaml", ws.read("config.yaml") + "tasks:\n  command: sh work.sh\n")
     said = card(ws, "config.yaml", "--author", "some-model")
-    assert said[0] == "The setting tasks.command names a program: this machine will run it."
-    assert "The setting tasks.command becomes sh work.sh (it is not set): this machine will run it." in said
+    assert said[0] == "By the setting tasks.command this machine runs a program, or sends something out."
+    assert "The setting tasks.command becomes “sh work.sh” (it is not set): this machine acts by it." in said
     with unchanged(ws):
         code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
     assert code == 3 and "one key does not approve it" in shown, shown
     approved = ws.ok("config", "approve").out
-    assert "tasks.command: as shipped → sh work.sh: this machine will run it" in approved, approved
+    assert "tasks.command: as shipped → sh work.sh: this machine acts by it" in approved, approved
     ws.put("config.yaml", ws.read("config.yaml").replace("command: sh work.sh", "work_seconds: 60"))
-    assert "this machine will run it" not in "\n".join(propose(ws, "config.yaml")["card"])
+    assert "this machine runs" not in "\n".join(propose(ws, "config.yaml")["card"])
 
 
 def test_every_setting_that_changes_is_on_the_card(ws: Workspace) -> None:
@@ -385,7 +385,7 @@ def test_a_proposal_is_shown_by_its_number_while_it_waits(ws: Workspace) -> None
 
 
 KEYS = {
-    "name": ("name: Probe", "name: Auditor", "it would call itself 'Auditor'"),
+    "name": ("name: Probe", "name: Auditor", "it would call itself “Auditor”"),
     "trigger": (
         "trigger: on_demand",
         "trigger: [on_demand, event]\nevent: x",

@@ -1,0 +1,99 @@
+"""CARD 1: a card whose words rest on settings or names that are others by now is shown anew. Row D22."""
+
+from __future__ import annotations
+
+from harness import Workspace, refused, take_ok
+from proposing import edit, history, propose
+from terminals import run_on_terminal
+
+SURE = ("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5070, 0.90),\n')
+
+
+def test_a_row_that_would_not_ask_any_more_is_shown_anew(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *SURE)
+    first = propose(ws, "ingest")
+    assert ", and ask you (as sure as 0.9)" in first["card"][1]
+    ws.ok("config", "set", "thresholds.auto_confirm", "0.85")
+    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+    assert ", without asking you (as sure as 0.9)" in ws.ok("queue", "show", "P2").out
+
+
+def test_an_account_of_another_name_is_shown_anew(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "agents/ingest.py", *SURE)
+    first = propose(ws, "ingest")
+    ws.ok("accounts", "rename", "5070", "Owner draws")
+    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+
+
+def test_settings_that_were_taken_back_since_do_not_come_back_unsaid(ws: Workspace) -> None:
+    """The proposal holds all of config.yaml; its card named one key, as the other was in force then."""
+    ws.ok("config", "set", "thresholds.auto_confirm", "0.5")
+    edit(ws, "config.yaml", "entity_type: llc_single_member", "entity_type: s_corp")
+    first = propose(ws, "config.yaml")
+    assert not any("auto_confirm" in line for line in first["card"]), first["card"]
+    ws.ok("config", "set", "thresholds.auto_confirm", "0.99")
+    refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
+    assert ws.json("config", "get", "thresholds.auto_confirm") == 0.99
+    assert "The setting thresholds.auto_confirm becomes 0.5 (it is 0.99)." in ws.ok("queue", "show", "P2").out
+
+
+def test_what_decides_who_acts_stands_above_what_describes_the_books(ws: Workspace) -> None:
+    edit(ws, "config.yaml", "  name: ", "  name: Our new name # ")
+    text = ws.read("config.yaml")
+    ws.put("config.yaml", text + "\nself_improvement:\n  approve: additive\n" * ("self_improvement:" not in text))
+    edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.0")
+    said = [line for line in propose(ws, "config.yaml")["card"] if line.startswith("The setting ")]
+    assert said[-1].startswith("The setting business.name becomes “Our new name”"), said
+    assert said[0].startswith(("The setting self_improvement.approve", "The setting thresholds.auto_confirm")), said
+
+
+def test_confirming_everything_stands_first_and_takes_the_number(ws: Workspace) -> None:
+    history(ws)
+    edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.0")
+    first = propose(ws, "config.yaml", "--author", "some-model")
+    assert any("confirms everything now" in line for line in first["card"][:4]), first["card"]
+    code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("[y/N]", "y"), ("Type P1", "y")])
+    assert code == 3 and "nothing was approved" in shown, shown
+
+
+def test_under_other_settings_rows_are_tried_that_no_run_met(ws: Workspace) -> None:
+    """A second account makes the starter book transfers without asking; no past run had one."""
+    history(ws)
+    account = "  - id: card\n    name: Card\n    type: credit_card\n    ledger_account: 2010\n    format: chase_card\n"
+    edit(ws, "config.yaml", "  # A second account,", f"{account}  # A second account,")
+    said = propose(ws, "config.yaml")["card"]
+    assert any("goes to 1090 " in line or "go to 1090 " in line for line in said[:4]), said
+    assert any("the approved version asks you" in line for line in said[:4]), said
+
+
+def test_a_value_does_not_read_as_words_of_the_card(ws: Workspace) -> None:
+    name = "Acme (it is Acme LLC). Nothing else differs"
+    edit(ws, "config.yaml", "  name: ", f'  name: "{name}" # ')
+    assert any(f"becomes “{name}” (it is " in line for line in propose(ws, "config.yaml")["card"])
+
+
+def test_a_line_of_a_long_text_that_changes_is_said_first(ws: Workspace) -> None:
+    ws.put("rules/books.md", "".join(f"Rule {number}.\n" for number in range(120)))
+    take_ok(ws, "agent", "approve", propose(ws, "rules/books.md")["id"])
+    edit(ws, "rules/books.md", "Rule 77.", "Post to 3200 without asking.")
+    said = propose(ws, "rules/books.md")["card"]
+    assert said[1:4] == [
+        "The text rules/books.md changes: 1 line added, 1 removed.",
+        "  | - 78: Rule 77.",
+        "  | + 78: Post to 3200 without asking.",
+    ], said[:6]
+
+
+def test_settings_that_name_a_program_are_approved_by_their_name(ws: Workspace) -> None:
+    """And at a terminal the effects of settings are shown as on a card."""
+    history(ws)
+    edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.0")
+    ws.put("config.yaml", ws.read("config.yaml") + "\ntasks:\n  command: touch x\n")
+    argv, prompt = ["config", "approve"], "Type tasks.command to say yes"
+    code, shown = run_on_terminal(ws.root, argv, [(prompt, "y")])
+    assert code == 1 and "Nothing was approved." in shown, shown
+    assert "confirms everything now" in shown and shown.index("tasks.command: ") < shown.index("auto_confirm: "), shown
+    code, shown = run_on_terminal(ws.root, argv, [(prompt, "tasks.command")])
+    assert code == 0 and "Approved (" in shown, shown
