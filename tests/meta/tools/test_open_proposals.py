@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from difflib import unified_diff
 
@@ -10,6 +11,8 @@ import pytest
 from harness import Workspace, take_ok
 from proposing import text
 from tool_session import Session
+
+from cleared.workspace.location import cleared_home
 
 GOOD = text('print("hello")\n1', name="Coffee")
 MORE = text('print("hello")\nprint("and more")\n1', name="Coffee")
@@ -79,7 +82,6 @@ def test_what_was_rejected_meanwhile_is_told_once(ws: Workspace, session: Sessio
 def test_what_came_from_elsewhere_is_no_base(ws: Workspace, session: Session, second: Session) -> None:
     """Only what this machine examined itself is built on: a pushed proposal says of itself what it likes."""
     propose_first(session)
-    for mark in (ws.root / ".cleared/examined").iterdir():
-        mark.unlink()
+    shutil.rmtree(cleared_home() / "shown")
     assert "P1" not in second.tools.initial_state()
     second.failed("read_file", "no file", file_path="rules/house.md")
