@@ -24,10 +24,10 @@ from typing import Final
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import RECURRING, TRANSFER
 from cleared.books.decisions.receipt_proposals import propose_kept_receipts
+from cleared.books.index.month_charges import PAYEE_LENGTH, PastCharges
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
 from cleared.books.ledger.entry import Entry
-from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT, MAX_DAYS, TransferPair, find_sides, find_transfers
 from cleared.books.staged_books import StagedBooks, books_of
@@ -54,7 +54,7 @@ def stage_findings(context: Context) -> None:
         if card.resolution == STOP
     }
     for account in sorted({record.account for record in draft.bank.new_imports}):
-        for finding in _find_recurring(draft.bank, account):
+        for finding in _find_recurring(draft, account):
             if room and finding.series not in stopped and _is_decided(draft, finding):
                 room -= _stage_recurring(context, account, finding)
     for pair in _find_pairs(context, draft):
@@ -65,7 +65,8 @@ def stage_findings(context: Context) -> None:
         context.log_action("import_findings", f"more than {MAX_CARDS} things were odd; the others are left out")
 
 
-def _find_recurring(bank: BankBook, account: str) -> Iterator[RecurringFinding]:
+def _find_recurring(draft: StagedBooks, account: str) -> Iterator[RecurringFinding]:
+    bank = draft.bank
     new = {line_id: line for line_id, (owner, line) in bank.new_lines.items() if owner == account}
     days = [line.posted_date for line in new.values() if line.state == "posted"]
     ends = [date.fromisoformat(r.last_date) for r in bank.imports if r.account == account and r.last_date]
@@ -75,11 +76,14 @@ def _find_recurring(bank: BankBook, account: str) -> Iterator[RecurringFinding]:
     earlier = [r.last_date for r in bank.imports if r.account == account and r.last_date and r not in bank.new_imports]
     seen = date.fromisoformat(max(earlier)) if earlier else date.min
     history = min(HISTORY, through - min(*days, seen) + _LATE)
-    known = bank.scan_account_lines(account, since=through - min(history, through - date.min))
-    committed = (line for line in known if line.line_id not in new)
+    since, first = through - min(history, through - date.min), min(days)
+    past = [m for m, _ in bank.list_month_files(account) if since.isoformat()[:7] <= m < first.isoformat()[:7]]
+    charges = PastCharges(bank, draft.layout.state_dir) if past else None
+    before = charges.iter_charges(account, past) if charges is not None else ()
+    committed = (line for line in bank.scan_account_lines(account, since=max(since, first)) if line.line_id not in new)
     both = (line for line in (*committed, *new.values()) if line.state == "posted")
-    lines = [line for line in both if bank.posted_amount(line.line_id) == line.amount]
-    return find_recurring(account, lines, set(new), through)
+    lines = [*before, *(line for line in both if bank.posted_amount(line.line_id) == line.amount)]
+    return find_recurring(account, lines, set(new), through, charges.payees if charges is not None else {})
 
 
 def _is_decided(draft: StagedBooks, finding: RecurringFinding) -> bool:
@@ -207,17 +211,20 @@ class RecurringFinding:
     """When a missing charge should have come."""
 
 
-def find_recurring(account: str, lines: Iterable[BankLine], new: set[str], through: date) -> Iterator[RecurringFinding]:
+def find_recurring(
+    account: str, lines: Iterable[BankLine], new: set[str], through: date, payees: dict[str, str]
+) -> Iterator[RecurringFinding]:
     """What is odd about the monthly charges of one bank account. ``lines``: those that are posted; ``new``: ids of
-    those that came just now; ``through``: the day up to which the bank has said everything."""
+    those that came just now; ``through``: the day up to which the bank has said everything; ``payees``: description →
+    payee, as far as they are known."""
     since = through - min(HISTORY, through - date.min)
     known = [line for line in check_deadline(lines) if line.amount < 0 and since <= line.posted_date <= through]
     if len(known) > MAX_LINES:
         known = nlargest(MAX_LINES, known, key=lambda line: line.posted_date)
-    payees: dict[str, str] = {}
     by_payee: dict[str, list[BankLine]] = {}
     for line in known:
-        payee = payees.get(line.description) or payees.setdefault(line.description, clean_payee(line.description)[:200])
+        text = line.description
+        payee = payees.get(text) or payees.setdefault(text, clean_payee(text)[:PAYEE_LENGTH])
         by_payee.setdefault(payee, []).append(line)
     for payee, charges in check_deadline(by_payee.items()):
         if len(charges) >= _FEWEST:

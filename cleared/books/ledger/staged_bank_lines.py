@@ -106,7 +106,7 @@ class BankBook:
     def iter_account_lines(self, account: str) -> Iterable[BankLine]:
         """Every committed line of an account that was not released, by month; all of them are kept in memory."""
         released = self.released_line_ids
-        for month, _ in self._list_month_files(account):
+        for month, _ in self.list_month_files(account):
             lines = self.read_month(account, month).values()
             yield from lines if not released else (line for line in lines if line.line_id not in released)
 
@@ -116,7 +116,7 @@ class BankBook:
         """The same for who needs each line once: nothing is kept. A line that a file has twice comes once. ``since``:
         only months from this day's on."""
         released: set[str] = set() if with_released else self.released_line_ids
-        for month, path in self._list_month_files(account):
+        for month, path in self.list_month_files(account):
             if month < since.isoformat()[:7]:
                 continue
             if (account, month) in self._months:
@@ -127,11 +127,15 @@ class BankBook:
                 self._unread[self.paths.matches_path(month)] = None
             yield from (line for line in lines.values() if line.line_id not in released)
 
-    def _list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
+    def note_lines(self, month: str, line_ids: Iterable[str]) -> None:
+        """Lines of a month that were read: the matches of that month are all of theirs."""
+        self._scanned.update(line_ids)
+        self._unread[self.paths.matches_path(month)] = None
+
+    def list_month_files(self, account: str) -> Iterable[tuple[str, str]]:
         root = f"{self.paths.bank_root}/{account}"
         for path in self.source.list_paths(root):
-            # Other files there, such as an editor's copy or a note, are left alone.
-            if match := _MONTH_FILE.fullmatch(path, len(root) + 1):
+            if match := _MONTH_FILE.fullmatch(path, len(root) + 1):  # other files, as a note, are left alone
                 yield match[1], path
 
     def find_line(self, line_id: str) -> tuple[str, BankLine] | None:
@@ -147,7 +151,7 @@ class BankBook:
             for account in self.list_accounts():
                 if account not in self._all_loaded:
                     self._all_loaded.add(account)
-                    for month, _ in self._list_month_files(account):
+                    for month, _ in self.list_month_files(account):
                         self.read_month(account, month)
         return self._place_of.get(line_id, ("", ""))
 

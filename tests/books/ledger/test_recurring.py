@@ -27,7 +27,7 @@ def months(count: int, day: int = 3, amount: str = "-900.00", text: str = RENT) 
 
 
 def found(lines: list[BankLine], new: list[BankLine], through: date) -> list[RecurringFinding]:
-    return list(find_recurring("checking", lines, {each.line_id for each in new}, through))
+    return list(find_recurring("checking", lines, {each.line_id for each in new}, through, {}))
 
 
 def test_rent_that_did_not_come_is_said_once_it_is_late() -> None:

@@ -1,0 +1,79 @@
+"""What was charged to a bank account in a past month, without reading the month's lines again.
+
+A run looks at months of charges (``import_findings``). Of each month that is over, a sealed file of ``.cleared/books/``
+has them. Its name has the git ids of the lines and of what posts them, so it is of this very state or not found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+from cleared.books.index.month_memory import index_files
+from cleared.books.ledger.bank_lines import BankLine
+from cleared.books.ledger.booked_lines import clean_payee
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.changes.record_sources import CommittedSource
+
+PAYEE_LENGTH: Final = 200
+_KIND: Final = ".charges"
+_SPARE_FILES: Final = 64
+"""Of other accounts and months, and of states that are over."""
+
+
+class PastCharges:
+    """The charges of past months, as the books of a commit have them. ``state_dir``: the workspace's ``.cleared/``."""
+
+    def __init__(self, bank: BankBook, state_dir: Path) -> None:
+        self._bank = bank
+        self._files = index_files(state_dir)
+        self.payees: dict[str, str] = {}
+        """Description → payee, of the lines that were given."""
+
+    def iter_charges(self, account: str, months: list[str]) -> Iterator[BankLine]:
+        """The lines of these months that took money and are posted whole: with id, day, amount, text and row."""
+        names = {month: self._name_file(account, month) for month in months}
+        for month, name in names.items():
+            data = self._files.read(name) if name else None
+            charges: Any = json.loads(data) if data is not None else self._list_charges(account, month)
+            if data is None and name:
+                self._files.write(name, json.dumps(charges, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+                self._files.remove_others([*names.values()], (_KIND,), _SPARE_FILES)
+            self._bank.note_lines(month, [line_id for _, line_id, *_ in charges])
+            for payee, line_id, day, amount, text, row in charges:
+                self.payees[text] = payee
+                yield BankLine(
+                    line_id, date.fromisoformat(day), None, Decimal(amount), "", text, "", None, "posted", "", row, 1
+                )
+
+    def _list_charges(self, account: str, month: str) -> list[list[str | int]]:
+        lines = self._bank.read_month(account, month).values()
+        return [
+            [
+                clean_payee(line.description)[:PAYEE_LENGTH],
+                line.line_id,
+                line.posted_date.isoformat(),
+                str(line.amount),
+                line.description,
+                line.row,
+            ]
+            for line in lines
+            if line.state == "posted"
+            and line.amount < 0
+            and self._bank.posted_amount(line.line_id) == line.amount
+            and line.line_id not in self._bank.new_lines  # one that this run brings anew, and the commit has not
+        ]
+
+    def _name_file(self, account: str, month: str) -> str:
+        """Empty where these are not the lines of a commit as they are: the draft posts one that is recorded already."""
+        bank, source = self._bank, self._bank.source
+        if not isinstance(source, CommittedSource) or any(i not in bank.new_lines for i, _, _ in bank.new_matches):
+            return ""
+        paths = [bank.paths.bank_path(account, month), bank.paths.matches_path(month), bank.paths.matches]
+        ids = [source.snapshot.find_blob_id(path) or "" for path in paths]
+        return f"{month}-{hashlib.sha256(json.dumps([account, *ids]).encode()).hexdigest()[:40]}{_KIND}"
