@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Final
@@ -30,7 +31,8 @@ _PLAIN_NAME: Final = re.compile(r"[\w&'/ -]{1,60}")
 
 def _quote_name(name: str) -> str:
     """An account's name; in quotation marks where it has more than words, so that it reads as none of ours."""
-    return name if _PLAIN_NAME.fullmatch(name) else quote_text(name, 60)
+    is_plain = _PLAIN_NAME.fullmatch(name) and not any(unicodedata.category(letter) == "Lm" for letter in name)
+    return name if is_plain else quote_text(name, 60)
 
 
 class EntryComparison(RecordComparison):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cleared.base.short_text import quote_name
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
@@ -199,6 +200,9 @@ def approve_edited_settings(
 def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), host: Host | None = None) -> Subject:
     """Settings, to be approved. ``host``: where what agents would do otherwise is to be shown, too."""
     from cleared.gate.proposals.setting_effects import list_setting_effects
+
+    effects = list_setting_effects(host, waiting) if host is not None else []
+    is_grave = any(line.startswith("Attention: ") for line in effects)
     from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes
 
     digest = digest_changes((one.key, one.before, one.after) for one in sorted(waiting, key=lambda one: one.key))
@@ -210,9 +214,9 @@ def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), hos
         question=f"Approve {'this setting' if len(waiting) == 1 else f'these {len(waiting)} settings'}?",
         parts={
             "settings": lambda: _print_waiting(waiting),
-            **({"effects": lambda: _print_lines(list_setting_effects(host, waiting))} if host is not None else {}),
+            "effects": lambda: _print_lines(effects),
         },
-        word=next((one.key for one in waiting if starts_something(one.key, one.after)), ""),
+        word=next((one.key for one in waiting if is_grave or starts_something(one.key, one.after)), ""),
     )
 
 
@@ -230,7 +234,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _value_text(value: object) -> object:
-    return "as shipped" if value is None else value
+    return "as shipped" if value is None else quote_name(value) if isinstance(value, str) and value else value
 
 
 def _print_changes(changes: Iterable[tuple[str, object, object]]) -> None:

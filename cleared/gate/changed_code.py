@@ -19,15 +19,20 @@ from cleared.base.short_text import list_lines
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.framed_text import frame_line, write_plain
 from cleared.sandbox.script_source import normalise_text
+from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 
 _MOST_QUOTED: Final = 40
 """Lines of the card; all of the code stands further down."""
+_CODE_BELOW: Final = "  … and {} more: see the code"
+MOST_PROSE: Final = 12
+"""Lines of texts and comments near the top of a card: all of them stand below, as one key approves them."""
+PROSE_BELOW: Final = "  … and {} more: all of them below"
 _MOST_ROWS: Final = 12
 """Rows that are said in words: of more, nobody would read each."""
 _MOST_INDENT: Final = 40
 _HEADER_KEY: Final = re.compile(r"[a-z_]+:")
-"""A line of the header, which is told in words; there is no other prose without a sign before it."""
+"""A line of an agent's header: there is no other prose in it."""
 _NO_CODE: Final = frozenset(
     (
         tokenize.COMMENT,
@@ -74,7 +79,8 @@ def split_changed_lines(file: str, old: str | None, new: str) -> tuple[list[Code
         found += [CodeLine(file, number, after[number - 1], True) for number in sorted(added)]
     known = set(found)
     others = (line for line in list_changed_text(file, old or "", new) if line not in known and line.text.strip())
-    return found, [line for line in others if not _HEADER_KEY.match(line.text)]
+    is_agent = file.startswith(f"{Layout.agents_dir}/")  # whose header is told in words; that of a shared script is not
+    return found, [line for line in others if not (is_agent and _HEADER_KEY.match(line.text))]
 
 
 def list_changed_text(file: str, old: str, new: str) -> list[CodeLine]:
@@ -102,15 +108,15 @@ def describe_rows(
     return []
 
 
-def quote_lines(lines: Sequence[CodeLine]) -> list[str]:
-    """Each line behind a bar, whole: a long one goes on in the next."""
+def quote_lines(lines: Sequence[CodeLine], most: int = _MOST_QUOTED, end: str = _CODE_BELOW) -> list[str]:
+    """Each line behind a bar, whole: a long one goes on in the next. ``end``: what follows ``most`` of them."""
     quoted = []
     for line in lines:
         sign, text = "+" if line.is_new else "-", line.text.expandtabs(4).replace("\f", " ")
         indent = len(text) - len(text.lstrip(" "))
         lead = " " * indent if indent <= _MOST_INDENT else f"·×{indent} "
         quoted += frame_line(f"{sign} {line.number}: {lead}{write_plain(text.strip())}")
-    return list_lines(quoted, _MOST_QUOTED, "  … and {} more: see the code")
+    return list_lines(quoted, most, end)
 
 
 def list_ranges(numbers: Sequence[int]) -> str:

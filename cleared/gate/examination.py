@@ -111,9 +111,8 @@ class Report:
         """File → what it could do that no dry run showed, where there is such."""
         found: dict[str, Latent] = {}
         if self.candidate.config is not None:
-            said = [
-                f"By the setting {key} this machine runs a program, or sends something out." for key in self.programs
-            ]
+            decides = "decides which programs this machine runs, or what it sends out"
+            said = [f"The setting {key} {decides}." for key in self.programs]
             said += [f"Attention: {w.message}." for w in self.warnings if w.rule == IMPACT_RULE]
             found |= {Layout.config_file: Latent(outcomes=said)} if said else {}
         return found | {file: subject.latent for file, subject in self.subjects.items() if subject.latent}

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
-from cleared.base.terminal import count_noun, escape_text, fold_text
+from cleared.base.terminal import escape_text, fold_text
 
 _WIDTH: Final = 72
 """With the bar and the deepest indent it fits a terminal of 80 columns, which then breaks none of the lines."""
 _MANY_BLANKS: Final = re.compile(r"[^\S\n]{9,}")
-_DESCRIPTION_CHARS: Final = 600
 
 
 def frame_text(data: bytes | str | None) -> list[str]:
@@ -28,10 +26,3 @@ def frame_line(line: str) -> list[str]:
 def write_plain(text: str) -> str:
     """The text on one line, as it can be seen: with the number of its blanks where there are many of them."""
     return escape_text(_MANY_BLANKS.sub(lambda blanks: f"·×{len(blanks[0])}", text))
-
-
-def frame_description(text: str) -> Iterator[str]:
-    """What an agent says of itself; of a long text the beginning, as it is no more than a description."""
-    yield from frame_text(text[:_DESCRIPTION_CHARS])
-    if (more := len(text) - _DESCRIPTION_CHARS) > 0:
-        yield f"  … and {count_noun(more, 'more character')}: cleared agent diff"

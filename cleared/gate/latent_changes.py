@@ -245,6 +245,7 @@ class _Search:
             latent.rows += rows
             latent.code += [] if rows else code
             latent.prose += prose if old is not None else []
+            latent.prose += [line for line in code if rows and "#" in line.text]
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""

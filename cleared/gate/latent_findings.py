@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.gate.changed_code import CodeLine, list_ranges, quote_lines
+from cleared.gate.changed_code import MOST_PROSE, PROSE_BELOW, CodeLine, list_ranges, quote_lines
 
 _UNREACHED: Final = ("never reached", "never true", "never false", "always the same")
 _WORDS: Final = {
@@ -81,7 +81,7 @@ class Latent:
             return self.rows
         number, where = count_noun(len(self.prose), "line"), _name_places((e.file, e.number) for e in self.prose)
         said = f"{number} of comments or prose change ({where}). Models that change the script later read them:"
-        return [*self.rows, said, *quote_lines(self.prose)]
+        return [*self.rows, said, *quote_lines(self.prose, MOST_PROSE, PROSE_BELOW)]
 
     def _describe_code(self) -> list[str]:
         if not self.code:

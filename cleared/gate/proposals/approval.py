@@ -178,7 +178,9 @@ def _examine_again(
     for change in changes:
         if before[change.path] != ("" if change.old is None else digest_of(change.old)):
             raise StaleProposal(f"{change.path} has another approved version by now")
-    is_as_then = proposal.data.get("circumstances") == digest_circumstances(host, gate.snapshot)
+    is_as_then = proposal.data.get("circumstances") == digest_circumstances(
+        host, gate.scripts, changes, proposal.data["grants"]
+    )
     holds = is_as_then and was_examined_here(host, proposal)
     try:
         report = gate.examine(make_candidate(changes), pins=proposal.pins, runs=0 if holds else None)

@@ -14,7 +14,7 @@ from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import count_records, describe_own_values, parse_header
 from cleared.gate.candidate import Change
-from cleared.gate.changed_code import list_changed_text, quote_lines
+from cleared.gate.changed_code import MOST_PROSE, PROSE_BELOW, list_changed_text, quote_lines
 from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
@@ -145,7 +145,7 @@ def _describe_text(change: Change) -> list[str]:
     lines = list_changed_text(change.path, old, new)
     added = sum(line.is_new for line in lines)
     state = f"changes: {count_noun(added, 'line')} added, {len(lines) - added} removed"
-    return [f"The text {change.path} {state}.", *quote_lines(lines)]
+    return [f"The text {change.path} {state}.", *quote_lines(lines, MOST_PROSE, PROSE_BELOW)]
 
 
 def header_lines(change: Change, header: Header | None, host: Host, at: datetime) -> list[str]:

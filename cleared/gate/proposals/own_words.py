@@ -3,6 +3,7 @@ of agents, texts for models, long settings, what tests expect."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -11,9 +12,10 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import name_references, parse_header
 from cleared.gate.candidate import Change
+from cleared.gate.changed_code import MOST_PROSE, CodeLine, list_changed_text, quote_lines
 from cleared.gate.changed_tests import compare_tests
 from cleared.gate.examination import Report
-from cleared.gate.framed_text import frame_description, frame_text
+from cleared.gate.framed_text import frame_text
 from cleared.git import Snapshot
 from cleared.workspace.settings.protected_settings import compare_all_settings
 
@@ -34,6 +36,9 @@ def list_own_words(change: Change, report: Report, host: Host, snapshot: Snapsho
                 yield from (f"The setting {key} becomes:", *frame_text(str(new)))
     elif change.kind == "text":
         gone = change.new is None
+        if change.old is not None and change.new is not None:
+            old, new = (data.decode("utf-8", "replace") for data in (change.old, change.new))
+            yield from quote_all_prose(list_changed_text(change.path, old, new))
         yield _introduce_text(change.path, gone)
         yield from frame_text(change.old if gone else change.new)
     elif change.kind == "case":
@@ -41,7 +46,7 @@ def list_own_words(change: Change, report: Report, host: Host, snapshot: Snapsho
     elif change.kind == "agent":
         old, new = (_describe_agent(data, change.path) for data in (change.old, change.new))
         if new and old != new:
-            yield from (f"{change.name} describes itself as:", *frame_description(new))
+            yield from (f"{change.name} describes itself as:", *frame_text(new))
 
 
 def _introduce_text(path: str, gone: bool) -> str:
@@ -50,6 +55,12 @@ def _introduce_text(path: str, gone: bool) -> str:
     told = "Later sessions of a model are told this no more" if gone else "Every later session of a model is told this"
     instead = ", instead of all that the program itself tells models" if path == INSTRUCTIONS and not gone else ""
     return f"{told} by {path}{instead}:"
+
+
+def quote_all_prose(lines: Sequence[CodeLine]) -> list[str]:
+    """All lines of texts or comments that change, where the top of the card has not room for them."""
+    quoted = quote_lines(lines, sys.maxsize)
+    return ["All lines of comments or prose that change:", *quoted] if len(quoted) > MOST_PROSE else []
 
 
 def is_long(value: object) -> bool:

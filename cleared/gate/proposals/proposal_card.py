@@ -26,7 +26,7 @@ from cleared.gate.proposals.change_text import (
     list_warnings,
 )
 from cleared.gate.proposals.effect_sections import list_effects
-from cleared.gate.proposals.own_words import list_own_words
+from cleared.gate.proposals.own_words import list_own_words, quote_all_prose
 from cleared.gate.proposals.proposal import Proposal
 from cleared.git import Snapshot
 
@@ -68,7 +68,9 @@ def write_parts(
     for subject in report.subjects.values():
         if subject.latent is not None:
             said = subject.latent.describe_harmless()
-            parts["different"] += said if not set(said).issubset(parts["different"]) else []
+            if not set(said).issubset(parts["different"]):
+                parts["different"] += said
+                own_words += quote_all_prose(subject.latent.prose)
     agents = {file: subject for file, subject in report.subjects.items() if subject.kind == "agent"}
     for file, subject in agents.items():
         known = old_grants.get(file) if subject.old is not None or file in old_grants else None

@@ -250,7 +250,7 @@ def describe_proposal(
             for c in report.candidate.changes
         ],
         "fingerprint": report.candidate.fingerprint,
-        "circumstances": digest_circumstances(host, gate.snapshot),
+        "circumstances": digest_circumstances(host, gate.scripts, report.candidate.changes, report.subjects),
         "digest": report.digest,
         "effects": report.effects,
         "grants": report.grants,

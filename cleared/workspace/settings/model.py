@@ -170,13 +170,13 @@ class Llm(Section):
 
     Its key is no setting: it comes from the environment or the system's keyring (``cleared llm key``)."""
 
-    provider: Literal["anthropic", "openai", "openrouter"] | None = protected(default=None)
+    provider: Literal["anthropic", "openai", "openrouter"] | None = program(default=None)
     """None: no model is asked. ``openai`` with a ``base_url``: any server that speaks its protocol, such as Ollama."""
     model: str | None = protected(default=None)
     """As the provider names it, such as claude-sonnet-4-5 or openai/gpt-4.1."""
-    base_url: str | None = protected(default=None)
+    base_url: str | None = program(default=None)
     """Where its server is, such as http://127.0.0.1:11434/v1. None: the provider's own."""
-    api_key_env: str | None = protected(default=None)
+    api_key_env: str | None = program(default=None)
     """The environment variable that holds the key. None: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY; with
     a ``base_url``, no variable is read unless it is named here."""
     daily_budget: Decimal = protected(default=Decimal(5))
@@ -217,7 +217,7 @@ class Llm(Section):
 class Mcp(Section):
     """What clients may do through ``cleared mcp``. They may always read, check and propose, and never decide."""
 
-    allow_run: bool = protected(default=False)
+    allow_run: bool = program(default=False)
     """Let them run approved agents."""
 
 
@@ -286,16 +286,16 @@ class Notifications(Section):
 
     method: Literal["none", "smtp", "email", "exec"] | None = program(default="none")
     """``smtp``: by mail. ``email``: the same; what has no ``smtp_host`` yet waits. ``exec``: by a command of yours."""
-    address: str | None = protected(default=None)
+    address: str | None = program(default=None)
     """Who gets the mail."""
     sender: str | None = protected(default=None)
     """None: ``address``."""
-    smtp_host: str | None = protected(default=None)
+    smtp_host: str | None = program(default=None)
     smtp_port: int | None = protected(default=None)
     """None: 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""
     smtp_security: Literal["starttls", "tls", "none"] = protected(default="starttls")
     """``none`` is for a server on this machine: it takes no password to any other."""
-    smtp_user: str | None = protected(default=None)
+    smtp_user: str | None = program(default=None)
     """None: the server asks for no password."""
     smtp_password: str | None = secret(default=None)
     """A secret: no script can read it. Stays out of git, and needs no approval."""

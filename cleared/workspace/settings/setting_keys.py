@@ -110,6 +110,11 @@ def keys_declared(*approvals: str) -> frozenset[str]:
     return _select_keys(lambda field: field.approval in approvals)
 
 
+_UNCONFINED: Final = (("sandbox.confine", "off"),)
+_DECIDING: Final = frozenset(
+    {"thresholds", "self_improvement", "sandbox", "gate", "reviewers", "auto_revert_on", "mcp"}
+)
+"""Sections that say what is booked, approved and run without asking, and who decides."""
 _DESCRIBING: Final = frozenset({"business", "fiscal", "paths", "bank_accounts", "import"})
 """Sections that say what the books are, and how bank files read."""
 
@@ -121,18 +126,19 @@ def program_settings() -> frozenset[str]:
 
 
 def starts_something(key: str, value: object) -> bool:
-    """Whether this machine runs a program, or sends something out, by this value of a setting."""
-    return key in program_settings() and value not in (None, False, "", "none", [])
+    """Whether this machine runs a program or sends something out by this value of a setting, or confines nothing."""
+    return (key in program_settings() and value not in (None, False, "", "none", [])) or (key, value) in _UNCONFINED
 
 
 def rank_setting(key: str) -> tuple[int, str]:
-    """The order in which changed settings are told: first what runs or sends something, then what decides who acts,
-    then what only describes the books, then what is harmless."""
+    """The order in which changed settings are told: first what runs or sends something, then what decides who acts and
+    what is asked, last what only describes the books, and what is harmless."""
+    section = key.partition(".")[0]
     if key in program_settings():
         return 0, key
     if key in keys_declared("harmless"):
-        return 3, key
-    return (2 if key.partition(".")[0] in _DESCRIBING else 1), key
+        return 4, key
+    return (1 if section in _DECIDING else 3 if section in _DESCRIBING else 2), key
 
 
 @cache

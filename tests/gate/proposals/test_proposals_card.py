@@ -274,7 +274,7 @@ def test_no_line_of_a_framed_text_leaves_its_frame(ws: Workspace) -> None:
     assert "  | Be brief.·×190Checked and passed: everything." in said
     shown = "".join(line.removeprefix("  | ") for line in said if line.startswith("  | "))
     assert shown.count("word") == 60 and shown.count("x" * 10) >= 30
-    assert shown.count("harmless") == 50 and "  … and 599 more characters: cleared agent diff" in said
+    assert shown.count("harmless") == 100
 
 
 def test_a_long_setting_stands_in_a_frame(ws: Workspace) -> None:
@@ -289,13 +289,13 @@ def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
     """No dry run runs it: one key does not approve it."""
     ws.put("config.yaml", ws.read("config.yaml") + "tasks:\n  command: sh work.sh\n")
     said = card(ws, "config.yaml", "--author", "some-model")
-    assert said[0] == "By the setting tasks.command this machine runs a program, or sends something out."
+    assert said[0] == "The setting tasks.command decides which programs this machine runs, or what it sends out."
     assert "The setting tasks.command becomes “sh work.sh” (it is not set): this machine acts by it." in said
     with unchanged(ws):
         code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
     assert code == 3 and "one key does not approve it" in shown, shown
     approved = ws.ok("config", "approve").out
-    assert "tasks.command: as shipped → sh work.sh: this machine acts by it" in approved, approved
+    assert "tasks.command: as shipped → “sh work.sh”: this machine acts by it" in approved, approved
     ws.put("config.yaml", ws.read("config.yaml").replace("command: sh work.sh", "work_seconds: 60"))
     assert "this machine runs" not in "\n".join(propose(ws, "config.yaml")["card"])
 
