@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_PLAIN_NAME: Final = re.compile(r"[\w./*?-]{1,80}", re.ASCII)
+_PLAIN_NAME: Final = re.compile(r"[\w./*?@:+-]{1,80}", re.ASCII)
 _MOST_NAME: Final = 200
 
 

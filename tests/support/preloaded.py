@@ -80,14 +80,12 @@ class Preloaded(subprocess.Popen[Any]):
         errwrite: int,
         *rest: Any,
     ) -> None:
-        new_session = rest[5] if len(rest) > 5 else False
         assert not (preexec_fn or pass_fds or shell), "start a real process for that"
         order = {
             "function": self.function,
             "argv": args,
             "cwd": os.fspath(cwd) if cwd else os.getcwd(),
             "env": dict(os.environ if env is None else env),
-            "session": bool(new_session),
             "path": sys.path,
         }
         streams = [
@@ -292,10 +290,7 @@ def _obey(order: dict[str, Any], fds: list[int]) -> None:
     """Be that process: its streams, directory, environment and signals, then the function."""
     code: Any = 1
     try:
-        if order["session"]:
-            os.setsid()
-        else:
-            os.setpgid(0, 0)  # what it signals its group is not for the process that forked it
+        os.setsid()  # what it signals its group is not for the process that forked it
         for number, fd in enumerate(fds):
             os.dup2(fd, number)
         os.closerange(3, 4096)
