@@ -200,11 +200,9 @@ def approve_edited_settings(
 def _subject_of(waiting: Sequence[WaitingSetting], keys: Sequence[str] = (), host: Host | None = None) -> Subject:
     """Settings, to be approved. ``host``: where what agents would do otherwise is to be shown, too."""
     from cleared.gate.proposals.setting_effects import list_setting_effects
-
-    effects = list_setting_effects(host, waiting) if host is not None else []
-    is_grave = any(line.startswith("Attention: ") for line in effects)
     from cleared.gate.proposals.waiting_settings import SHOWN, digest_changes
 
+    effects, is_grave = list_setting_effects(host, waiting) if host is not None else ([], False)
     digest = digest_changes((one.key, one.before, one.after) for one in sorted(waiting, key=lambda one: one.key))
     return Subject(
         name=SHOWN,

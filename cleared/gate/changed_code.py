@@ -17,6 +17,7 @@ from typing import Final
 
 from cleared.base.short_text import list_lines
 from cleared.domains.installed_domains import load_domains
+from cleared.gate.candidate import Change
 from cleared.gate.framed_text import frame_line, write_plain
 from cleared.sandbox.script_source import normalise_text
 from cleared.workspace.location import Layout
@@ -67,6 +68,7 @@ def split_changed_lines(file: str, old: str | None, new: str) -> tuple[list[Code
     before, after = ([] if text is None else text.split("\n") for text in (old, new))
     codes = (_find_code_lines(old or ""), _find_code_lines(new))
     found: list[CodeLine] = []
+    others: list[CodeLine] = []
     for step, first, last, start, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         gone, added = (
             {at + 1 for at in each} & code
@@ -75,18 +77,22 @@ def split_changed_lines(file: str, old: str | None, new: str) -> tuple[list[Code
         if step == "equal":
             kept = {number - start + first for number in added} & gone
             gone, added = gone - kept, {number for number in added if number - start + first not in kept}
+        else:
+            others += [CodeLine(file, at + 1, before[at], False) for at in range(first, last) if at + 1 not in gone]
+            others += [CodeLine(file, at + 1, after[at], True) for at in range(start, end) if at + 1 not in added]
         found += [CodeLine(file, number, before[number - 1], False) for number in sorted(gone)]
         found += [CodeLine(file, number, after[number - 1], True) for number in sorted(added)]
-    known = set(found)
-    others = (line for line in list_changed_text(file, old or "", new) if line not in known and line.text.strip())
     is_agent = file.startswith(f"{Layout.agents_dir}/")  # whose header is told in words; that of a shared script is not
-    return found, [line for line in others if not (is_agent and _HEADER_KEY.match(line.text))]
+    written = (line for line in others if line.text.strip())
+    return found, [line for line in written if not (is_agent and _HEADER_KEY.match(line.text))]
 
 
-def list_changed_text(file: str, old: str, new: str) -> list[CodeLine]:
-    """The lines of a text that differ, in their order."""
-    before, after = old.split("\n"), new.split("\n")
-    found = []
+def list_changed_text(change: Change) -> list[CodeLine]:
+    """The lines of a text that differ, in their order; none of one that is new or removed."""
+    if change.old is None or change.new is None:
+        return []
+    before, after = (data.decode("utf-8", "replace").split("\n") for data in (change.old, change.new))
+    found, file = [], change.path
     for step, first, last, start, end in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if step != "equal":
             found += [CodeLine(file, at + 1, before[at], False) for at in range(first, last)]

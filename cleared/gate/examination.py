@@ -39,7 +39,7 @@ from cleared.workspace.location import Layout
 from cleared.workspace.settings.protected_settings import compare_all_settings
 from cleared.workspace.settings.setting_keys import starts_something
 
-IMPACT_RULE: Final = "behaviour"
+_IMPACT_RULE: Final = "behaviour"
 """The rule of warnings about effects."""
 _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 """Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
@@ -73,6 +73,10 @@ class Report:
     @property
     def warnings(self) -> list[Finding]:
         return [f for stages in self.results.values() for r in stages for f in r.warnings]
+
+    def list_warnings(self, *, of_effects: bool) -> list[str]:
+        """A sentence for each warning about effects, or for each other one."""
+        return [f"Attention: {w.message}." for w in self.warnings if (w.rule == _IMPACT_RULE) == of_effects]
 
     @property
     def grants(self) -> dict[str, list[str]]:
@@ -113,7 +117,7 @@ class Report:
         if self.candidate.config is not None:
             decides = "decides which programs this machine runs, or what it sends out"
             said = [f"The setting {key} {decides}." for key in self.programs]
-            said += [f"Attention: {w.message}." for w in self.warnings if w.rule == IMPACT_RULE]
+            said += self.list_warnings(of_effects=True)
             found |= {Layout.config_file: Latent(outcomes=said)} if said else {}
         return found | {file: subject.latent for file, subject in self.subjects.items() if subject.latent}
 

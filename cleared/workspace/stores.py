@@ -90,7 +90,6 @@ STORES: Final = (
     Store("state", "waiting-log.csv", "log rows that join the next commit"),
     Store("state", "seal.json", "a commit that was interrupted"),
     Store("state", "taken/*", "imported bank files, held for some days as they may grow"),
-    Store("state", "examined/*", "proposals that this machine has examined itself"),
     Store("state", "shadow.json", "what proposed versions have shown beside the live ones"),
     Store("state", "improved", "when agents learned last by night, and what was found"),
     Store("state", "notify.json", "notifications to send"),

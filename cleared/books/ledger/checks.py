@@ -319,7 +319,8 @@ def _check_matches(
     """Whether each match is of a line and a leg that are there, of the leg's amount, and in the file of the line's
     month: a run looks for it in no other."""
     violations = []
-    for month, path in bank.list_match_files():
+    files = list(bank.list_match_files())
+    for month, path in files:
         for row in (bank.source.read(path) or b"").splitlines()[1:] if month else ():
             line = known.get(row.partition(b",")[0].decode("utf-8", "replace"))
             if line is not None and line.day.isoformat()[:7] != month:
@@ -336,8 +337,8 @@ def _check_matches(
                 why = f"{leg_id} moves {leg.amount}, its match says {amount}"
             else:
                 continue
-            paths = [path for _, path in bank.list_match_files()]
-            path = next((x for x in paths if line_id.encode() in (bank.source.read(x) or b"")), books.paths.matches)
+            having = (path for _, path in files if line_id.encode() in (bank.source.read(path) or b""))
+            path = next(having, books.paths.matches)
             violations.append(_match_violation(path, why))
     return violations
 

@@ -123,8 +123,7 @@ class BankBook:
                 lines = self.read_month(account, month)
             else:
                 lines = {line.line_id: line for line in iter_lines(self.source.read(path), path)}
-                self._scanned.update(lines)
-                self._unread[self.paths.matches_path(month)] = None
+                self.note_lines(month, lines)
             yield from (line for line in lines.values() if line.line_id not in released)
 
     def note_lines(self, month: str, line_ids: Iterable[str]) -> None:

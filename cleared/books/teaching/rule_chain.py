@@ -23,7 +23,7 @@ from typing import Final
 
 from cleared.books.ledger.booked_lines import BookedLine
 from cleared.books.teaching.row_limits import RowLimits
-from cleared.books.teaching.source_edits import find_line_end, find_span, indent_of, quote_text
+from cleared.books.teaching.source_edits import find_line_end, find_span, indent_of, render_text
 from cleared.books.teaching.vendor_table import CONFIDENCE, VendorRow
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
@@ -202,7 +202,7 @@ def _inner(source: str, node: ast.If) -> str:
 
 def _render_test(chain: RuleChain, row: VendorRow) -> str:
     amount, limits = f'{chain.line}["amount"]', row.limits
-    said = [f"{quote_text(row.words)} in {chain.text}"]
+    said = [f"{render_text(row.words)} in {chain.text}"]
     said += [f"{amount} < 0"] if limits.money == "out" else []
     said += [f"abs({amount}) >= {int(limits.least)}"] if limits.least is not None else []
     said += [f"abs({amount}) <= {int(limits.most)}"] if limits.most is not None else []
@@ -211,5 +211,5 @@ def _render_test(chain: RuleChain, row: VendorRow) -> str:
 
 def _render_branch(chain: RuleChain, row: VendorRow, head: str, indent: str, inner: str) -> str:
     sets = [f"{chain.account} = {row.account}", f"{chain.confidence} = {CONFIDENCE}"]
-    sets += [f"{chain.vendor} = {quote_text(row.vendor)}"] if chain.vendor else []
+    sets += [f"{chain.vendor} = {render_text(row.vendor)}"] if chain.vendor else []
     return "\n".join([f"{head}:", *(inner + each for each in sets)])

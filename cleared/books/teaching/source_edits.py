@@ -29,7 +29,7 @@ def find_line_end(source: str, offset: int) -> int:
     return at if at >= 0 else len(source)
 
 
-def quote_text(text: str) -> str:
+def render_text(text: str) -> str:
     """A text as a script has it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

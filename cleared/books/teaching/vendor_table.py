@@ -19,7 +19,7 @@ from typing import Final
 
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
-from cleared.books.teaching.source_edits import find_span, indent_of, quote_text
+from cleared.books.teaching.source_edits import find_span, indent_of, render_text
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
 
@@ -119,7 +119,7 @@ def read_confidence(node: ast.Tuple) -> float:
 def render_row(row: VendorRow) -> str:
     """The row as the script has it."""
     limits = f", {row.limits.render()}" if row.limits else ""
-    return f"({quote_text(row.words)}, {quote_text(row.vendor)}, {row.account}, {CONFIDENCE}{limits})"
+    return f"({render_text(row.words)}, {render_text(row.vendor)}, {row.account}, {CONFIDENCE}{limits})"
 
 
 def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:

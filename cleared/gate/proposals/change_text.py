@@ -18,7 +18,7 @@ from cleared.gate.changed_code import MOST_PROSE, PROSE_BELOW, list_changed_text
 from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
-from cleared.gate.examination import IMPACT_RULE, Report
+from cleared.gate.examination import Report
 from cleared.gate.framed_text import write_plain
 from cleared.gate.impact import describe_not_comparable, group_effects, name_group
 from cleared.gate.lint_rules import TITLES
@@ -141,8 +141,7 @@ def _describe_text(change: Change) -> list[str]:
     (``own_words``)."""
     if change.new is None or change.old is None:
         return [f"The text {change.path} {'is removed' if change.new is None else 'is new'}."]
-    old, new = (data.decode("utf-8", "replace") for data in (change.old, change.new))
-    lines = list_changed_text(change.path, old, new)
+    lines = list_changed_text(change)
     added = sum(line.is_new for line in lines)
     state = f"changes: {count_noun(added, 'line')} added, {len(lines) - added} removed"
     return [f"The text {change.path} {state}.", *quote_lines(lines, MOST_PROSE, PROSE_BELOW)]
@@ -258,14 +257,7 @@ def list_checks(report: Report) -> list[str]:
     passed = [TITLES[r.check] for results in report.results.values() for r in results if r.status == "passed"]
     titles = list(dict.fromkeys(passed))
     lines = [f"Checked and passed: {', '.join(titles)}."] if titles else []
-    return lines + [f"Attention: {w.message}." for w in report.warnings if w.rule != IMPACT_RULE]
-
-
-def list_warnings(report: Report) -> list[str]:
-    """What a person should read first of the effects; of settings it stands above all (``Report.latent``)."""
-    if report.candidate.config is not None:
-        return []
-    return [f"Attention: {w.message}." for w in report.warnings if w.rule == IMPACT_RULE]
+    return lines + report.list_warnings(of_effects=False)
 
 
 def list_impact(report: Report) -> list[str]:

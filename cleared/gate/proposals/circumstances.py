@@ -11,15 +11,14 @@ from cleared.gate.candidate import Change
 from cleared.gate.regression_tests import to_plain_json
 from cleared.runs.approved_scripts import Scripts
 from cleared.trust.approval_record import canonical_digest, digest_of
-from cleared.workspace.settings.setting_keys import keys_declared, list_settings
+from cleared.workspace.settings.protected_settings import read_public_settings
 
 
 def digest_circumstances(host: Host, scripts: Scripts, changes: Iterable[Change], examined: Iterable[str]) -> str:
     """Of the settings in force, but for secrets, the names of what records are about, the approved texts of the
     ``examined`` scripts and of all shared ones, and how the versions that ``changes`` makes live stand. "5060 Office
     supplies, and ask you" holds as long as all of them are as they were."""
-    secrets, snapshot, approvals = keys_declared("secret"), scripts.snapshot, scripts.approvals
-    settings = {key: value for key, value, _ in list_settings(host.config) if key not in secrets}
+    snapshot, approvals, settings = scripts.snapshot, scripts.approvals, read_public_settings(host.config)
     shared = [path for path in snapshot.list_entries(host.layout.scripts_dir) if path.endswith(".py")]
     texts = {path: approvals.approved_version(path)[0] for path in sorted({*examined, *shared})}
     digests = {path: digest_of(text) if text is not None else "" for path, text in texts.items()}

@@ -36,9 +36,7 @@ def list_own_words(change: Change, report: Report, host: Host, snapshot: Snapsho
                 yield from (f"The setting {key} becomes:", *frame_text(str(new)))
     elif change.kind == "text":
         gone = change.new is None
-        if change.old is not None and change.new is not None:
-            old, new = (data.decode("utf-8", "replace") for data in (change.old, change.new))
-            yield from quote_all_prose(list_changed_text(change.path, old, new))
+        yield from quote_all_prose(list_changed_text(change))
         yield _introduce_text(change.path, gone)
         yield from frame_text(change.old if gone else change.new)
     elif change.kind == "case":

@@ -23,7 +23,6 @@ from cleared.gate.proposals.change_text import (
     list_grant_changes,
     list_impact,
     list_rights,
-    list_warnings,
 )
 from cleared.gate.proposals.effect_sections import list_effects
 from cleared.gate.proposals.own_words import list_own_words, quote_all_prose
@@ -58,12 +57,14 @@ def write_parts(
     """
     parts: dict[str, list[str]] = {
         "unreached": _list_unreached(report),
-        "different": [*earlier.get("different", ()), *list_warnings(report)],
+        "different": [*earlier.get("different", ())],
         "others": [*earlier.get("others", ())],
         "when": [],
         "may": [],
         "checks": list_checks(report),
     }
+    if report.candidate.config is None:  # of settings they stand above all
+        parts["different"] += report.list_warnings(of_effects=True)
     own_words: list[str] = []
     for subject in report.subjects.values():
         if subject.latent is not None:

@@ -15,8 +15,9 @@ from cleared.workspace.settings.config_file import read_bytes
 from cleared.workspace.settings.protected_settings import with_protected_settings
 
 
-def list_setting_effects(host: Host, waiting: Iterable[WaitingSetting]) -> list[str]:
-    """The same sentences that a proposal of these settings would have on its card, of dry runs of all agents."""
+def list_setting_effects(host: Host, waiting: Iterable[WaitingSetting]) -> tuple[list[str], bool]:
+    """The same sentences that a proposal of these settings would have on its card, of dry runs of all agents; and
+    whether there is a warning among them."""
     settings = dict(approved_settings(host).approved or {})
     for each in waiting:
         settings.pop(each.key, None)
@@ -26,4 +27,4 @@ def list_setting_effects(host: Host, waiting: Iterable[WaitingSetting]) -> list[
     with Gate(host) as gate:
         report = gate.examine(replace(candidate, config=with_protected_settings(host.config, settings)))
     said = [line for latent in report.latent.values() for line in latent.describe()]
-    return [*dict.fromkeys([*said, *list_impact(report)])]
+    return [*dict.fromkeys([*said, *list_impact(report)])], bool(report.list_warnings(of_effects=True))

@@ -79,9 +79,13 @@ def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> lis
 
 def compare_all_settings(before: Config, after: Config) -> list[tuple[str, Any, Any]]:
     """As ``compare_settings``, of every setting but secrets, protected or not."""
+    return _compare_values(*map(read_public_settings, (before, after)))
+
+
+def read_public_settings(config: Config) -> dict[str, Any]:
+    """Dotted key → value of every setting but secrets."""
     secrets = keys_declared("secret")
-    sides = ({k: v for k, v, _ in list_settings(side) if k not in secrets} for side in (before, after))
-    return _compare_values(*sides)
+    return {key: value for key, value, _ in list_settings(config) if key not in secrets}
 
 
 def _compare_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
