@@ -232,7 +232,7 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _value_text(value: object) -> object:
-    return "as shipped" if value is None else quote_name(value) if isinstance(value, str) and value else value
+    return "not set" if value is None else quote_name(value) if isinstance(value, str) and value else value
 
 
 def _print_changes(changes: Iterable[tuple[str, object, object]]) -> None:

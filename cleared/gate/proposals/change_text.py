@@ -30,7 +30,7 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.used_primitives import JOB_TYPE_GRANT, granted_job_types, granted_model_budgets
 from cleared.workspace.settings.model import Sandbox
 from cleared.workspace.settings.protected_settings import compare_all_settings
-from cleared.workspace.settings.setting_keys import list_settings, rank_setting
+from cleared.workspace.settings.setting_keys import rank_setting
 
 _SAMPLE_CHARS: Final = 300
 _NAME_CHARS: Final = 100
@@ -244,9 +244,8 @@ def _duration_text(seconds: float) -> str:
 def _setting_lines(report: Report, host: Host) -> list[str]:
     config = report.candidate.config
     assert config is not None
-    known = {key for key, _, _ in list_settings(host.config)}
     return [
-        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old) if key in known else 'not set'})"
+        f"The setting {key} becomes {_name_value(new)} (it is {_name_value(old)})"
         f"{': this machine acts by it' if key in report.programs else ''}."
         for key, old, new in sorted(compare_all_settings(host.config, config), key=lambda each: rank_setting(each[0]))
     ]

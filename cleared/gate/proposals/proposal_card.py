@@ -1,7 +1,7 @@
 """The card of a proposal, the same on every surface: its parts in their order, made here and nowhere else.
 
-What no run reached; what will be different; what stands in its way; when it runs and what it may do; its effects in
-groups; checks; code; the words of who proposed it.
+Whether the books can be relied on; what no run reached; what will be different; what stands in its way; when it runs
+and what it may do; its effects in groups; checks; code; the words of who proposed it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cleared.gate.proposals.proposal import Proposal
 from cleared.git import Snapshot
 
 _TITLES: Final = {
+    "doubt": "",
     "unreached": "",
     "different": "What will be different",
     "obstacles": "What will not work yet",
@@ -38,7 +39,8 @@ _TITLES: Final = {
     "may": "What it may do",
     "checks": "Checks",
 }
-"""The parts that are lines → what stands above them. The first stands above all, so nothing stands above it."""
+"""The parts that are lines → what stands above them. The first two stand above all, so nothing stands above
+them."""
 _MESSAGE_TITLE: Final = "The words of who proposed it, which nobody checked"
 _MESSAGE_CHARS: Final = 1_000
 
@@ -56,7 +58,7 @@ def write_parts(
     ``earlier``: lines of parts about earlier proposals and versions of the same; ``at``: when it was proposed.
     """
     parts: dict[str, list[str]] = {
-        "unreached": _list_unreached(report),
+        "unreached": list_unreached(report),
         "different": [*earlier.get("different", ())],
         "others": [*earlier.get("others", ())],
         "when": [],
@@ -89,7 +91,7 @@ def write_parts(
     return {name: lines for name, lines in parts.items() if lines}
 
 
-def _list_unreached(report: Report) -> list[str]:
+def list_unreached(report: Report) -> list[str]:
     """What no dry run showed, each of several agents by its name. What is the same of some is said once; whole, as
     lines of a quote may be alike."""
     by_text: dict[tuple[str, ...], list[str]] = {}

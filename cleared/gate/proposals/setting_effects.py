@@ -9,6 +9,7 @@ from cleared.changes.host import Host
 from cleared.gate.candidate import Change, make_candidate
 from cleared.gate.examination import Gate
 from cleared.gate.proposals.change_text import list_impact
+from cleared.gate.proposals.proposal_card import list_unreached
 from cleared.gate.proposals.waiting_settings import WaitingSetting, approved_settings
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.config_file import read_bytes
@@ -26,5 +27,4 @@ def list_setting_effects(host: Host, waiting: Iterable[WaitingSetting]) -> tuple
     candidate = make_candidate([Change(Layout.config_file, "config", text, text)])
     with Gate(host) as gate:
         report = gate.examine(replace(candidate, config=with_protected_settings(host.config, settings)))
-    said = [line for latent in report.latent.values() for line in latent.describe()]
-    return [*dict.fromkeys([*said, *list_impact(report)])], bool(report.list_warnings(of_effects=True))
+    return [*list_unreached(report), *list_impact(report)], bool(report.list_warnings(of_effects=True))

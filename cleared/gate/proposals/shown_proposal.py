@@ -11,6 +11,7 @@ from typing import Any
 
 from cleared.base.errors import WorkspaceError
 from cleared.cards.card_section import CardSection
+from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.crash_certificate import describe_certificate, read_certificate
@@ -84,8 +85,12 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
     now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
     if proposal.status == "open":
+        now["doubt"] = _list_doubts(host, snapshot)
         now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
-        now["others"] = [_describe_other(each) for each in proposals if _competes(each, proposal)]
+        now["others"] = [
+            *_list_rejected(proposal, proposals),
+            *(_describe_other(each) for each in proposals if _competes(each, proposal)),
+        ]
     return ShownProposal(proposal, code, is_made_here, now)
 
 
@@ -94,6 +99,25 @@ def _list_certificates(scripts: Scripts, proposal: Proposal) -> list[str]:
     texts = [(path, text) for path, text in proposal.texts.items() if text is not None]
     found = [read_certificate(scripts.approvals, path, text) for path, text in texts]
     return [describe_certificate(record) for record in found if record is not None]
+
+
+def _list_doubts(host: Host, snapshot: Snapshot) -> list[str]:
+    """Whether somebody edited what the card says of past runs, and of what it names."""
+    if doubt := find_doubt(host, snapshot.repo, snapshot):
+        said = f"{doubt[:1].upper()}{doubt[1:]}: names and past runs on this card may be somebody's edit"
+        return [f"{said} (cleared check)."]
+    return []
+
+
+def _list_rejected(proposal: Proposal, proposals: Sequence[Proposal]) -> list[str]:
+    """The decision about the last proposal of the same files before this one, where it was rejected; that the very same
+    change was, its card has kept."""
+    earlier = proposals[: proposals.index(proposal)]
+    decided = [p for p in earlier if p.decision is not None and not set(p.paths).isdisjoint(proposal.paths)]
+    last = decided[-1] if decided else None
+    if last is None or last.decision is None or last.status != "rejected" or last.fingerprint == proposal.fingerprint:
+        return []
+    return [f"{last.id}, of the same file, was rejected by {last.decision.by}: {last.decision.reason}"]
 
 
 def _competes(other: Proposal, proposal: Proposal) -> bool:

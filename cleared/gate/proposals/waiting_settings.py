@@ -22,8 +22,9 @@ _MOST_COMMITS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class WaitingSetting:
-    """``before``: as approved (None: as shipped); ``after``: as the file has it. ``commit``: short id of the commit
-    that changed it last, empty where only the working copy has it so; ``by``: its author, as it says itself."""
+    """``before``: as approved; ``after``: as the file has it; None: not set, nor shipped. ``commit``: short id
+    of the commit that changed it last, empty where only the working copy has it so; ``by``: its author, as it says
+    itself."""
 
     key: str
     before: Any

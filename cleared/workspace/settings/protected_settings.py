@@ -72,7 +72,8 @@ def with_protected_settings(config: Config, approved: Mapping[str, Any]) -> Conf
 def compare_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     """``(key, value before, value after)`` of every protected setting that differs.
 
-    Where a side does not have a key, its value is the one that was shipped.
+    Where a side does not have a key, its value is the one that was shipped; None where it has not even the entry of
+    that name, such as a bank account.
     """
     return _compare_values(*({k: v for k, v in side.items() if is_protected(k)} for side in (before, after)))
 
@@ -91,10 +92,29 @@ def read_public_settings(config: Config) -> dict[str, Any]:
 def _compare_values(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     differences = []
     for key in sorted({*before, *after}):
-        old, new = (side[key] if key in side else _shipped_value(key) for side in (before, after))
+        shipped = _shipped_value(key)
+        old, new = (side.get(key, shipped) for side in (before, after))
         if old != new:
+            old, new = (
+                value if key in side or _has_entry_of(key, side) else None
+                for value, side in ((old, before), (new, after))
+            )
             differences.append((key, old, new))
     return differences
+
+
+def _has_entry_of(dotted: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the settings have anything of the named entry that the key lies in; true of a key that lies in none."""
+    section: type = Config
+    names = _split_key(dotted)
+    for depth, name in enumerate(names, 1):
+        field = setting_fields(section).get(name)
+        if field is not None and field.has_named_entries:
+            return any(_split_key(each)[: depth + 1] == names[: depth + 1] for each in settings)
+        if field is None or not field.section:
+            return True
+        section = field.section
+    return True
 
 
 def is_within(dotted: str, keys: tuple[str, ...]) -> bool:

@@ -295,7 +295,7 @@ def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
         code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
     assert code == 3 and "one key does not approve it" in shown, shown
     approved = ws.ok("config", "approve").out
-    assert "tasks.command: as shipped → “sh work.sh”: this machine acts by it" in approved, approved
+    assert "tasks.command: not set → “sh work.sh”: this machine acts by it" in approved, approved
     ws.put("config.yaml", ws.read("config.yaml").replace("command: sh work.sh", "work_seconds: 60"))
     assert "this machine runs" not in "\n".join(propose(ws, "config.yaml")["card"])
 

@@ -6,6 +6,14 @@ from harness import Workspace, refused, take_ok
 from proposing import edit, history, propose
 from terminals import run_on_terminal
 
+CARD = """\
+  - id: card
+    type: credit_card
+    name: Card
+    ledger_account: 2010
+    format: chase_card
+    opening: {date: 2024-12-31, balance: "0.00"}
+"""
 SURE = ("VENDORS = [\n", 'VENDORS = [\n    ("COFFEE", "Coffee", 5070, 0.90),\n')
 
 
@@ -149,3 +157,39 @@ def test_settings_that_name_a_program_are_approved_by_their_name(ws: Workspace) 
     assert "confirms everything now" in shown and shown.index("tasks.command: ") < shown.index("auto_confirm: "), shown
     code, shown = run_on_terminal(ws.root, argv, [(prompt, "tasks.command")])
     assert code == 0 and "Approved (" in shown, shown
+
+
+def test_books_that_somebody_edited_are_doubted_above_all(ws: Workspace) -> None:
+    """What past runs did is read of them, and is most of the card."""
+    history(ws)
+    month = ws.root / "books/2025/01/journal.csv"
+    month.write_text(month.read_text().replace(",5030,", ",5060,", 1))
+    ws.git("commit", "-qam", "typo")
+    edit(ws, "agents/ingest.py", *SURE)
+    proposed = propose(ws, "ingest")
+    assert "names and past runs on this card may be somebody's edit" in proposed["card"][0], proposed["card"]
+    assert proposed["card"][0] in ws.ok("queue", "show", "P1").out
+
+
+def test_the_rejection_of_the_change_before_it_is_told(ws: Workspace) -> None:
+    """The same row with another confidence is not the same change, and the reason may hold of it, too."""
+    history(ws)
+    edit(ws, "agents/ingest.py", *SURE)
+    propose(ws, "ingest")
+    take_ok(ws, "agent", "reject", "P1", "--reason", "coffee is groceries here")
+    edit(ws, "agents/ingest.py", '"Coffee", 5070, 0.90', '"Coffee", 5070, 0.91')
+    again = propose(ws, "ingest")
+    assert any("P1, of the same file, was rejected by" in line and "groceries here" in line for line in again["card"])
+    take_ok(ws, "agent", "approve", "P2")
+    edit(ws, "agents/ingest.py", '"Coffee", 5070, 0.91', '"Coffee", 5070, 0.92')
+    assert not any("rejected" in line for line in propose(ws, "ingest")["card"])
+
+
+def test_a_new_bank_account_had_no_values_before(ws: Workspace) -> None:
+    edit(ws, "config.yaml", "bank_accounts:\n", "bank_accounts:\n" + CARD)
+    listed = take_ok(ws, "config", "approve").out
+    assert "bank_accounts.card.ledger_account: not set → 2010" in listed, listed
+    edit(ws, "config.yaml", CARD, "")
+    listed = take_ok(ws, "config", "approve").out
+    assert "bank_accounts.card.ledger_account: 2010 → not set" in listed, listed
+    assert ws.json("config", "get", "bank_accounts.checking.ledger_account") == 1010
