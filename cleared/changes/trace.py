@@ -323,6 +323,13 @@ def _decode_call(cursor: sqlite3.Cursor, row: tuple[Any, ...]) -> dict[str, Any]
     return data
 
 
+def find_gap(trace: Mapping[str, Any]) -> str:
+    """Why a trace has not all calls of its run, in words; empty where it has."""
+    if trace["duration_ms"] is None:  # they are written when it ends
+        return "the run was killed before its trace was written"
+    return "it made more calls than its trace keeps" if trace["more_calls"] else ""
+
+
 def _file_identity(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()

@@ -40,12 +40,13 @@ from cleared.runs.attempt import Attempt, parse_event
 from cleared.runs.execution import run_agent
 from cleared.runs.model_asking import ModelAsker
 from cleared.runs.outcome import RunResult
-from cleared.runs.question_tickets import Questions
 from cleared.runs.suspended_runs import resume_run
 from cleared.sandbox import monty  # noqa: F401 - imported late elsewhere: here each process that is forked would do it
-from cleared.trust.approval_record import ApprovalRecord, digest_of, sign_record, text_path
-from cleared.trust.keys import own_key
-from cleared.trust.trust_store import Trust
+from cleared.trust.approval_record import CONFIG, ApprovalRecord, digest_of, sign_record, text_path, try_parse_record
+from cleared.trust.keys import Key, own_key
+from cleared.trust.reviewers import review_rules
+from cleared.trust.tickets import sign_answer
+from cleared.trust.trust_store import Trust, remember_settings
 from cleared.trust.workspace_pin import pin_clone
 
 BOOKS: Final = "books"
@@ -85,7 +86,7 @@ class Sweep:
     answers: int = 0
     """With how many answers to its questions it went on."""
     untried: int = 0
-    """Answers with which it did not: too many, or only a reviewer may give them."""
+    """Answers with which it did not, as there are too many."""
     differing: list[str] = field(default_factory=list)
     """Where something else lay there afterwards, a sentence each; empty where nothing ever did."""
 
@@ -128,7 +129,7 @@ def sweep_points(order: Order) -> Sweep:
             raise ClearedError(f"the run itself does not end well{told}: {whole['error']}")
         sweep.status, sweep.tree = whole["status"], whole["tree"]
         sweep.points += whole["points"]
-        tried = whole["choices"][: _MAX_ANSWERS - sweep.answers if whole["may_answer"] else 0]
+        tried = whole["choices"][: _MAX_ANSWERS - sweep.answers]
         sweep.untried += len(whole["choices"]) - len(tried)
         asked = _keep_template(folder) if tried else folder
         for choice in tried:
@@ -169,11 +170,29 @@ def _make_live(order: Order) -> None:
     )
     files: dict[str, bytes | None] = {order.path: data, text_path(order.path, digest_of(data)): data}
     files[record.file] = sign_record(record, key).render()
+    settings = _name_reviewer(order, _find_head(_open(order)), key)
+    if settings is not None:
+        files[settings.file] = settings.render()
 
     def stage(_: DecisionContext) -> Decision:
         return Decision(commit_messages.version_certified(order.agent), files, edited_files=(order.path,))
 
     commit_decision(_open(order), "certify", stage, by="certify")
+    if settings is not None:
+        remember_settings(settings)
+
+
+def _name_reviewer(order: Order, snapshot: Snapshot, key: Key) -> ApprovalRecord | None:
+    """The settings as approved, with this key among the reviewers, as only they answer; None where none are named."""
+    record = try_parse_record(snapshot.read_file(CONFIG))
+    if record is None or not review_rules(record.policy).is_restricted:
+        return None
+    reviewers = [*record.policy["reviewers"], {"name": "certify", "key": key.public}]
+    policy = {**record.policy, "reviewers": reviewers}
+    at = max(record.at, order.now)
+    return sign_record(
+        ApprovalRecord("config", CONFIG, record.digest, "certify", at, order.workspace, policy=policy), key
+    )
 
 
 def _open(order: Order, on_step: Callable[[str], None] | None = None) -> Host:
@@ -207,22 +226,21 @@ def _run_whole(order: Order, card: str) -> dict[str, Any]:
         "error": error,
         "card": question.id if question is not None else "",
         "choices": list(question.details["choices"]) if question is not None else [],
-        "may_answer": _may_answer(host),
         **_describe(host),
     }
 
 
-def _may_answer(host: Host) -> bool:
-    """Whether an answer that is given in the copy counts there: not where reviewers are named."""
-    with host.open_for_reading() as repo:
-        return not Questions(host, repo, Snapshot(repo, repo.read_head())).rules.is_restricted
-
-
 def _answer(order: Order, card: str, choice: str) -> None:
-    """Answer a question of the run in the copy, as a person would."""
+    """Answer a question of the run in the copy, as a person would: where reviewers are named, the copy's own."""
 
     def stage(decision_context: DecisionContext) -> Decision:
-        context = decision_context.context
+        context, right = decision_context.context, decision_context.authorization
+        if right.rules.is_restricted:
+            key = own_key(decision_context.host.root)
+            assert key is not None
+            context.cards.prove = lambda asked, *said: sign_answer(
+                key, right.workspace_id, asked.id, asked.details.get("ticket"), *said
+            )
         context.cards.resolve_card(card, format_iso(context.now), "certify", choice)
         return Decision(commit_messages.version_certified(order.agent))
 

@@ -25,7 +25,7 @@ from cleared.changes.consumed_events import ASKS
 from cleared.changes.host import Host
 from cleared.changes.line_worth import COUNTING
 from cleared.changes.session import recent_commits
-from cleared.changes.trace import render_calls
+from cleared.changes.trace import find_gap, render_calls
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import parent_commit, read_event_of_run, read_imported_inputs
@@ -140,14 +140,14 @@ def _find_past_run(host: Host, repo: Repository, run_id: str) -> PastRun:
         script,
         commit,
         after,
-        trace["calls"] if trace is not None and not trace.get("more_calls") else None,
+        trace["calls"] if trace is not None and not find_gap(trace) else None,
         str(error["message"] if isinstance(error, dict) else error) if error else None,
     )
     _read_inputs(host, past, trace)
     if trace is None:
         past.missing.append("its calls: the trace is not on this machine")
-    elif trace.get("more_calls"):
-        past.missing.append("its calls: it made more than a trace keeps")
+    elif gap := find_gap(trace):
+        past.missing.append(f"its calls: {gap}")
     return past
 
 

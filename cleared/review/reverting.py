@@ -21,6 +21,7 @@ from cleared.changes.consumed_events import AlreadyRun, is_consumed, parse_event
 from cleared.changes.decisions.decision_context import UNDO_TRAILER, Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.changes.trace import find_gap
 from cleared.domains.installed_domains import load_comparisons
 from cleared.gate.manual_runs import run_command
 from cleared.gate.past_runs import parent_commit
@@ -264,8 +265,8 @@ class _BlastRadius:
                 return f"{call['name']} at {call['file']}:{call['line']} read {named}", True
             if primitive is not None and primitive.effect is Effect.READ and "…" in texts[1]:
                 cut = cut or f"the trace has not all of what {call['name']} at {call['file']}:{call['line']} answered"
-        if cut or trace["more_calls"]:
-            self._doubt(run, cut or "it made more calls than its trace keeps")
+        if cut or find_gap(trace):
+            self._doubt(run, cut or find_gap(trace))
         return None
 
     def _doubt(self, run: str, why: str) -> None:

@@ -69,6 +69,23 @@ def test_three_equal_decisions_become_one_card_and_one_key(ws: Workspace) -> Non
     ws.in_order()
 
 
+def test_why_names_the_row_that_booked_an_entry(ws: Workspace) -> None:
+    """One that was taught, one that was learned, and of two that fit the more special one."""
+    ws.ok("teach", "BLUEBIRD", "5070", "--vendor", "Bluebird", "--yes")
+    ws.put(PATH, ws.read(PATH).replace('"Bluebird", 5070, 0.99)', '"Bluebird", 5070, 0.5)'))
+    ws.commit(PATH, *ws.approve(PATH))
+    decide(ws, "BLUEBIRD HOLDINGS", [5040] * 3)
+    proposal = improve(ws)["proposals"][0]
+    take_ok(ws, "agent", "approve", proposal)
+    ws.drop("next.csv", chase(("02/08/2025", "BLUEBIRD HOLDINGS 9", "-60.00"), ("02/09/2025", "BLUEBIRD 9", "-60.00")))
+    ws.run("ingest")
+    learned, taught = (e["entry_id"] for e in sorted(ws.entries("--month", "2025-02"), key=lambda e: str(e["date"])))
+    said = ws.ok("why", learned).out
+    assert "vendor table: BLUEBIRD HOLDINGS (money out, min 20, max 100)" in said and f"({proposal}-" in said
+    assert ws.json("why", taught)["call"]["arguments"]["evidence"] == "vendor table: BLUEBIRD"
+    assert "vendor table: BLUEBIRD'" in ws.ok("why", taught).out
+
+
 def test_a_larger_amount_widens_the_row_and_leaves_no_second(ws: Workspace) -> None:
     decide(ws, "BLUEBIRD HOLDINGS", [5040] * 3)
     take_ok(ws, "agent", "approve", improve(ws)["proposals"][0])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import pytest
 from harness import Workspace, chase, refused, unchanged
+from stepped import run_stepped
 from tables import MAY, define, put_prices
 
 LEGS = 'debit_account=5020, credit_account=1010, amount="{0}"'
 POST = f'journal_add_double(date="2025-01-{{0:02}}", description="{{1}}", {LEGS})'
+COUNTS = "grants: [journal.read, table.read, table.write, git.commit]\n"
 READS = 'seen = journal_query(date_from="2025-01-03", date_to="2025-01-03")\n'
 
 
@@ -81,6 +84,40 @@ def test_n9_again_runs_just_what_had_read_it_over_what_is_left(ws: Workspace) ->
     ws.git("commit", "-q", "--allow-empty", "-m", forged)
     head = ws.head()
     assert "other" not in ws.ok("revert", "a.csv", "--yes", "--again").out and ws.head() == head, "nobody's word"
+
+
+def test_n9_killed_between_its_commits_the_same_command_ends_in_what_was_asked_for_once(ws: Workspace) -> None:
+    """Whatever was committed meanwhile; and each run that was made again is explained and done again as any other."""
+    define(ws)
+    for name in ("first", "second"):
+        count = f'found = journal_query(text="NAILS", status="pending-review")\ntable_put("prices", {{"sku": "{name}", '
+        ws.agent(name, f'{count}"price": len(found)}})\n', header=COUNTS)
+    for file in ("a.csv", "b.csv"):
+        ws.drop(file, chase(("01/03/2025", f"NAILS {file}", "-5.00")))
+        ws.run("ingest")
+    ws.run("first")
+    ws.run("second")
+    asked = ("revert", "b.csv", "--yes", "--again")
+    for nth, step in enumerate(("begun", "ref")):  # before the first run, and when it is committed
+        killed = run_stepped([*asked, "-C", str(ws.root)], step)
+        assert killed.returncode == -signal.SIGKILL, killed
+        ws.in_order()
+        assert ws.entries()[1]["status"] == "voided", "what was taken back is, and nothing half"
+        ws.put(f"note-{nth}.txt", "by hand")
+        ws.commit(f"note-{nth}.txt")
+    done = revert(ws, *asked[1:])
+    assert [run["agent"] for run in done["reran"]] == ["second"], "the first had its run"
+    assert all(f"{name},1.00" in ws.read("records/prices.csv") for name in ("first", "second"))
+    made = ws.git("log", "--format=%(trailers:key=Event,valueonly)").split()
+    assert [each.startswith("revert:") for each in made].count(True) == 2, "each once"
+    for name in ("first", "second"):
+        assert ws.json("why", f"prices/{name}")["agent"] == name
+    for run in ws.git("log", "--grep=^Event: .*revert:", "--format=%(trailers:key=Run,valueonly)").split():
+        replayed = ws.json("replay", run)
+        assert replayed["same"] is True and (replayed["missing"] == []) is (replayed["agent"] == "second"), replayed
+    doubts = revert(ws, "a.csv", "--plan")["may_have_read"]
+    assert ("first", "the run was killed before its trace was written") in [(d["agent"], d["why"]) for d in doubts]
+    ws.in_order()
 
 
 def test_n9_an_agent_that_cannot_run_again_is_named_and_what_was_taken_back_stays_so(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 from harness import Workspace, refused, unchanged
+from reviewers import People
 
 from cleared.gate.proposals import crash_certificate
+from cleared.workspace.location import APPROVED_CONFIG
 
 POST = (
     'journal_add_double(date="2025-01-03", description="coffee", debit_account=5020, credit_account=1010, amount="1", '
@@ -81,6 +84,18 @@ def test_n11_a_run_that_asks_is_killed_with_each_of_its_answers(ws: Workspace) -
     assert (done["calls"], done["answers"]) == (1 + rehearsed + 3 + 3, 2), "to its question, and on with each answer"
     assert done["points"] > done["calls"] + 3 * 9, "the steps of three commits among them"
     assert f"{done['calls']} of them calls, with 2 answers to what it asks" in ws.ok("agent", "show", "asker").out
+    ws.in_order()
+
+
+def test_n11_where_reviewers_are_named_its_questions_are_answered_too(ws: Workspace, tmp_path: Path) -> None:
+    """The copy has a reviewer of its own, whose answers count there alone."""
+    ws.agent("asker", ASKS)
+    people = People(ws, tmp_path)
+    rules = ws.read(APPROVED_CONFIG)
+    done = people.json("ana", "agent", "certify", "asker")
+    assert (done["calls"], done["answers"]) == (1 + 2 * 3 + 2 * 3, 2), done
+    assert "with 2 answers to what it asks: each time" in people.ok("ana", "agent", "show", "asker").out
+    assert ws.read(APPROVED_CONFIG) == rules and ws.json("queue", "list") == []
     ws.in_order()
 
 
