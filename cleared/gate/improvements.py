@@ -4,9 +4,11 @@ where decisions contradict each other. It proposes; a person approves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, cast
 
 from cleared.base.short_text import list_first
@@ -15,9 +17,12 @@ from cleared.cards.card import Card
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import load_domains
 from cleared.gate.agent_stats import list_run_outcomes
+from cleared.gate.dead_branches import find_dead_branches
 from cleared.gate.threshold_lessons import find_overconfidence
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.branch_removal import Branch, remove_branch
+from cleared.sandbox.script_source import parse_script
 from cleared.workspace.location import CONFIG_NAME
 from cleared.workspace.settings.editing import set_value
 
@@ -95,8 +100,34 @@ def find_lessons(source: LessonSource) -> Lessons:
             total.questions += found.questions
             total.unwritten += found.unwritten
             total.findings += found.findings
+    total.improvements += _list_removals(source.scripts)
     _judge_threshold(source, total)
     return total
+
+
+def _list_removals(scripts: Scripts) -> Iterator[Improvement]:
+    """Taking out each branch of an approved script to which nothing can come, where that can be done alone."""
+    layout, snapshot = scripts.host.layout, scripts.snapshot
+    for folder in (layout.agents_dir, layout.scripts_dir):
+        for file in sorted(snapshot.list_folder(folder)):
+            path = f"{folder}/{file}"
+            data = scripts.approvals.approved_version(path)[0] if file.endswith(".py") else None
+            source = data.decode("utf-8", "replace") if data is not None else ""
+            for name, why in {branch.describe(): why for branch, why in _find_removable(source)}.items():
+                title, edit = f"No branch any more: {name}", partial(_remove_branch, described=name)
+                yield Improvement(path, f"{title}.", title, f"{title}. {why}", edit)
+
+
+def _find_removable(source: str) -> Iterator[tuple[Branch, str]]:
+    tree = parse_script(source, "")
+    for branch, why in find_dead_branches(tree) if isinstance(tree, ast.Module) else ():
+        if remove_branch(source, branch) != source:
+            yield branch, why
+
+
+def _remove_branch(source: str, *, described: str) -> str:
+    branch = next((each for each, _ in _find_removable(source) if each.describe() == described), None)
+    return remove_branch(source, branch) if branch is not None else source
 
 
 def _judge_threshold(source: LessonSource, total: Lessons) -> None:

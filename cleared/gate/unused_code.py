@@ -10,6 +10,7 @@ from typing import Final
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
+from cleared.gate.dead_branches import find_dead_branches
 from cleared.gate.dry_run import Setup, dry_run_script
 from cleared.gate.past_runs import DryRunInput, read_past_runs
 from cleared.gate.reach_marks import ReachMarks
@@ -58,8 +59,11 @@ def describe_unused_branches(host: Host, repo: Repository, scripts: Scripts, age
         return ""
     marks = ReachMarks()
     marked = replace(script, source=marks.mark_script(tree, script.file))
+    dead = {id(n) for branch, _ in find_dead_branches(tree) for each in branch.statements for n in ast.walk(each)}
     missed = {
-        n: mark for n, mark in enumerate(marks.marks) if mark.outcome is None and mark.nodes and not mark.is_change
+        n: mark
+        for n, mark in enumerate(marks.marks)
+        if mark.outcome is None and mark.nodes and not mark.is_change and not mark.nodes & dead
     }
     for each in occasions:
         if not missed:

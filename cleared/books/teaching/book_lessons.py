@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.bank_lines import normalise_description
@@ -16,8 +17,8 @@ from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.decided_rows import Contradiction, DecidedHistory, GroupKey, LearnedRow, row_verdict
-from cleared.books.teaching.rule_chain import adapt_row, put_branch
-from cleared.books.teaching.table_listing import count_uses, iter_lines
+from cleared.books.teaching.rule_chain import adapt_row, drop_branch, find_rule_chain, put_branch
+from cleared.books.teaching.table_listing import RowUse, count_uses, iter_lines
 from cleared.books.teaching.table_scripts import (
     ChainScript,
     TableScript,
@@ -36,7 +37,9 @@ from cleared.cards.card import Card
 from cleared.cards.kinds import CONTRADICTION
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.agent_stats import list_makers
+from cleared.gate.dead_branches import find_dead_branches
 from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten
+from cleared.sandbox.script_source import parse_script
 from cleared.trust.approval_record import text_path
 
 _UNUSED_DAYS: Final = 400
@@ -48,6 +51,7 @@ def find_lessons(source: LessonSource) -> Lessons:
     """What the books teach. Raises ``WorkspaceError`` where they cannot be read."""
     host = source.host
     scripts, chains = list_table_scripts(source.scripts), list_chain_scripts(source.scripts)
+    having: list[TableScript | ChainScript] = [*scripts, *chains]
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
     history = DecidedHistory(
@@ -63,7 +67,7 @@ def find_lessons(source: LessonSource) -> Lessons:
                 continue
             agents = Counter(agent for line in learned.decisions if (agent := makers.get(line.entry_id)))
             agent = agents.most_common(1)[0][0] if agents else ""
-            script = _find_maker([*scripts, *chains], agent)
+            script = _find_maker(having, agent)
             found = None
             if isinstance(script, ChainScript):
                 found = _propose_branch(script, learned, history, makers, enough)
@@ -75,8 +79,8 @@ def find_lessons(source: LessonSource) -> Lessons:
                 lessons.unwritten.append(Unwritten(live[agent], learned.title))
         if (contradiction := history.find_contradiction(key)) is not None:
             lessons.questions.append(_ask_about(contradiction, history.groups[key]))
-    for script in scripts:
-        lessons.improvements += _find_useless_rows(source, script, bank, banks, today)
+    for each in having:
+        lessons.improvements += _find_useless(source, each, bank, banks, today)
     return lessons
 
 
@@ -211,38 +215,59 @@ def _show_text(text: str) -> str:
     return "".join(c for c in text if c.isprintable())[:_TEXT_LENGTH]
 
 
-def _find_useless_rows(
-    source: LessonSource, script: TableScript, bank: BankBook, banks: Mapping[str, int], today: date
-) -> list[Improvement]:
-    """Rows that never count: an earlier row takes all their lines, or no line has had their words for long."""
-    rows = [row for row, _ in script.table.rows]
-    uses = count_uses(rows, bank, banks)
+class _Rule(NamedTuple):
+    """A row or branch that may be of no use. ``covering``: the one before it that takes all its lines."""
+
+    noun: str
+    row: VendorRow
+    covering: VendorRow | None
+    use: RowUse
+    edit: Callable[[str], str]
+
+
+def _list_rules(script: TableScript | ChainScript, bank: BankBook, banks: Mapping[str, int]) -> Iterator[_Rule]:
+    """The rows of a table; or the understood branches of a chain, but for those that its text alone shows to be dead:
+    the gate finds these."""
+    if isinstance(script, TableScript):
+        rows = [row for row, _ in script.table.rows]
+        for at, (row, use) in enumerate(zip(rows, count_uses(rows, bank, banks), strict=True)):
+            covering = next((each for each in rows[:at] if row.is_same_rule(each) or row.is_more_special(each)), None)
+            yield _Rule("row", row, covering, use, partial(_drop_row, row=row, is_last=covering is not None))
+        return
+    branches = script.chain.branches
+    tree = parse_script(script.source, script.path)
+    dead = {b.node.lineno for b, _ in find_dead_branches(tree)} if isinstance(tree, ast.Module) else set()
+    for at, (branch, use) in enumerate(zip(branches, count_uses(branches, bank, banks), strict=True)):
+        first = next((each.row for each in branches[:at] if each.covers(branch)), None)
+        if branch.node.lineno not in dead:
+            drop = partial(drop_branch, row=branch.row, is_last=first is not None)
+            yield _Rule("branch", branch.row, first, use, drop)
+
+
+def _find_useless(
+    source: LessonSource, script: TableScript | ChainScript, bank: BankBook, banks: Mapping[str, int], today: date
+) -> Iterator[Improvement]:
+    """What never counts: an earlier one takes all its lines, or no line has had its words for long."""
     first = min((line.posted_date for _, line in iter_lines(bank, banks)), default=today)
     long_ago = today - timedelta(days=_UNUSED_DAYS)
-    found = []
-    for at, (row, use) in enumerate(zip(rows, uses, strict=True)):
-        covering = next((each for each in rows[:at] if row.is_same_rule(each) or row.is_more_special(each)), None)
-        title = f"No row any more: {row.describe()}"
+    for noun, row, covering, use, edit in _list_rules(script, bank, banks):
+        title = f"No {noun} any more: {row.describe()}"
         key = f"{title}."
         if covering is not None and not use.lines:
-            says = f"{key} The row {covering.describe()} stands before it and takes all its lines."
+            says = f"{key} The {noun} {covering.describe()} stands before it and takes all its lines."
         elif not use.fitting and first <= long_ago and _is_older(source, script.path, row, long_ago):
             says = f"{key} No line has had its words since {first}."
         else:
             continue
-        found.append(Improvement(script.path, key, title, says, _remover(row, covering is not None)))
-    return found
+        if edit(script.source) != script.source:
+            yield Improvement(script.path, key, title, says, edit)
 
 
-def _remover(row: VendorRow, is_last: bool) -> Any:
-    """Takes the row out; of equal ones the last."""
-
-    def remove(source: str) -> str:
-        table = find_vendor_table(source)
-        nodes = [node for known, node in table.rows if known == row] if table is not None else []
-        return remove_row(source, nodes[-1 if is_last else 0]) if nodes else source
-
-    return remove
+def _drop_row(source: str, row: VendorRow, *, is_last: bool) -> str:
+    """The script without this row; of equal ones the first, or the last."""
+    table = find_vendor_table(source)
+    nodes = [node for known, node in table.rows if known == row] if table is not None else []
+    return remove_row(source, nodes[-1 if is_last else 0]) if nodes else source
 
 
 def _is_older(source: LessonSource, path: str, row: VendorRow, day: date) -> bool:
@@ -253,5 +278,13 @@ def _is_older(source: LessonSource, path: str, row: VendorRow, day: date) -> boo
     if not versions:
         return True
     texts = (approvals.source.read(text_path(path, each.digest)) for each in older)
-    tables = (find_vendor_table(text.decode("utf-8", "replace")) for text in texts if text is not None)
-    return any(table is not None and row in [known for known, _ in table.rows] for table in tables)
+    return any(row in _list_rows(text.decode("utf-8", "replace")) for text in texts if text is not None)
+
+
+def _list_rows(source: str) -> list[VendorRow]:
+    """What a script books by: the rows of its table, else its branches."""
+    table = find_vendor_table(source)
+    if table is not None:
+        return [row for row, _ in table.rows]
+    chain = find_rule_chain(source)
+    return [each.row for each in chain.branches] if chain is not None else []

@@ -23,10 +23,12 @@ from typing import Final
 
 from cleared.books.ledger.booked_lines import BookedLine
 from cleared.books.teaching.row_limits import RowLimits
-from cleared.books.teaching.source_edits import find_line_end, find_span, indent_of, render_text
 from cleared.books.teaching.vendor_table import CONFIDENCE, VendorRow
+from cleared.sandbox.branch_removal import Branch as IfBranch
+from cleared.sandbox.branch_removal import remove_branch
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
+from cleared.sandbox.source_edits import find_line_end, find_span, indent_of, render_text
 
 _STEP: Final = "    "
 
@@ -39,9 +41,14 @@ class Branch:
     confidence: float
     node: ast.If
 
-    def takes(self, text: str, amount: Decimal) -> bool:
-        """Whether it is about a bank line: its words stand anywhere in the text, as the script asks for them."""
-        return self.row.words in text and self.row.limits.fits(amount, 0)
+    def fits(self, text: str, amount: Decimal, bank: int = 0) -> bool:
+        """Whether it is about a bank line: its words stand anywhere in the text, as the script asks for them. ``bank``
+        is no matter: a branch is about lines of any account."""
+        return self.row.words in text and self.row.limits.fits(amount, bank)
+
+    def covers(self, other: Branch) -> bool:
+        """Whether it takes all that the other would."""
+        return self.row.words in other.row.words and other.row.limits.is_within(self.row.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class RuleChain:
 
     def find_branch(self, text: str, amount: Decimal) -> Branch | None:
         """The first understood branch that takes a bank line."""
-        return next((each for each in self.branches if each.takes(text, amount)), None)
+        return next((each for each in self.branches if each.fits(text, amount)), None)
 
 
 def find_rule_chain(source: str, file: str = "") -> RuleChain | None:
@@ -191,6 +198,13 @@ def put_branch(source: str, row: VendorRow) -> str:
     at = find_line_end(source, find_span(source, chain.last.body[-1])[1])
     added = _render_branch(chain, row, f"elif {test}", indent, _inner(source, chain.last))
     return f"{source[:at]}\n{indent}{added}{source[at:]}"
+
+
+def drop_branch(source: str, row: VendorRow, *, is_last: bool) -> str:
+    """The script without the branch of this row; of equal ones the first, or the last."""
+    chain = find_rule_chain(source)
+    nodes = [each.node for each in chain.branches if each.row == row] if chain is not None else []
+    return remove_branch(source, IfBranch(nodes[-1 if is_last else 0])) if nodes else source
 
 
 def _inner(source: str, node: ast.If) -> str:

@@ -5,17 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from decimal import Decimal
+from typing import Any, Protocol
 
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.table_scripts import list_table_scripts
-from cleared.books.teaching.vendor_table import VendorRow, read_confidence
+from cleared.books.teaching.vendor_table import read_confidence
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+
+
+class Rule(Protocol):
+    """What a script books some bank lines by: a row of a table, a branch."""
+
+    def fits(self, description: str, amount: Decimal, bank: int, /) -> bool:
+        """Whether it is about a bank line."""
 
 
 @dataclass(slots=True)
@@ -28,8 +36,9 @@ class RowUse:
     """Lines that it fits, also where another row comes first."""
 
 
-def count_uses(rows: Sequence[VendorRow], bank: BankBook, bank_accounts: Mapping[str, int]) -> list[RowUse]:
-    """How often each row counts for the lines of the bank. ``bank_accounts``: name → account in the books."""
+def count_uses(rows: Sequence[Rule], bank: BankBook, bank_accounts: Mapping[str, int]) -> list[RowUse]:
+    """How often each row, or branch, counts for the lines of the bank. ``bank_accounts``: name → account in the
+    books."""
     uses = [RowUse() for _ in rows]
     for number, line in iter_lines(bank, bank_accounts):
         is_first = True

@@ -19,9 +19,9 @@ from typing import Final
 
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
-from cleared.books.teaching.source_edits import find_span, indent_of, render_text
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
+from cleared.sandbox.source_edits import find_span, indent_of, render_text
 
 MAX_WORDS: Final = 80
 """Characters of the words, and of a vendor's name."""
