@@ -20,8 +20,7 @@ def improve_agents(
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Propose what follows from your decisions: rows for agents' tables, rows and branches to take out, what contradicts
-    itself.
+    """Propose what follows from your decisions: rows for agents' tables, what to take out, what contradicts itself.
 
     Each agent's changes are one proposal with their evidence, and each contradiction one card. Nothing becomes live by
     it, but for what self_improvement.approve lets through. No model is asked, but with --model about what a script has
