@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cache, partial
 from typing import Final
 
-from cleared.base.short_text import list_first, quote_text
+from cleared.base.short_text import quote_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
 from cleared.gate.changed_code import decode_script, describe_rows, split_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.latent_findings import Latent, UnreachedLine
+from cleared.gate.outcomes import Outcome, write_outcomes
 from cleared.gate.past_runs import DryRunInput
 from cleared.gate.posted_values import PostedValues
 from cleared.gate.reach_marks import Mark, ReachMarks
@@ -66,17 +67,6 @@ class _OtherScripts(Scripts):
     def load_shared(self, name: str) -> Script:
         script = super().load_shared(name)
         return replace(script, source=self.sources.get(script.file, script.source))
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What came of one row. ``text``: what it is; ``what``: equal for outcomes that are said together."""
-
-    text: str
-    what: str
-    is_of_probe: bool
-    is_new: bool
-    """Whether it goes where nothing went in any dry run."""
 
 
 class _Search:
@@ -277,19 +267,17 @@ class _Search:
             *(self._start_of(day, start) for day in self.values.dates if day.year < date.max.year),
             start + _YEAR,
         ]
-        texts: dict[tuple[str, str], list[str]] = {}
-        is_new: dict[str, bool] = {}
-        known: set[str] = set()
+        told: dict[tuple[str, object], list[Outcome]] = {}
+        known: set[object] = set()
         for at in (time for time in times if time >= start):
             when, found = "" if at == start else f"From {at:%Y-%m-%d} on: ", list(self._probe_at(at, sample))
             for outcome in found:
                 # What happens to sample data today stands in the impact.
                 if outcome.what not in known and (outcome.is_of_probe or at > start):
-                    texts.setdefault((when, outcome.what), []).append(outcome.text)
-                    is_new[outcome.what] = outcome.is_new
+                    told.setdefault((when, outcome.end), []).append(outcome)
             known |= {outcome.what for outcome in found}
-        order = sorted(texts, key=lambda key: (not is_new[key[1]], "without asking" not in key[1]))
-        said = [_write_outcome(key[0], [*dict.fromkeys(texts[key])], key[1]) for key in order]
+        order = sorted(told.items(), key=lambda item: (not any(o.is_new for o in item[1]), item[1][0].is_asked))
+        said = [write_outcomes(when, outcomes) for (when, _), outcomes in order]
         more = len(said) - _MOST_SHOWN
         return said[:_MOST_SHOWN] + ([f"… and {more} more outcomes like these."] if more > 0 else [])
 
@@ -297,7 +285,7 @@ class _Search:
     def _start_of(day: date, start: datetime) -> datetime:
         return start.replace(year=day.year, month=day.month, day=day.day) + timedelta(days=2)
 
-    def _probe_at(self, at: datetime, sample: DryRunInput) -> Iterator[_Outcome]:
+    def _probe_at(self, at: datetime, sample: DryRunInput) -> Iterator[Outcome]:
         subject = self.subject
         config, today = subject.proposed_setup.host.config, at.date()
         values = self.values
@@ -310,10 +298,10 @@ class _Search:
         new = self._run(subject.proposed_setup, subject.script, inputs)
         old = self._run(subject.approved_setup, subject.old, inputs) if subject.old is not None else None
         if new.error is not None and (old is None or old.error is None):
-            yield _Outcome("With such rows", f"it fails: {new.error.message}.", True, True)
+            yield Outcome(failure=f"With such rows it fails: {new.error.message}.", is_of_probe=True, is_new=True)
         yield from self._compare(old, new)
 
-    def _compare(self, old: DryRun | None, new: DryRun) -> Iterator[_Outcome]:
+    def _compare(self, old: DryRun | None, new: DryRun) -> Iterator[Outcome]:
         probed, used = {fold_text(text) for text in self.values.texts}, self.used
         for noun, comparison in load_comparisons().items():
             names = self.names[noun]
@@ -330,9 +318,16 @@ class _Search:
                 to = [names.get(r, r) for r in refs if r not in then] or [names.get(r, r) for r in refs]
                 away = [names.get(r, r) for r in then if r not in refs]
                 status = comparison.summarise(was).status if was is not None else ""
-                what = _describe_outcome(to, away, summary.status, status)
                 shown = f"{quote_text(summary.description, 60)} over {summary.amount}"
-                yield _Outcome(shown, what, is_probe, not used.issuperset(refs))
+                yield Outcome(
+                    text=shown,
+                    to=tuple(to),
+                    away=tuple(away),
+                    now=summary.status,
+                    then=status,
+                    is_of_probe=is_probe,
+                    is_new=not used.issuperset(refs),
+                )
 
 
 def _shows_difference(subject: Subject) -> bool:
@@ -357,22 +352,6 @@ def _list_sample_effects(subject: Subject) -> list[str]:
     said += [f"Over sample data, another {kind} than before." for kind in sorted(kinds)]
     more = len(said) - _MOST_SHOWN
     return said[:_MOST_SHOWN] + ([f"… and {more} more effects over sample data."] if more > 0 else [])
-
-
-def _write_outcome(when: str, texts: Sequence[str], what: str) -> str:
-    if not texts[0].startswith("“"):
-        return f"{when}{texts[0]} {what}"
-    lines, verb = ("made-up lines", "go") if len(texts) > 1 else ("a made-up line", "goes")
-    said = f"{when}{lines}, {list_first(texts, _MOST_SHOWN)}, {verb}{what.removeprefix('goes')}"
-    return said[:1].upper() + said[1:]
-
-
-def _describe_outcome(to: Sequence[str], away: Sequence[str], now: str, then: str) -> str:
-    how = {"pending-review": "and asks you", "auto-confirmed": "without asking"}.get(now, now)
-    before = {"pending-review": "asks you", "auto-confirmed": "does not ask"}.get(then, then)
-    instead = f" instead of {', '.join(away)}" if away else ""
-    differs = f"; the approved version {before}" if then not in ("", now) else ""
-    return f"goes to {', '.join(to)}{instead}, {how}{differs}."
 
 
 def _lines_of(mark: Mark, changes: ScriptChanges) -> list[UnreachedLine]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness import Workspace
+from harness import Workspace, take_ok
 from proposing import edit, history, propose, text
 from pydantic_ai.messages import ModelMessage
 from session_doubles import FakeDoor, Reply, last_text, start_session, work_on
@@ -263,7 +263,7 @@ def test_a_change_that_is_met_in_a_year_is_said_with_the_day(ws: Workspace) -> N
     history(ws)
     edit(ws, "agents/ingest.py", *branch('ctx_today() > "2027-06-30"'))
     card = "\n".join(propose(ws, "ingest")["card"])
-    assert "From 20" in card and "goes to 3200 Member draws" in card, card
+    assert "From 20" in card and "go to 3200 Member draws instead of 5030" in card, card
 
 
 def test_the_last_day_that_there_is_ends_no_proposal(ws: Workspace) -> None:
@@ -301,3 +301,15 @@ def test_other_words_of_evidence_are_not_named(ws: Workspace) -> None:
     history(ws)
     edit(ws, "agents/ingest.py", 'evidence + ", a refund"', 'evidence + ", money back"')
     assert "Over sample data" not in "\n".join(propose(ws, "ingest")["card"])
+
+
+def test_what_comes_of_a_row_is_one_sentence_and_the_row_alone_stands_first(ws: Workspace) -> None:
+    """A script of one's own: what it does with the row is only seen. It takes lines from all others."""
+    history(ws)
+    edit(ws, "agents/ingest.py", "no confident match", "nobody knows")
+    take_ok(ws, "agent", "approve", propose(ws, "ingest")["id"])
+    edit(ws, "agents/ingest.py", "VENDORS = [\n", 'VENDORS = [\n    ("ZEBRA", "Zebra", 5020, 0.97),\n')
+    first, second, *_ = propose(ws, "ingest")["card"]
+    assert first.startswith("Made-up lines, “ZEBRA” over") and "go to 5020 Software" in first, first
+    assert "instead of 5030 Uncategorised expense, " in first and ", without asking" in first, first
+    assert second.startswith("New in its text"), second
