@@ -59,6 +59,8 @@ def write_outcomes(when: str, outcomes: Sequence[Outcome]) -> str:
     of_some = "" if all(each.then == first.then for each in outcomes) else "of some "
     differs = f"; {of_some}the approved version {join_words(before, 'or')}" if before else ""
     how = _ASKS.get(first.now, first.now)
+    if not away and all(each.then == first.now for each in outcomes):
+        how = "as before, but with another payee or other words"
     rows, to = list_first(texts, _MOST_SHOWN), ", ".join(first.to)
     said = f"{when}{lines}, {rows}, {verb} to {to}{instead}, {how}{differs}."
     return said[:1].upper() + said[1:]
