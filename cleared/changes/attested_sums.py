@@ -91,10 +91,10 @@ class AttestedSums:
             for line in split_lines(data):
                 said = self._worth.parse(line)
                 if said is not None and (self._find_counting(path, line) is not None) is counting:
-                    found[self._name_line(line, said)] = said
+                    found[self.name_line(line, said)] = said
         return found
 
-    def _name_line(self, line: bytes, said: Attestation) -> str:
+    def name_line(self, line: bytes, said: Attestation) -> str:
         """What a line is called in others: a digest of what it says, however it is spelled."""
         if line not in self._digests:
             self._digests[line] = digest_data([said.key, said.statement])
@@ -111,7 +111,7 @@ class AttestedSums:
         return judged[0]
 
     def _add(self, found: Attested, line: bytes, said: Attestation) -> None:
-        digest = self._name_line(line, said)
+        digest = self.name_line(line, said)
         found.sums[digest] = decode_sum(said.statement.get(SUM))
         accepts = said.statement.get(ACCEPTS)
         acceptance = _read_acceptance(digest, accepts) if isinstance(accepts, dict) else None

@@ -25,6 +25,9 @@ _BY_OFFSET, _BY_NAME = 6, 7
 _LARGE_OFFSET: Final = 1 << 31
 _MAX_DEPTH: Final = 200
 """Git makes chains of fifty."""
+_MOST_OVERHEAD: Final = 256
+"""Bytes that a packed object is longer than its content at most, beside one of 256: what cannot be packed is stored in
+blocks, of a few thousand bytes at least."""
 _DAMAGE: Final = (ValueError, IndexError, struct.error, zlib.error, OSError)
 
 
@@ -65,7 +68,9 @@ class _Pack:
                 base, at = self.find_offset(self.data[at : at + self.width]), at + self.width
             if size > most or len(deltas) > _MAX_DEPTH:
                 raise ValueError("too large")
-            content = zlib.decompressobj().decompress(memoryview(self.data)[at:], size or 1)
+            # Of what is not used a copy is made each time: the rest of the pack for each object of it.
+            packed = memoryview(self.data)[at : at + size + (size >> 8) + _MOST_OVERHEAD]
+            content = zlib.decompressobj().decompress(packed, size or 1)
             if len(content) != size:
                 raise ValueError("cut")
             if kind in _KINDS:

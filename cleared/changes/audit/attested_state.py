@@ -16,10 +16,10 @@ from cleared.base.errors import Place
 from cleared.base.multiset_sum import MASK, decode_sum, encode_sum
 from cleared.base.short_text import list_first
 from cleared.changes.attestation import SUM
-from cleared.changes.attested_sums import AttestedSums, describe_acceptance
+from cleared.changes.attested_sums import ACCEPTS, AttestedSums, describe_acceptance
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
-from cleared.changes.audit.commit_origins import CommitOrigins
-from cleared.changes.audit.own_commits import is_carried_on
+from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
+from cleared.changes.audit.own_commits import attests_all, is_carried_on
 from cleared.changes.change_digests import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
@@ -52,6 +52,7 @@ class AttestedState:
                 self._accepted.setdefault(each.commit, set()).add(each.total)
         self._known = {(commit, total) for commit, totals in self._accepted.items() for total in totals}
         self._covered = {line for each in standing for line in each.covers}
+        self._gone = self._covered.union(*(each.withdraws for each in standing))
         self._attested = now.total(self._covered)
 
     # -- the state ------------------------------------------------------------------------------------------------
@@ -99,6 +100,18 @@ class AttestedState:
             bases = self._repo.list_merge_bases(parent, parents[:at])
             total -= self._measure_from(bases, parent)
         return (total - sum(self._accepted.get(commit, ()))) & MASK
+
+    def leaves_nothing(self, commit: CommitInfo, origins: CommitOrigins) -> bool:
+        """Whether a commit brings just what it attests, by what a key that counts here signed of its files: as
+        ``measure_commit`` finds, and need not read them for it."""
+        sole, parents = origins.find_sole_line(commit), read_parents(self._repo, commit.id)
+        if sole is None or len(parents) != 1 or commit.id in self._accepted:
+            return False
+        line, said = sole
+        if ACCEPTS in said.statement or self._sums.name_line(line, said) in self._gone:
+            return False
+        snapshots = Snapshot(self._repo, parents[0]), Snapshot(self._repo, commit.id)
+        return attests_all(line, said, commit.changes or {}, *snapshots)
 
     def describe_acceptance(self, commit: str) -> Mapping[str, Any]:
         """What a person attests who answers for a commit; empty where there is nothing to say."""
@@ -239,17 +252,21 @@ def find_unattested_states(
 ) -> Iterator[tuple[str, Violation]]:
     """The commits that left other rows than what is attested, and that no other check has ``named``."""
     state = AttestedState(host, repo, snapshot, origins.worth)
-    if not state.find_residue():
+    residue = state.find_residue()
+    if not residue:
         return
-    commits = {commit.id: commit for commit in origins.commits}
-    merges = history.list_merges(host.root)  # also those that took all of one side
-    commits |= {merge.id: merge for merge in merges if merge.id not in commits}
+    commits, totals = _measure_commits(state, origins)
+    if sum(totals.values()) & MASK != residue and origins.since:
+        origins = judge_history(host, repo, snapshot)
+        commits, totals = _measure_commits(state, origins)
+    if sum(totals.values()) & MASK != residue:  # then what was signed is not believed either
+        totals = {commit: state.measure_commit(commit) for commit in commits if commit not in origins.cut}
     is_explained, found = True, False
     for commit in commits.values():
         if commit.id in origins.cut:
             is_explained = False
             continue
-        total = state.measure_commit(commit.id)
+        total = totals.get(commit.id, 0)
         if not total:
             continue
         found = True
@@ -269,6 +286,19 @@ def find_unattested_states(
         )
     elif is_explained:
         state.remember_explained()
+
+
+def _measure_commits(state: AttestedState, origins: CommitOrigins) -> tuple[dict[str, CommitInfo], dict[str, int]]:
+    """The commits that may have left other rows than what is attested, and what those bring that may."""
+    commits = {commit.id: commit for commit in origins.commits}
+    # Also those that took all of one side; after a commit that is known there are none.
+    merges = [] if origins.since else history.list_merges(origins.host.root)
+    commits |= {merge.id: merge for merge in merges if merge.id not in commits}
+    return commits, {
+        commit.id: state.measure_commit(commit.id)
+        for commit in commits.values()
+        if commit.id not in origins.cut and not state.leaves_nothing(commit, origins)
+    }
 
 
 def _opens_card(row: Element) -> bool:

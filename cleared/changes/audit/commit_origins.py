@@ -29,12 +29,14 @@ _Attested = tuple[bytes, Attestation, Origin]
 
 @dataclass(slots=True)
 class CommitOrigins:
-    """Judges the commits of one history; ``commits``: those that touch the books, where all of them are judged."""
+    """Judges the commits of one history; ``commits``: those that touch the books, where all of them are judged, or all
+    after ``since``."""
 
     host: Host
     repo: Repository
     snapshot: Snapshot
     commits: Sequence[CommitInfo] = ()
+    since: str | None = None
     worth: LineWorth = field(init=False)
     _attestations: dict[str, Sequence[_Attested]] = field(default_factory=dict)
     """Commit → the genuine lines that it adds."""
@@ -111,6 +113,13 @@ class CommitOrigins:
         """The same, of those attestations that count here."""
         return {said.made_by for _, said, origin in self._attestations.get(commit.id, ()) if origin in COUNTING}
 
+    def find_sole_line(self, commit: CommitInfo) -> tuple[bytes, Attestation] | None:
+        """The line of a key that counts here, where a commit adds that one alone, and no other commit adds it."""
+        match self._attestations.get(commit.id, ()):
+            case [(line, said, "ours")] if len(self._commits_of_line[line]) == 1:
+                return line, said
+        return None
+
     def _covers_changes(self, line: bytes, said: Attestation, commit: CommitInfo) -> bool:
         """Whether the commit changes just what it is attested to change: the same files, or after a rebase the same
         lines. Of an attestation that several commits add only the first counts, and only with the same files: nobody
@@ -181,6 +190,12 @@ class CommitOrigins:
         for line, *_ in genuine:
             self._commits_of_line.setdefault(line, []).append(commit.id)
         self._attestations[commit.id] = genuine
+
+
+def judge_history(host: Host, repo: Repository, snapshot: Snapshot, since: str | None = None) -> CommitOrigins:
+    """With all commits of HEAD that touch the books, or with those after ``since``."""
+    commits = history.commits_touching(host.root, ManagedFiles(host.layout).audited_folders, since)
+    return CommitOrigins(host, repo, snapshot, commits, since)
 
 
 def _find_marks(commit: CommitInfo) -> list[tuple[str, str]]:

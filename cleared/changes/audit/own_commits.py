@@ -9,10 +9,23 @@ merge, a rebase, a commit by a reviewer or about approvals, an answer for anothe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import pairwise
 from typing import Final
 
-from cleared.changes.attestation_lines import new_lines
+from cleared.base.file_source import find_whole
+from cleared.changes.attestation import digest_data
+from cleared.changes.attestation_lines import (
+    Attestation,
+    added_lines,
+    list_shards,
+    name_shard,
+    new_lines,
+    split_lines,
+)
+from cleared.changes.attested_sums import ACCEPTS
 from cleared.changes.audit.commit_origins import matches_trailers, printable_text
 from cleared.changes.change_digests import digest_blobs, is_attestation
 from cleared.changes.decisions.signatures import ACCEPTS_TRAILER
@@ -26,6 +39,7 @@ from cleared.trust.reviewers import KEY
 
 _MOST: Final = 20_000
 """Commits; of more, all of the history is judged."""
+_WITHDRAWS: Final = b'"withdraws"'
 
 
 def is_carried_on(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, since: str) -> bool:
@@ -49,6 +63,46 @@ def is_carried_on(host: Host, repo: Repository, snapshot: Snapshot, worth: LineW
     return True
 
 
+def can_be_judged_apart(host: Host, repo: Repository, snapshot: Snapshot, worth: LineWorth, since: str) -> bool:
+    """Whether none of the commits after ``since`` has a bearing on how those before are judged, and none of those on
+    these: they are a straight line, nobody decides in it with a key or answers for another, approvals stay as they are,
+    and of attestations there are only more, none of which was there before."""
+    commits = read_recent_commits(repo, str(snapshot.commit), since, _MOST)
+    if commits is None or any({KEY, ACCEPTS_TRAILER} & commit.trailers.keys() for commit in commits):
+        return False
+    states = [Snapshot(repo, commit) for commit in (*(each.id for each in commits), since)]
+    if len({state.find_entry(host.layout.approvals_dir) for state in states}) > 1:
+        return False
+    if not all(_only_attests_more(before, after) for after, before in pairwise(states)):
+        return False
+    first = states[-1]
+    known = {line for path in list_shards(first) for line in split_lines(first.read_file(path) or b"")}
+    gone = {line for acceptance in known if _WITHDRAWS in acceptance for line in _read_withdrawn(acceptance)}
+    for line in added_lines(first, snapshot):
+        said = worth.parse(line)
+        if said is not None and (TAKES_OVER in said.statement or digest_data([said.key, said.statement]) in gone):
+            return False
+        if line in known:
+            return False
+    return True
+
+
+def _only_attests_more(before: Snapshot, after: Snapshot) -> bool:
+    old, new = list_shards(before), list_shards(after)
+    return all(
+        path in new and (after.read_file(path) or b"").startswith(before.read_file(path) or b"")
+        for path, blob in old.items()
+        if new.get(path) != blob
+    )
+
+
+def _read_withdrawn(line: bytes) -> list[str]:
+    """The lines that one takes back, by their digests, whoever signed it."""
+    with suppress(ValueError, KeyError, TypeError, RecursionError):
+        return [str(each) for each in json.loads(line)["says"][ACCEPTS]["withdraws"]]
+    return []
+
+
 def _is_plain(
     host: Host,
     commit: RecentCommit,
@@ -61,28 +115,29 @@ def _is_plain(
     if any(path.startswith(f"{host.layout.approvals_dir}/") for path in changes):
         return False
     lines = new_lines([before], after)
-    if len(lines) != 1 or not _only_adds(lines[0], changes, before, after):
-        return False
-    judged = worth.read(lines[0])
+    judged = worth.read(lines[0]) if len(lines) == 1 else None
     if judged is None or judged[1] != "ours":
         return False
     said = judged[0]
-    digests = said.statement.get("changes")
     return (
-        isinstance(digests, dict)
-        and digests.get("blobs") == digest_blobs((path, *blobs) for path, blobs in changes.items())
-        and TAKES_OVER not in said.statement
+        attests_all(lines[0], said, changes, before, after)
         and said.made_by not in forgotten
         and printable_text(said.subject) == printable_text(commit.subject)
         and matches_trailers(said, commit.trailers)
     )
 
 
-def _only_adds(line: bytes, changes: Mapping[str, object], before: Snapshot, after: Snapshot) -> bool:
-    """Whether all that a commit does to attestations is to add this line at the end of one file: what it says about
-    other files does not cover those."""
-    paths = [path for path in changes if is_attestation(path)]
-    if len(paths) != 1:
+def attests_all(
+    line: bytes, said: Attestation, changes: Mapping[str, tuple[str, str]], before: Snapshot, after: Snapshot
+) -> bool:
+    """Whether a commit changes just what this line attests, and beside that adds just the line to attestations: what it
+    says about other files does not cover those. ``changes``: path → the blob ids before and after."""
+    digests, paths = said.statement.get("changes"), [path for path in changes if is_attestation(path)]
+    if not isinstance(digests, dict) or TAKES_OVER in said.statement:
+        return False
+    if digests.get("blobs") != digest_blobs((path, *blobs) for path, blobs in changes.items()):
+        return False
+    if len(paths) != 1 or find_whole(paths[0]) != name_shard(said.at):
         return False
     old = before.read_file(paths[0]) or b""
     return (old == b"" or old.endswith(b"\n")) and after.read_file(paths[0]) == old + line + b"\n"

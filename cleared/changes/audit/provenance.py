@@ -20,7 +20,7 @@ from cleared.changes.agent_log import list_logs
 from cleared.changes.attestation import ORIGIN_TRAILERS, is_of_this_clone_alone
 from cleared.changes.audit.attested_state import find_unattested_states
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
-from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
 from cleared.changes.audit.merge_changes import BROUGHT_BACK, LOST, find_merge_changes
 from cleared.changes.consumed_events import find_unattested_cards
 from cleared.changes.decisions.passkey_signatures import find_wrong_passkey_signatures
@@ -36,23 +36,26 @@ from cleared.changes.doubtful_cards import list_doubtful_openings
 from cleared.changes.host import Host
 from cleared.changes.line_worth import Origin
 from cleared.changes.record_sources import CommittedSource
-from cleared.domains.installed_domains import ManagedFiles, load_domains
+from cleared.domains.installed_domains import load_domains
 from cleared.domains.record_audit import TWO_CLONES_PAGE, Violation
-from cleared.git import Repository, Snapshot, history
+from cleared.git import Repository, Snapshot
 from cleared.git.history import CommitInfo
 from cleared.trust.checkpoint import read_forgotten
 
 _MAX_SHOWN: Final = 3
 
 
-def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, *, judged: bool = False) -> list[Violation]:
+def find_unknown_origins(
+    host: Host, repo: Repository, snapshot: Snapshot, *, judged: bool = False, since: str | None = None
+) -> list[Violation]:
     """What the branch has lost; what changed the books, up to this commit, without being a run, a decision or a mere
-    merge of such; and what was decided by those who may not. ``judged``: each commit was, and is in order."""
+    merge of such; and what was decided by those who may not. ``judged``: each commit was, and is in order; ``since``:
+    each up to that one, and the others can be judged apart from them."""
     lost = host.find_lost_rows(repo, snapshot)
     # Of a branch that is new here each command tells; that it lacks something may be meant.
     violations = [] if lost is None or lost.branch else [Violation("lost", str(lost), lost.remedy)]
     if not judged:
-        violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot))
+        violations += (violation for _, violation in find_unexplained_commits(host, repo, snapshot, since))
         violations += check_settled_cards(host, repo, snapshot)
         violations += find_double_decisions(host, snapshot)
     return [
@@ -62,12 +65,15 @@ def find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot, *, ju
     ]
 
 
-def find_unexplained_commits(host: Host, repo: Repository, snapshot: Snapshot) -> list[tuple[str, Violation]]:
-    """The commits that a check names, and for what; one that is not a reviewer's is named for that alone."""
+def find_unexplained_commits(
+    host: Host, repo: Repository, snapshot: Snapshot, since: str | None = None
+) -> list[tuple[str, Violation]]:
+    """The commits (after ``since``) that a check names, and for what; one that is not a reviewer's is named for that
+    alone."""
     unsigned = find_unauthorized_commits(host, repo)
     theirs = {commit for commit, _ in unsigned}
-    commits = history.commits_touching(host.root, ManagedFiles(host.layout).audited_folders)
-    origins = CommitOrigins(host, repo, snapshot, commits)
+    origins = judge_history(host, repo, snapshot, since)
+    commits = origins.commits
     origin_of = {commit.id: origins.find_origin(commit) for commit in commits}
     accepted: dict[str, set[Origin]] = {}
     for commit in commits:

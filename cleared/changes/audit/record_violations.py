@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.changes import attestation
-from cleared.changes.audit.own_commits import is_carried_on
+from cleared.changes.audit.own_commits import can_be_judged_apart, is_carried_on
 from cleared.changes.audit.provenance import find_unknown_origins
 from cleared.changes.decisions.signatures import had_reviewers
 from cleared.changes.host import Host
@@ -106,7 +106,14 @@ def find_committed_violations(host: Host) -> list[Violation]:
 
 
 def _find_unknown_origins(host: Host, repo: Repository, snapshot: Snapshot) -> list[Violation]:
-    return find_unknown_origins(host, repo, snapshot, judged=_is_judged(host, repo, snapshot))
+    since = _find_judged(host, repo, snapshot)
+    if since is None:
+        return find_unknown_origins(host, repo, snapshot)
+    worth = LineWorth(host, snapshot)
+    if is_carried_on(host, repo, snapshot, worth, since):
+        return find_unknown_origins(host, repo, snapshot, judged=True)
+    apart = can_be_judged_apart(host, repo, snapshot, worth, since)
+    return find_unknown_origins(host, repo, snapshot, since=since if apart else None)
 
 
 def _ask_domains(host: Host, look: Callable[[RecordAudit], list[Violation]]) -> list[Violation]:
@@ -182,15 +189,13 @@ _JUDGED: Final = "judged"
 """The newest commit whose history was found right, and a digest of what that depends on."""
 
 
-def _is_judged(host: Host, repo: Repository, snapshot: Snapshot) -> bool:
-    """Whether the history up to an earlier commit was found right, and went on as ``own_commits`` says."""
+def _find_judged(host: Host, repo: Repository, snapshot: Snapshot) -> str | None:
+    """The newest commit up to which the history was found right, where all that this depends on is as it was."""
     known = SealedFiles(host.layout.state_dir, _program_version()).read(_JUDGED)
     if known is None:
-        return False
+        return None
     digest, _, since = known.rpartition(b" ")
-    return digest == _digest_values(_list_surroundings(host, repo, snapshot)) and is_carried_on(
-        host, repo, snapshot, LineWorth(host, snapshot), since.decode("ascii")
-    )
+    return since.decode("ascii") if digest == _digest_values(_list_surroundings(host, repo, snapshot)) else None
 
 
 def _remember_judged(host: Host, repo: Repository, snapshot: Snapshot) -> None:

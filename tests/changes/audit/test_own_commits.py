@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ import pytest
 from harness import ATTESTED, Workspace
 
 from cleared.changes.audit import attested_state, provenance
+from cleared.git.object_reader import ObjectReader
 
 JOURNAL = "books/2025/01/journal.csv"
 
@@ -85,13 +87,79 @@ def replayed(ws: Workspace) -> None:
     ws.git("cherry-pick", "--allow-empty", done)
 
 
-@pytest.mark.parametrize("tamper", [by_hand, amended, dropped_line, added_line, renamed, replayed])
+def by_hand_twice(ws: Workspace) -> None:
+    """With decisions before and after each."""
+    by_hand(ws)
+    ws.ok("journal", "add", "2025-02-06", "draw", "3200=7.00", "1010=-7.00")
+    ws.put(JOURNAL, ws.read(JOURNAL).replace("TEA", "RUM"))
+    ws.git("commit", "-qam", "by hand again")
+    ws.ok("journal", "add", "2025-02-07", "draw", "3200=8.00", "1010=-8.00")
+
+
+def accepted(ws: Workspace) -> None:
+    by_hand_twice(ws)
+    ws.ok("accept", ws.git("log", "-1", "--grep=by hand again", "--format=%H").strip(), "--reason", "so be it")
+
+
+def opened_card(ws: Workspace) -> None:
+    ws.put("queue/2025-02.jsonl", json.dumps({"event": "open", "id": "q1", "at": "2025-02-01T00:00:00Z"}) + "\n")
+    ws.commit("queue")
+
+
+def merged(ws: Workspace) -> None:
+    """Right: a branch with nothing of the books."""
+    ws.git("checkout", "-qb", "side", "HEAD~1")
+    ws.put("notes.txt", "no book")
+    ws.commit("notes.txt")
+    ws.git("checkout", "-q", "-")
+    ws.git("merge", "-q", "--no-edit", "side")
+
+
+def by_a_person(ws: Workspace) -> None:
+    """Right: people add accounts and rules by hand."""
+    ws.put(
+        "accounts/chart-of-accounts.csv", ws.read("accounts/chart-of-accounts.csv") + "5999,Odds and ends,expense,,,\n"
+    )
+    ws.git("commit", "-qam", "an account")
+
+
+TAMPERS = (
+    *(by_hand, amended, dropped_line, added_line, renamed, replayed),
+    *(by_hand_twice, accepted, opened_card, merged, by_a_person),
+)
+
+
+@pytest.mark.parametrize("tamper", TAMPERS)
 def test_whoever_tampers_is_found_as_by_a_whole_check(right: Workspace, tamper: Callable[[Workspace], None]) -> None:
     tamper(right)
     known = right("check", "--json")
     shutil.rmtree(right.root / ".cleared/books")
     assert known.json == right("check", "--json").json
-    assert known.code == (tamper is not added_line)
+    assert known.code == (tamper not in (added_line, merged, by_a_person)), known.json
+
+
+def test_a_commit_by_hand_is_not_the_dearer_the_older_the_books(
+    right: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    original = ObjectReader._read_here
+    monkeypatch.setattr(ObjectReader, "_read_here", lambda self, oid: (read.append(oid), original(self, oid))[1])
+
+    def count_objects() -> int:
+        right.put(JOURNAL, right.read(JOURNAL).replace("COFFEE", "COFFEE AND"))
+        right.git("commit", "-qam", "by hand")
+        read.clear()
+        assert right("check").code == 1
+        count = len(read)
+        right.ok("accept", right.head(), "--reason", "so be it")
+        assert right("check").code == 0
+        return count
+
+    young = count_objects()
+    for day in range(6, 16):
+        right.ok("journal", "add", f"2025-02-{day:02d}", "draw", "3200=7.00", "1010=-7.00")
+    assert right("check").code == 0
+    assert count_objects() < young + 30, "ten decisions more, each of which has eight objects"
 
 
 def test_a_record_by_others_counts_for_nothing(right: Workspace, whole: list[str]) -> None:
