@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import tracemalloc  # noqa: F401 - pytest imports it late, perhaps in a thread that may read no files any more
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +18,11 @@ from harness import Workspace, copy_books, environment, here, use_machine_of
 from room_tests import list_room_tests
 from running import Up
 
-# Thousands of small workspaces: in memory they cost no disk. pytest and tempfile look at these.
+# Thousands of small workspaces, and copies that the program makes: in memory they wait for no disk.
 if Path("/dev/shm").is_dir() and shutil.disk_usage("/dev/shm").free > 6 << 30:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
+    for name in ("PYTEST_DEBUG_TEMPROOT", "TMPDIR"):
+        os.environ.setdefault(name, "/dev/shm")
+    tempfile.tempdir = None  # pytest has looked before
 
 # A test run starts Python often: each start would compile the program, and each worker the tests, again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
-import signal
-import sys
+import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from preloaded import Preloaded
 
 
 def run_on_terminal(root: Path, argv: Sequence[str], answers: Sequence[tuple[str, str]]) -> tuple[int, str]:
     """Run ``cleared`` on a terminal of its own and type each answer once its prompt is there; exit code and output."""
-    pid, terminal = pty.fork()
-    if pid == 0:  # pragma: no cover
-        os.chdir(root)
-        os.execv(sys.executable, [sys.executable, "-m", "cleared", *argv])
+    terminal, its = pty.openpty()
+    process: Preloaded = Preloaded(
+        argv, function=f"{__name__}:run_command", stdin=its, stdout=its, stderr=its, cwd=root
+    )
+    os.close(its)
     shown, at, waiting = "", 0, list(answers)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -34,7 +38,14 @@ def run_on_terminal(root: Path, argv: Sequence[str], answers: Sequence[tuple[str
             at = shown.index(prompt, at) + len(prompt)
             os.write(terminal, typed.encode() + b"\n")
     else:
-        os.kill(pid, signal.SIGKILL)
+        process.kill()
     os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    return os.waitstatus_to_exitcode(status), shown
+    return process.wait(), shown
+
+
+def run_command() -> Any:
+    """In the process: make the terminal that it was given the one that controls its session, then do the command."""
+    from cleared.cli import main
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    return main()
