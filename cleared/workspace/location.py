@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import re
+import stat
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
@@ -270,16 +271,22 @@ def find_git_folders(root: Path) -> tuple[Path, Path] | None:
 
     The same where it shares none; None where ``root`` is no top of a working tree.
     """
-    folder = root / ".git"
-    if folder.is_file():
-        text = _read_line(folder)
-        if not text.startswith(_LINK):
-            return None
-        folder = root / text.removeprefix(_LINK).strip()
-    if not folder.is_dir():
+    folder = f"{root}{os.sep}.git"  # asked so often that a Path for each step costs more than the rest
+    try:
+        mode = os.stat(folder).st_mode  # noqa: PTH116
+        if stat.S_ISREG(mode):
+            text = _read_line(folder)
+            if not text.startswith(_LINK):
+                return None
+            folder = os.path.join(root, text.removeprefix(_LINK).strip())  # noqa: PTH118
+            mode = os.stat(folder).st_mode  # noqa: PTH116
+    except (OSError, ValueError):
         return None
-    common, real = _read_line(folder / "commondir"), folder.resolve()
-    return real, (folder / common).resolve() if common else real
+    if not stat.S_ISDIR(mode):
+        return None
+    real = Path(os.path.realpath(folder))
+    common = _read_line(f"{folder}{os.sep}commondir")
+    return real, (Path(folder) / common).resolve() if common else real
 
 
 def exclude_temporaries(root: Path) -> None:
@@ -301,7 +308,7 @@ def exclude_temporaries(root: Path) -> None:
             os.close(descriptor)
 
 
-def _read_line(path: Path) -> str:
+def _read_line(path: Path | str) -> str:
     return _read_text(path).rstrip("\r\n")
 
 
@@ -342,8 +349,9 @@ def remembered_ref(branch: str) -> str:
     return f"{_REMEMBERED}/{name}"
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path | str) -> str:
     try:
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read().decode("utf-8", "surrogateescape")
     except OSError:
         return ""
