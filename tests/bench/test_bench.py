@@ -35,6 +35,7 @@ from bench import (
 )
 
 SIZES = (
+    (age, "COMMANDS", ("check",)),
     (age, "REPEATS", 1),
     (age, "TRIES", 1),
     (bank_formats, "LINES", 50),

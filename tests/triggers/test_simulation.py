@@ -1,4 +1,4 @@
-"""C1, C2, C6, C8: 90 days of a service's life: every time that is due has its run, and only one.
+"""C1, C2, C6, C8: 62 days of a service's life: every time that is due has its run, and only one.
 
 The clock is the only thing that is not real. The service is stopped and started, put to sleep, kept busy by long runs;
 its clock is set back; ``.cleared/`` is deleted under it and while it is down. What is expected is found by looking at
@@ -29,8 +29,8 @@ from cleared.workspace.lock import writer_lock
 
 START = datetime(2025, 2, 10, 6, 0, tzinfo=UTC)
 LIVES = os.environ.get("CLEARED_SIMULATIONS")
-DAYS = 400 if LIVES else 90
-"""90 have a change of the clocks in each of the three zones."""
+DAYS = 400 if LIVES else 62
+"""62 have a change of the clocks in each of the three zones."""
 END = START + timedelta(days=DAYS)
 MINUTE = timedelta(minutes=1)
 AWAKE = timedelta(seconds=60)
