@@ -187,17 +187,25 @@ def correct_booked_entries(
     tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="Instead of its tags.")] = None,
     note: NoteOption = None,
     mixed: MixedOption = False,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="COLUMN=VALUE", help="Of a row of a table: another value.")
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Say what entries should have been, in one commit. No figure is edited: a correcting entry is posted.
 
     A payee, tags and a note are changed where they stand, in a closed month too. A held bank line is
-    posted as said. The correction becomes a test of the agent that made the entry.
+    posted as said. The correction becomes a test of the agent that made the entry. A row of a table gets the values of
+    --set; cleared improve learns from both.
     """
     from cleared.books.decisions.entry_correction import Correction
+    from cleared.records.row_correction import parse_values
     from cleared.review.correction_tests import correct_and_record
 
+    entry_options = (account, line, date, counterparty, tag, note, mixed or None)
+    if set_ and any(each is not None for each in entry_options):
+        raise typer.BadParameter("--set is about a row of a table, and goes without the options about entries")
     correction = Correction(
         account,
         tuple(parse_leg(text, "--line") for text in line or ()),
@@ -207,7 +215,7 @@ def correct_booked_entries(
         note,
         mixed,
     )
-    result = correct_and_record(open_host(workspace), ids, correction)
+    result = correct_and_record(open_host(workspace), ids, parse_values(set_) if set_ else correction)
     _print_decision(result, json, "Corrected")
     if result.similar_cards and not json:
         ids = result.similar_cards

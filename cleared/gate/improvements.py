@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any, Final, cast
 
 from cleared.base.short_text import list_first
@@ -105,17 +106,23 @@ def find_lessons(source: LessonSource) -> Lessons:
     return total
 
 
+def list_approved(scripts: Scripts, folder: str) -> Iterator[tuple[str, str]]:
+    """The path and text of each script of a folder that is live as approved."""
+    for file in sorted(scripts.snapshot.list_folder(folder)):
+        path = f"{folder}/{file}"
+        data = scripts.approvals.approved_version(path)[0] if file.endswith(".py") else None
+        if data is not None:
+            yield path, data.decode("utf-8", "replace")
+
+
 def _list_removals(scripts: Scripts) -> Iterator[Improvement]:
     """Taking out each branch of an approved script to which nothing can come, where that can be done alone."""
-    layout, snapshot = scripts.host.layout, scripts.snapshot
-    for folder in (layout.agents_dir, layout.scripts_dir):
-        for file in sorted(snapshot.list_folder(folder)):
-            path = f"{folder}/{file}"
-            data = scripts.approvals.approved_version(path)[0] if file.endswith(".py") else None
-            source = data.decode("utf-8", "replace") if data is not None else ""
-            for name, why in {branch.describe(): why for branch, why in _find_removable(source)}.items():
-                title, edit = f"No branch any more: {name}", partial(_remove_branch, described=name)
-                yield Improvement(path, f"{title}.", title, f"{title}. {why}", edit)
+    layout = scripts.host.layout
+    live = chain.from_iterable(list_approved(scripts, folder) for folder in (layout.agents_dir, layout.scripts_dir))
+    for path, source in live:
+        for name, why in {branch.describe(): why for branch, why in _find_removable(source)}.items():
+            title, edit = f"No branch any more: {name}", partial(_remove_branch, described=name)
+            yield Improvement(path, f"{title}.", title, f"{title}. {why}", edit)
 
 
 def _find_removable(source: str) -> Iterator[tuple[Branch, str]]:

@@ -176,7 +176,8 @@ def _follow(host: Host, repo: Repository, shadow: Shadow, agent: str) -> None:
         impact = Impact()
         impact.add_run(occasion, {}, old, new, names)
         what = [_describe_difference(each) for each in impact.entries]
-        what += [each for each in compare_dry_runs(old, new) if not (what and each == "entries differ")]
+        told = {f"{noun} differ" for noun in impact.records} if what else set()
+        what += [each for each in compare_dry_runs(old, new) if each not in told]
         shadow.seen = [*shadow.seen, run][-2 * _MAX_KEPT :]
         shadow.compared += 1
         shadow.same += not what
@@ -205,7 +206,9 @@ def _list_new(host: Host, repo: Repository, shadow: Shadow, agent: str) -> Itera
 
 def _describe_difference(entry: Mapping[str, Any]) -> str:
     words = " ".join(str(entry.get(name) or "") for name in ("date", "description", "amount")).strip()
-    return f"{words}: {entry.get('group') or entry['change']}"[:300]
+    how, was, becomes = (str(entry.get(name) or "") for name in ("group", "was", "becomes"))
+    how = f"{how}: {was} → {becomes}" if was and becomes and "→" not in how else how or str(entry["change"])
+    return f"{words}: {how}"[:300]
 
 
 def _digests(proposal: Proposal) -> dict[str, str]:

@@ -22,6 +22,7 @@ RECORDS: Final = Domain(
     audit=import_when_called("cleared.records.table_audit:TableAudit"),
     read_outcomes=import_when_called("cleared.records.row_cards:read_outcomes"),
     review=import_when_called("cleared.records.row_review:RowReview"),
+    find_lessons=import_when_called("cleared.records.row_lessons:find_lessons"),
     list_card_kinds=import_when_called("cleared.records.row_cards:list_card_kinds"),
     list_checks=import_when_called("cleared.records.table_audit:list_checks"),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from cleared.base.csv_text import format_record
 from cleared.base.errors import ClearedError, PolicyError, UsageError
+from cleared.base.file_source import FileSource
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 from cleared.cards.known_cards import KnownCards
@@ -17,6 +18,8 @@ from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.records.row_cards import ROW_CARD
 from cleared.records.row_changes import RowChange, describe_change, find_row, list_changes_between
+from cleared.records.row_correction import correct_row
+from cleared.records.row_reading import is_reading
 from cleared.records.staged_tables import tables_of
 from cleared.records.table_rows import Row, Table, describe_row, parse_row_id, row_id
 from cleared.records.table_schema import FOLDER, table_path
@@ -83,6 +86,20 @@ class RowReview(RecordReview):
         case.settle("confirmed")
         return case.target.name
 
+    def stage_correction(self, case: DecisionCase) -> str:
+        parsed = parse_row_id(case.target.name)
+        row = case.target.record.value if case.target.record is not None else None
+        if parsed is None or not isinstance(row, tuple):
+            raise self._make_refusal(case, "corrected")
+        tables = tables_of(case.context)
+        table = tables.get_table(parsed[0])
+        right = correct_row(table, row, case.request)
+        change = RowChange(table.schema, table.name, parsed[1], row, right)
+        if not tables.set_row(table, parsed[1], right):
+            raise UsageError(f"{case.target.name} is so already", remedy="Confirm it: cleared queue approve.")
+        case.settle(f"corrected: {', '.join(f'{name} {new}' for name, _, new in change.list_differences())}"[:300])
+        return case.target.name
+
     def stage_rejection(self, case: DecisionCase) -> str:
         card, parsed = case.target.card, parse_row_id(case.target.name)
         if card is None or parsed is None:
@@ -119,6 +136,9 @@ class RowReview(RecordReview):
             case.run.voided.append(change.id)
         if case.run.voided and not case.run.again:
             case.run.again.append(f"cleared agent run {case.run.agent}")
+
+    def is_reading(self, source: FileSource, call: Mapping[str, Any], record_id: str) -> bool | None:
+        return is_reading(source, call, record_id)
 
     def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:
         parsed = parse_row_id(record.id)

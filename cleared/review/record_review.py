@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
+from cleared.base.file_source import FileSource
 from cleared.cards.card import Card, card_id
 from cleared.cards.known_cards import KnownCards
 from cleared.changes.decisions.decision_context import DecisionContext
@@ -285,6 +286,10 @@ class RecordReview:
     def stage_revert(self, case: RevertCase) -> None:
         """Stage that what a run wrote is not there any more, but for what people have decided; say of each what becomes
         of it in ``case.run``. Raises ``PolicyError`` where it cannot be, such as in a closed period."""
+
+    def is_reading(self, source: FileSource, call: Mapping[str, Any], record_id: str) -> bool | None:
+        """Whether a call, as a trace has it, read this record, present or gone; ``source``: a commit that knows what
+        records are like. None where the domain does not know better than by the id in its arguments or its answer."""
 
     # -- explaining -----------------------------------------------------------------------------------------------
 

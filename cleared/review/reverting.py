@@ -8,7 +8,7 @@ that nobody knows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -259,15 +259,20 @@ class _BlastRadius:
         cut = ""
         for call in trace["calls"]:
             primitive = self.host.registry.get(call["name"])
-            texts = [call["arguments"], call["result"] or ""]
-            named = next((mark for mark in sorted(known) if any(_names(text, mark) for text in texts)), None)
+            named = next((mark for mark in sorted(known) if self._is_reading(call, mark)), None)
             if named is not None and primitive is not None:
                 return f"{call['name']} at {call['file']}:{call['line']} read {named}", True
-            if primitive is not None and primitive.effect is Effect.READ and "…" in texts[1]:
+            if primitive is not None and primitive.effect is Effect.READ and "…" in (call["result"] or ""):
                 cut = cut or f"the trace has not all of what {call['name']} at {call['file']}:{call['line']} answered"
         if cut or find_gap(trace):
             self._doubt(run, cut or find_gap(trace))
         return None
+
+    def _is_reading(self, call: Mapping[str, Any], mark: str) -> bool:
+        """Whether a call read what a mark names: as its domain says, else where the mark is in its texts."""
+        source, reviews = CommittedSource(self.snapshot), load_reviews().values()
+        said = [found for each in reviews if (found := each.is_reading(source, call, mark)) is not None]
+        return any(said) if said else any(_names(text, mark) for text in (call["arguments"], call["result"] or ""))
 
     def _doubt(self, run: str, why: str) -> None:
         commit = self._commits[run]

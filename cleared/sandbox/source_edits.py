@@ -33,3 +33,30 @@ def render_text(text: str) -> str:
     """A text as a script has it."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def prepend_item(source: str, node: ast.List, text: str) -> str:
+    """The script with an item more before the others of a list, on a line of its own where the list begins so."""
+    start, end = find_span(source, node)
+    first = find_span(source, node.elts[0])[0] if node.elts else end - 1
+    rest_of_line = source[start + 1 : source.find("\n", start + 1)]
+    if "\n" in source[start + 1 : first] and (not rest_of_line.strip() or rest_of_line.strip().startswith("#")):
+        at = source.index("\n", start + 1) + 1  # before a comment that belongs to the first item
+        indent = indent_of(source, first) if node.elts else "    "
+        return f"{source[:at]}{indent}{text},\n{source[at:]}"
+    return f"{source[: start + 1]}{text}{', ' if node.elts else ''}{source[start + 1 :]}"
+
+
+def remove_item(source: str, node: ast.Tuple) -> str:
+    """The script without an item of a list, such as a row: with its line, where nothing else stands on it."""
+    start, end = find_span(source, node)
+    rest = source[end:]
+    comma = len(rest) - len(rest.lstrip()) + 1 if rest.lstrip().startswith(",") else 0
+    line_start, line_end = source.rfind("\n", 0, start) + 1, source.find("\n", end + comma)
+    behind = source[end + comma : line_end if line_end >= 0 else len(source)]
+    if not source[line_start:start].strip() and line_end >= 0 and (not behind.strip() or behind.lstrip()[0] == "#"):
+        return source[:line_start] + source[line_end + 1 :]
+    if comma:
+        return source[:start] + source[end + comma :].lstrip(" ")
+    before = source[:start].rstrip()
+    return before.removesuffix(",") + source[end:]

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits
-from cleared.books.teaching.vendor_table import VendorRow, find_vendor_table, remove_row, teach_row
+from cleared.books.teaching.vendor_table import VendorRow, find_vendor_table, teach_row
+from cleared.sandbox.source_edits import remove_item
 
 ZELLE = chase(
     ("02/03/2025", "ZELLE TO BOB", "-100.00"),
@@ -179,7 +180,7 @@ def test_a_row_reads_back_and_the_narrower_stands_first(a: RowLimits, b: RowLimi
     for _ in read:
         found = find_vendor_table(source)
         assert found is not None
-        source = remove_row(source, found.rows[-1][1])
+        source = remove_item(source, found.rows[-1][1])
     assert source == "VENDORS = [\n    # mine\n]\nx = [row for row in VENDORS]\n"
 
 

@@ -30,7 +30,6 @@ from cleared.books.teaching.vendor_table import (
     VendorRow,
     find_vendor_table,
     read_confidence,
-    remove_row,
     teach_row,
 )
 from cleared.cards.card import Card
@@ -40,6 +39,7 @@ from cleared.gate.agent_stats import list_makers
 from cleared.gate.dead_branches import find_dead_branches
 from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten
 from cleared.sandbox.script_source import parse_script
+from cleared.sandbox.source_edits import remove_item
 from cleared.trust.approval_record import text_path
 
 _UNUSED_DAYS: Final = 400
@@ -162,7 +162,7 @@ def put_row(source: str, row: VendorRow) -> str:
     for _ in narrower:
         again = find_vendor_table(source)
         assert again is not None
-        source = remove_row(source, next(node for known, node in again.rows if _is_widened(known, row)))
+        source = remove_item(source, next(node for known, node in again.rows if _is_widened(known, row)))
     table = find_vendor_table(source)
     return source if table is None else teach_row(source, table, row)
 
@@ -267,7 +267,7 @@ def _drop_row(source: str, row: VendorRow, *, is_last: bool) -> str:
     """The script without this row; of equal ones the first, or the last."""
     table = find_vendor_table(source)
     nodes = [node for known, node in table.rows if known == row] if table is not None else []
-    return remove_row(source, nodes[-1 if is_last else 0]) if nodes else source
+    return remove_item(source, nodes[-1 if is_last else 0]) if nodes else source
 
 
 def _is_older(source: LessonSource, path: str, row: VendorRow, day: date) -> bool:

@@ -21,7 +21,7 @@ from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
-from cleared.sandbox.source_edits import find_span, indent_of, render_text
+from cleared.sandbox.source_edits import find_span, indent_of, prepend_item, render_text
 
 MAX_WORDS: Final = 80
 """Characters of the words, and of a vendor's name."""
@@ -133,29 +133,7 @@ def teach_row(source: str, table: VendorTable, row: VendorRow) -> str:
     special = [node for known, node in table.rows[:general] if known.is_more_special(row)]
     if special:
         return _insert_after(source, find_span(source, special[-1])[1], text)
-    start, end = find_span(source, table.node)
-    first = find_span(source, table.rows[0][1])[0] if table.rows else end - 1
-    rest_of_line = source[start + 1 : source.find("\n", start + 1)]
-    if "\n" in source[start + 1 : first] and (not rest_of_line.strip() or rest_of_line.strip().startswith("#")):
-        at = source.index("\n", start + 1) + 1  # before a comment that belongs to the first row
-        indent = indent_of(source, first) if table.rows else "    "
-        return f"{source[:at]}{indent}{text},\n{source[at:]}"
-    return f"{source[: start + 1]}{text}{', ' if table.rows else ''}{source[start + 1 :]}"
-
-
-def remove_row(source: str, node: ast.Tuple) -> str:
-    """The script without the row that is written as this tuple: with its line, where nothing else stands on it."""
-    start, end = find_span(source, node)
-    rest = source[end:]
-    comma = len(rest) - len(rest.lstrip()) + 1 if rest.lstrip().startswith(",") else 0
-    line_start, line_end = source.rfind("\n", 0, start) + 1, source.find("\n", end + comma)
-    behind = source[end + comma : line_end if line_end >= 0 else len(source)]
-    if not source[line_start:start].strip() and line_end >= 0 and (not behind.strip() or behind.lstrip()[0] == "#"):
-        return source[:line_start] + source[line_end + 1 :]
-    if comma:
-        return source[:start] + source[end + comma :].lstrip(" ")
-    before = source[:start].rstrip()
-    return before.removesuffix(",") + source[end:]
+    return prepend_item(source, table.node, text)
 
 
 def replace_table(source: str, table: VendorTable, other: str, other_table: VendorTable) -> str:

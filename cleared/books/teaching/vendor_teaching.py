@@ -20,7 +20,6 @@ from cleared.books.teaching.vendor_table import (
     VendorRow,
     contains_words,
     read_confidence,
-    remove_row,
     teach_row,
 )
 from cleared.changes.host import Host
@@ -30,6 +29,7 @@ from cleared.gate.proposals.proposal import Proposal
 from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+from cleared.sandbox.source_edits import remove_item
 from cleared.trust.person_only import refuse_in_job
 
 _MIN_LETTERS: Final = 2
@@ -115,7 +115,7 @@ def propose_removal(host: Host, words: str, *, limits: RowLimits | None = None, 
         banks = ledger_accounts(host.config)
         lines = tuple(find_matched_lines(books, bank, banks, row))
         committed = snapshot.read_file(script.path)
-    text = remove_row(script.source, node)
+    text = remove_item(script.source, node)
     change = _Change(row, [row], banks.values(), is_removal=True)
     return _propose(host, script, text, f"No row any more: {row.describe()}.", change, lines, committed)
 

@@ -1,0 +1,74 @@
+"""What persons decided about rows of tables: confirmed, corrected or put back, by their commits in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cleared.changes.audit.commit_origins import CommitOrigins
+from cleared.changes.decisions.decision_context import UNDO_TRAILER
+from cleared.changes.record_sources import CommittedSource
+from cleared.gate.improvements import LessonSource
+from cleared.gate.past_runs import parent_commit
+from cleared.git import Snapshot, history
+from cleared.records.row_changes import find_row, list_changes_between
+from cleared.records.table_rows import Table, parse_row_id
+from cleared.review.last_act import UNDOES
+
+_REMEMBERED = 200
+"""Rows of all tables whose decisions count: those that were decided last."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedRow:
+    """A row as a person left it; of several decisions the last counts."""
+
+    id: str
+    table: str
+    values: Mapping[str, str]
+    """Column → text."""
+    corrected: frozenset[str]
+    """The columns that the person changed; none: it was right as it was."""
+    at: str
+
+
+def read_decisions(source: LessonSource, tables: Mapping[str, Table]) -> list[DecidedRow]:
+    """The decisions about rows of these tables, newest first, as far as what vouches for them counts here. What was
+    taken back is none."""
+    host, snapshot = source.host, source.snapshot
+    repo = snapshot.repo
+    origins = CommitOrigins(host, repo, snapshot)
+    undone = {commit.trailers.get(UNDOES, "") for commit in _read_log(source, UNDOES)}
+    found: dict[str, DecidedRow | None] = {}
+    for commit in _read_log(source, UNDO_TRAILER):
+        ids = [
+            name for name in commit.trailers.get(UNDO_TRAILER, "").split() if _is_of(name, tables) and name not in found
+        ]
+        decision, parent = commit.trailers.get("Decision", ""), parent_commit(repo, commit.id)
+        if not ids or not decision or decision in undone or parent is None:
+            continue
+        if not origins.is_ours(history.read_commit(host.root, commit.id)):
+            continue
+        before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
+        changes = {change.id: change for change in list_changes_between(before, after, commit.files or ())}
+        for name in ids:
+            row, change = find_row(after, name), changes.get(name)
+            found[name] = None  # where it is gone
+            if row is not None:
+                corrected = change.list_differences() if change is not None else []
+                values = dict(zip(row[0].schema.columns, row[2], strict=True))
+                columns = frozenset(each for each, _, _ in corrected)
+                found[name] = DecidedRow(name, row[0].name, values, columns, commit.trailers.get("Clock", ""))
+        if len(found) >= _REMEMBERED:
+            break
+    return [each for each in found.values() if each is not None]
+
+
+def _read_log(source: LessonSource, mark: str) -> Iterator[history.CommitInfo]:
+    rev = str(source.snapshot.commit)
+    yield from history.read_log(source.host.root, None, grep=f"{mark}: ", rev=rev, files=True)
+
+
+def _is_of(name: str, tables: Mapping[str, Table]) -> bool:
+    parsed = parse_row_id(name)
+    return parsed is not None and bool(parsed[1]) and parsed[0] in tables
