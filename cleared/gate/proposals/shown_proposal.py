@@ -14,6 +14,7 @@ from cleared.cards.card_section import CardSection
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.crash_certificate import describe_certificate, read_certificate
 from cleared.gate.proposals.obstacles import list_obstacles
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals
@@ -85,7 +86,7 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
     now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
     if proposal.status == "open":
-        now["doubt"] = _list_doubts(host, snapshot)
+        now["doubt"] = [*_list_doubts(host, snapshot), *_list_other_circumstances(host, scripts, proposal, olds)]
         now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
         now["others"] = [
             *_list_rejected(proposal, proposals),
@@ -107,6 +108,18 @@ def _list_doubts(host: Host, snapshot: Snapshot) -> list[str]:
         said = f"{doubt[:1].upper()}{doubt[1:]}: names and past runs on this card may be somebody's edit"
         return [f"{said} (cleared check)."]
     return []
+
+
+def _list_other_circumstances(
+    host: Host, scripts: Scripts, proposal: Proposal, olds: Mapping[str, bytes | None]
+) -> list[str]:
+    changes = proposal.changes_against(olds)
+    if proposal.data.get("circumstances") == digest_circumstances(host, scripts, changes, proposal.data["grants"]):
+        return []
+    return [
+        "Settings, names or scripts are others by now than when this was examined: what stands here may not hold any "
+        "more. Approving it has it examined anew first."
+    ]
 
 
 def _list_rejected(proposal: Proposal, proposals: Sequence[Proposal]) -> list[str]:

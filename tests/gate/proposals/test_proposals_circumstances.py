@@ -22,7 +22,11 @@ def test_a_row_that_would_not_ask_any_more_is_shown_anew(ws: Workspace) -> None:
     edit(ws, "agents/ingest.py", *SURE)
     first = propose(ws, "ingest")
     assert ", and ask you (as sure as 0.9)" in first["card"][1]
+    other = "Settings, names or scripts are others by now"
+    assert other not in ws.ok("queue", "show", first["id"]).out
     ws.ok("config", "set", "thresholds.auto_confirm", "0.85")
+    shown = ws.ok("queue", "show", first["id"]).out
+    assert -1 < shown.find(other) < shown.find("Bank lines with"), shown
     refused(ws("agent", "approve", first["id"]), 3, "stale", "P2 has taken its place")
     assert ", without asking you (as sure as 0.9)" in ws.ok("queue", "show", "P2").out
 
