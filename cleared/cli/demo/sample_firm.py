@@ -16,6 +16,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
+from cleared.books.teaching.vendor_table import find_vendor_table, replace_table
 from cleared.workspace import template
 from cleared.workspace.settings import yaml_tree
 from cleared.workspace.settings.editing import set_value
@@ -108,8 +109,12 @@ def demo_config(text: str) -> str:
 
 
 def agent_text() -> str:
-    """The demo's ``agents/ingest.py``: a vendor table, transfers by way of 1090, refunds where they came from."""
-    return (Path(__file__).parent / "assets" / "ingest.py.txt").read_text(encoding="utf-8")
+    """The demo's ``agents/ingest.py``: the starter, with the firm's vendors in its table."""
+    vendors = (Path(__file__).parent / "assets" / "vendors.py.txt").read_text(encoding="utf-8")
+    starter = template.starter_files()["agents/ingest.py"].decode("utf-8")
+    known, own = find_vendor_table(starter), find_vendor_table(vendors)
+    assert known is not None and own is not None
+    return replace_table(starter, known, vendors, own)
 
 
 def demo_files() -> dict[str, bytes]:

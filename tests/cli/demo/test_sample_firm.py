@@ -1,6 +1,5 @@
 """The demo's bank files are realistic, always the same, and its agent books them to balances that agree."""
 
-import ast
 import csv
 import hashlib
 import itertools
@@ -11,6 +10,7 @@ from typing import Any
 import pydantic_monty
 import pytest
 
+from cleared.books.teaching.vendor_table import find_vendor_table
 from cleared.changes.workspace_creation import initial_files
 from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_config, demo_files
 from cleared.workspace.settings.loading import load_config
@@ -96,17 +96,21 @@ class Host:
 
     def run(self) -> Any:
         names = [f"importer_{n}" for n in ("scan", "parse", "mark_processed")]
-        names += ["journal_add_double", "queue_add_review", "git_commit", "config_get", "ctx_log"]
+        names += ["journal_add_double", "queue_add_review", "git_commit", "config_get", "accounts_get", "ctx_log"]
         with pydantic_monty.Monty() as pool, pool.checkout() as session:
             lookup = {name: getattr(self, name) for name in names}
             session.feed_run(agent_text(), external_lookup=lookup)
-            return session.feed_run('{"imported": imported, "confirmed": confirmed, "review": review}')
+            counted = ", ".join(f'"{each}": total_{each}' for each in ("imported", "confirmed", "review"))
+            return session.feed_run(f"{{{counted}}}")
 
     def importer_scan(self) -> list[dict[str, Any]]:
-        return [{"name": name} for name in sorted(bank_files())]
+        return [{"name": name, "ledger_account": self.account_of(name)} for name in sorted(bank_files())]
+
+    def account_of(self, name: str) -> int:
+        return 1010 if name in CHECKING else 2010
 
     def importer_parse(self, name: str) -> list[dict[str, Any]]:
-        account = 1010 if name in CHECKING else 2010
+        account = self.account_of(name)
         counts: Counter[tuple[str, ...]] = Counter()
         found = []
         for row in rows(name):
@@ -143,9 +147,12 @@ class Host:
     def git_commit(self, message: str) -> None:
         self.messages.append(message)
 
-    def config_get(self, key: str) -> float:
-        assert key == "thresholds.auto_confirm"
-        return 0.95
+    def config_get(self, key: str, default: object = None) -> object:
+        return {"thresholds.auto_confirm": 0.95, "bank_accounts": ["checking", "card"]}[key]
+
+    def accounts_get(self, number: int) -> dict[str, str]:
+        rows = csv.DictReader(read_starter_chart("llc_single_member").decode().splitlines())
+        return next(row for row in rows if row["account_id"] == str(number))
 
     def ctx_log(self, message: str) -> None:
         pass
@@ -201,8 +208,6 @@ def test_refunds_go_back_where_they_came_from(booked: tuple[Host, dict[str, int]
 
 def test_every_vendor_of_the_table_occurs(booked: tuple[Host, dict[str, int]]) -> None:
     host, _ = booked
-    table = ast.parse(agent_text()).body[1]
-    assert isinstance(table, ast.Assign)
-    assert {vendor for _, vendor, _, _ in ast.literal_eval(table.value)} == {
-        e["counterparty"] for e in host.entries if e["counterparty"]
-    }
+    table = find_vendor_table(agent_text())
+    assert table is not None
+    assert {row.vendor for row, _ in table.rows} == {e["counterparty"] for e in host.entries if e["counterparty"]}
