@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from heapq import nlargest
+from operator import attrgetter
 from statistics import median
 from typing import Final
 
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import RECURRING, TRANSFER
 from cleared.books.decisions.receipt_proposals import propose_kept_receipts
-from cleared.books.index.month_charges import PAYEE_LENGTH, PastCharges
+from cleared.books.index.month_charges import PAYEE_LENGTH, Charge, PastCharges
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import TEXT_LENGTH, clean_payee
 from cleared.books.ledger.entry import Entry
@@ -35,6 +36,9 @@ from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import card_id
 from cleared.primitives.context import Context
 
+Charged = Charge | BankLine
+"""A bank line that took money."""
+_ORDER: Final = attrgetter("posted_date", "row", "line_id")
 MAX_CARDS: Final = 20
 """Of one run."""
 STOP: Final = "stop"
@@ -71,7 +75,7 @@ def _find_recurring(draft: StagedBooks, account: str) -> Iterator[RecurringFindi
     days = [line.posted_date for line in new.values() if line.state == "posted"]
     ends = [date.fromisoformat(r.last_date) for r in bank.imports if r.account == account and r.last_date]
     if not days:
-        return iter(())
+        return
     through = max([*days, *ends])
     earlier = [r.last_date for r in bank.imports if r.account == account and r.last_date and r not in bank.new_imports]
     seen = date.fromisoformat(max(earlier)) if earlier else date.min
@@ -82,8 +86,12 @@ def _find_recurring(draft: StagedBooks, account: str) -> Iterator[RecurringFindi
     before = charges.iter_charges(account, past) if charges is not None else ()
     committed = (line for line in bank.scan_account_lines(account, since=max(since, first)) if line.line_id not in new)
     both = (line for line in (*committed, *new.values()) if line.state == "posted")
-    lines = [*before, *(line for line in both if bank.posted_amount(line.line_id) == line.amount)]
-    return find_recurring(account, lines, set(new), through, charges.payees if charges is not None else {})
+    recent = [line for line in both if bank.posted_amount(line.line_id) == line.amount]
+    lines, payees = [*before, *recent], charges.payees if charges is not None else {}
+    for finding in find_recurring(account, lines, set(new), through, payees):
+        if charges is not None:
+            charges.note_lines(line.line_id for line in finding.lines)
+        yield finding
 
 
 def _is_decided(draft: StagedBooks, finding: RecurringFinding) -> bool:
@@ -116,7 +124,7 @@ def _stage_recurring(context: Context, account: str, finding: RecurringFinding) 
     return 1
 
 
-def _row_data(line: BankLine) -> dict[str, str]:
+def _row_data(line: Charged) -> dict[str, str]:
     return {"date": str(line.posted_date), "amount": str(line.amount), "text": line.description[:200]}
 
 
@@ -206,13 +214,13 @@ class RecurringFinding:
     series: str
     about: str
     payee: str
-    lines: tuple[BankLine, ...]
+    lines: tuple[Charged, ...]
     due: date | None = None
     """When a missing charge should have come."""
 
 
 def find_recurring(
-    account: str, lines: Iterable[BankLine], new: set[str], through: date, payees: dict[str, str]
+    account: str, lines: Iterable[Charged], new: set[str], through: date, payees: dict[str, str]
 ) -> Iterator[RecurringFinding]:
     """What is odd about the monthly charges of one bank account. ``lines``: those that are posted; ``new``: ids of
     those that came just now; ``through``: the day up to which the bank has said everything; ``payees``: description →
@@ -221,14 +229,14 @@ def find_recurring(
     known = [line for line in check_deadline(lines) if line.amount < 0 and since <= line.posted_date <= through]
     if len(known) > MAX_LINES:
         known = nlargest(MAX_LINES, known, key=lambda line: line.posted_date)
-    by_payee: dict[str, list[BankLine]] = {}
+    by_payee: dict[str, list[Charged]] = {}
     for line in known:
         text = line.description
         payee = payees.get(text) or payees.setdefault(text, clean_payee(text)[:PAYEE_LENGTH])
         by_payee.setdefault(payee, []).append(line)
     for payee, charges in check_deadline(by_payee.items()):
         if len(charges) >= _FEWEST:
-            charges.sort(key=lambda line: (line.posted_date, line.row, line.line_id))
+            charges.sort(key=_ORDER)
             series = f"{account}:{hashlib.sha256(payee.encode()).hexdigest()[:16]}"
             for finding in _judge_series(series, payee, charges, new, through):
                 if finding.due is None or not _came_otherwise(finding, by_payee.values()):
@@ -236,7 +244,7 @@ def find_recurring(
 
 
 def _judge_series(
-    series: str, payee: str, charges: Sequence[BankLine], new: set[str], through: date
+    series: str, payee: str, charges: Sequence[Charged], new: set[str], through: date
 ) -> Iterator[RecurringFinding]:
     for at in range(_FEWEST, len(charges)):
         before, line = charges[at - _FEWEST : at], charges[at]
@@ -254,7 +262,7 @@ def _judge_series(
             yield RecurringFinding("missing", series, last[-1].line_id, payee, tuple(last), due)
 
 
-def _came_otherwise(finding: RecurringFinding, payees: Iterable[Sequence[BankLine]]) -> bool:
+def _came_otherwise(finding: RecurringFinding, payees: Iterable[Sequence[Charged]]) -> bool:
     """Whether a payee who was never seen before charged the same amount when a charge was missing: banks write a name
     otherwise in another format, or after a change of theirs."""
     last, due = finding.lines[-1], finding.due
@@ -265,12 +273,12 @@ def _came_otherwise(finding: RecurringFinding, payees: Iterable[Sequence[BankLin
     )
 
 
-def _is_monthly(charges: Sequence[BankLine]) -> bool:
+def _is_monthly(charges: Sequence[Charged]) -> bool:
     days = [(b.posted_date - a.posted_date).days for a, b in itertools.pairwise(charges)]
     return all(each in _MONTH for each in days)
 
 
-def _is_steady(charges: Sequence[BankLine]) -> bool:
+def _is_steady(charges: Sequence[Charged]) -> bool:
     middle = median(-line.amount for line in charges)
     return all(middle / _STEADY <= -line.amount <= middle * _STEADY for line in charges)
 

@@ -183,20 +183,28 @@ def _apply_delta(base: bytes, delta: bytes, most: int) -> bytes:
     size, at = _read_size(delta, at)
     if size > most:
         raise ValueError("too large")
-    parts = []
-    while at < len(delta):
+    parts: list[bytes] = []
+    end = len(delta)
+    while at < end:
         order = delta[at]
         at += 1
         if order & 128:
+            # One step for each byte, no loop: a month that grew row by row has thousands of these.
             offset = length = 0
-            for bit in range(4):
-                if order >> bit & 1:
-                    offset |= delta[at] << 8 * bit
-                    at += 1
-            for bit in range(3):
-                if order >> 4 + bit & 1:
-                    length |= delta[at] << 8 * bit
-                    at += 1
+            if order & 1:
+                offset, at = delta[at], at + 1
+            if order & 2:
+                offset, at = offset | delta[at] << 8, at + 1
+            if order & 4:
+                offset, at = offset | delta[at] << 16, at + 1
+            if order & 8:
+                offset, at = offset | delta[at] << 24, at + 1
+            if order & 16:
+                length, at = delta[at], at + 1
+            if order & 32:
+                length, at = length | delta[at] << 8, at + 1
+            if order & 64:
+                length, at = length | delta[at] << 16, at + 1
             parts.append(base[offset : offset + (length or 0x10000)])
         else:
             parts.append(delta[at : at + order])

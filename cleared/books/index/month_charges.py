@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cleared.books.index.month_memory import index_files
-from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.booked_lines import clean_payee
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.changes.record_sources import CommittedSource
@@ -26,6 +25,16 @@ _SPARE_FILES: Final = 64
 """Of other accounts and months, and of states that are over."""
 
 
+class Charge(NamedTuple):
+    """What is asked of a bank line that took money: of thousands, whole lines would take longer than all the rest."""
+
+    line_id: str
+    posted_date: date
+    amount: Decimal
+    description: str
+    row: int
+
+
 class PastCharges:
     """The charges of past months, as the books of a commit have them. ``state_dir``: the workspace's ``.cleared/``."""
 
@@ -34,9 +43,16 @@ class PastCharges:
         self._files = index_files(state_dir)
         self.payees: dict[str, str] = {}
         """Description → payee, of the lines that were given."""
+        self._month_of: dict[str, str] = {}
 
-    def iter_charges(self, account: str, months: list[str]) -> Iterator[BankLine]:
-        """The lines of these months that took money and are posted whole: with id, day, amount, text and row."""
+    def note_lines(self, line_ids: Iterable[str]) -> None:
+        """What these of the lines that were given are matched to will be asked for: it is read for their months."""
+        for line_id in line_ids:
+            if line_id in self._month_of:
+                self._bank.note_lines(self._month_of[line_id], [line_id])
+
+    def iter_charges(self, account: str, months: list[str]) -> Iterator[Charge]:
+        """The lines of these months that took money and are posted whole."""
         names = {month: self._name_file(account, month) for month in months}
         for month, name in names.items():
             data = self._files.read(name) if name else None
@@ -44,12 +60,10 @@ class PastCharges:
             if data is None and name:
                 self._files.write(name, json.dumps(charges, ensure_ascii=False).encode("utf-8", "surrogatepass"))
                 self._files.remove_others([*names.values()], (_KIND,), _SPARE_FILES)
-            self._bank.note_lines(month, [line_id for _, line_id, *_ in charges])
             for payee, line_id, day, amount, text, row in charges:
                 self.payees[text] = payee
-                yield BankLine(
-                    line_id, date.fromisoformat(day), None, Decimal(amount), "", text, "", None, "posted", "", row, 1
-                )
+                self._month_of[line_id] = month
+                yield Charge(line_id, date.fromisoformat(day), Decimal(amount), text, row)
 
     def _list_charges(self, account: str, month: str) -> list[list[str | int]]:
         lines = self._bank.read_month(account, month).values()

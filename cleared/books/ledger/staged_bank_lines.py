@@ -57,7 +57,8 @@ class BankBook:
         self.paths = paths
         self._months: dict[tuple[str, str], dict[str, BankLine]] = {}
         self._amounts: dict[tuple[str, str], dict[Decimal, list[BankLine]]] = {}
-        self._all_loaded: set[str] = set()
+        self._months_left: list[tuple[str, str]] | None = None
+        """Month and account of the files in which no line was looked for, oldest first."""
         self._place_of: dict[str, tuple[str, str]] = {}
         """Line → account and month of the file that it was read from."""
         self._scanned: set[str] = set()
@@ -145,13 +146,13 @@ class BankBook:
         return (place[0], self._months[place][line_id]) if place in self._months else None
 
     def _find_place(self, line_id: str) -> tuple[str, str]:
-        """Account and month of the file that has the line; empty where none has it."""
-        if line_id not in self._place_of:
-            for account in self.list_accounts():
-                if account not in self._all_loaded:
-                    self._all_loaded.add(account)
-                    for month, _ in self.list_month_files(account):
-                        self.read_month(account, month)
+        """Account and month of the file that has the line; empty where none has it. Most that is asked for is new."""
+        if self._months_left is None and line_id not in self._place_of:
+            accounts = self.list_accounts()
+            self._months_left = sorted((month, each) for each in accounts for month, _ in self.list_month_files(each))
+        while self._months_left and line_id not in self._place_of:
+            month, account = self._months_left.pop()
+            self.read_month(account, month)
         return self._place_of.get(line_id, ("", ""))
 
     def iter_lines_between(self, account: str, first: date, last: date) -> Iterator[BankLine]:
