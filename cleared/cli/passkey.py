@@ -27,7 +27,8 @@ from cleared.trust.keys import unlock_own_key
 from cleared.trust.passkey_assertions import host_of
 from cleared.trust.person_only import refuse_in_job
 from cleared.web.page_server import require_packages
-from cleared.web.passkey_invitations import INVITED_SECONDS, Invitation, find_server, invited
+from cleared.web.passkey_invitations import INVITED_SECONDS, Invitation, invited
+from cleared.web.running_servers import find_server
 
 app = new_group()
 _POLL_SECONDS: Final = 0.3

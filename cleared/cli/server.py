@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cleared.base.terminal import print_json
+from cleared.base.terminal import print_json, print_line, print_message
 from cleared.cli.machine_errors import as_refusal
 from cleared.cli.options import JsonOption, WorkspaceOption, chosen_workspace, open_host
+from cleared.trust.person_only import refuse_in_job
 from cleared.web import page_server
 from cleared.web.exposure import Exposure, read_exposure
 from cleared.web.page_server import PageServer
+from cleared.web.running_servers import make_link
 from cleared.workspace.location import find_workspace
 
 PortOption = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0: a free one.")]
@@ -27,6 +30,9 @@ NameOption = Annotated[
 ]
 CertificateOption = Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="Its certificate, PEM.")]
 KeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key, PEM.")]
+LinkOption = Annotated[
+    bool, typer.Option("--link", help="Print a new link that signs in to the server that runs at --port, and end.")
+]
 ProxyOption = Annotated[
     bool, typer.Option("--behind-proxy", help="A proxy speaks TLS and hands the requests on, with their Host.")
 ]
@@ -43,6 +49,7 @@ def serve_pages(
     tls_cert: CertificateOption = None,
     tls_key: KeyOption = None,
     behind_proxy: ProxyOption = False,
+    link: LinkOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -52,6 +59,9 @@ def serve_pages(
     Ctrl-C ends it. --json: print address and code as one object.
     """
     page_server.require_packages()
+    if link:
+        print_link(port, json=json)
+        return
     chosen: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = [find_workspace(each) for each in chosen]
     exposure = read_exposure(bind, name, tls_cert, tls_key, behind_proxy)
@@ -64,9 +74,21 @@ def serve_pages(
     page_server.serve_pages(make_server(roots, port, code, exposure), print_place)
 
 
-def make_server(roots: list[Path], port: int, code: bool, exposure: Exposure) -> PageServer:
+def print_link(port: int, *, json: bool = False) -> None:
+    """A link to the server of this user at a port; inside a job it is refused."""
+    refuse_in_job()
+    link = make_link(port)
+    if json:
+        print_json({"link": link})
+        return
+    print_line(link)
+    print_message("It counts once, for ten minutes.")
+
+
+def make_server(roots: list[Path], port: int, code: bool, exposure: Exposure, *, has_link: bool = True) -> PageServer:
     """The server of these workspaces, with the program's own way to open them."""
-    return PageServer(roots, lambda root: open_host(root, _say_nothing), as_refusal, port, exposure, type_code=code)
+    opening = partial(open_host, tell=_say_nothing)
+    return PageServer(roots, opening, as_refusal, port, exposure, type_code=code, has_link=has_link)
 
 
 def _say_nothing(text: str) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Annotated, Final
+
+import typer
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.terminal import print_json, print_line, print_message
@@ -18,14 +22,19 @@ from cleared.cli.service_manager import (
     read_unit_file,
     uninstall_unit,
 )
+from cleared.cli.up import serving_arguments
 from cleared.service.unit_file import STOP_SECONDS
+from cleared.web import page_server
 from cleared.workspace.location import find_workspace
 
 app = new_group()
+_SERVER_PORT: Final = re.compile(r"--server\b.*?--port\b[^0-9]*([0-9]{1,5})", re.DOTALL)
+"""In the file of a service that was installed with ``--server``."""
 
 
-def _open_service(workspace: Path | None) -> Systemd | Launchd:
-    """The manager of a workspace, whose settings may be broken."""
+def _open_service(workspace: Path | None, arguments: tuple[str, ...] | None = None) -> Systemd | Launchd:
+    """The manager of a workspace, whose settings may be broken. ``arguments``: the command that is kept running; None:
+    the one that is installed."""
     from math import ceil
 
     root = find_workspace(chosen_workspace(workspace))
@@ -33,18 +42,31 @@ def _open_service(workspace: Path | None) -> Systemd | Launchd:
         timeout = open_host(root, tells_waiting=False).config.sandbox.timeout
     except WorkspaceError:
         timeout = 0.0
-    return choose_manager(root, max(STOP_SECONDS, ceil(timeout) + CALL_SECONDS))
+    stop_seconds = max(STOP_SECONDS, ceil(timeout) + CALL_SECONDS)
+    if arguments is None:
+        installed = read_unit_file(choose_manager(root, stop_seconds).unit) or b""
+        found = _SERVER_PORT.search(installed.decode("utf-8", "replace"))
+        arguments = serving_arguments(int(found[1])) if found else ("up",)
+    return choose_manager(root, stop_seconds, arguments=arguments)
 
 
 @app.command("install")
 def install_service(
+    server: Annotated[bool, typer.Option("--server", help="Serve the page as well: cleared up --server.")] = False,
+    port: Annotated[int, typer.Option("--port", metavar="N", min=1, max=65535, help="With --server.")] = 8765,
     only_print: PrintOption = False,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Start cleared up now and at each login, and again when it fails."""
+    """Start cleared up now and at each login, and again when it fails.
+
+    With --server a passkey signs in to the page, or a link of cleared server --link.
+    """
     open_host(workspace)  # what cannot be opened cannot be served
-    install_unit(_open_service(workspace), only_print=only_print, json=json)
+    if server:
+        page_server.require_packages("cleared up --server")
+    arguments = serving_arguments(port) if server else ("up",)
+    install_unit(_open_service(workspace, arguments), only_print=only_print, json=json)
 
 
 @app.command("uninstall")

@@ -10,7 +10,7 @@ import typer
 
 from cleared.base.terminal import print_message
 from cleared.cli.options import WaitOption, WorkspaceOption, chosen_workspace, open_host, read_clock
-from cleared.cli.server import make_server
+from cleared.cli.server import make_server, print_link
 from cleared.service.serving import serve
 from cleared.web import page_server
 from cleared.web.exposure import Exposure
@@ -31,6 +31,9 @@ def serve_workspaces(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --server; 0: a free one.")
     ] = 8765,
+    no_link: Annotated[
+        bool, typer.Option("--no-link", help="With --server: print no link that signs in; cleared server --link does.")
+    ] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Run agents by themselves: on their schedules, on dropped files, on events. Ctrl-C ends it.
@@ -46,23 +49,32 @@ def serve_workspaces(
     named: list[Path | None] = [*directories] if directories else [chosen_workspace(workspace)]
     roots = list(dict.fromkeys(find_workspace(directory) for directory in named))
     if detach:
+        if server and (len(roots) > 1 or not port):
+            raise typer.BadParameter("with --detach it needs one workspace, and a --port", param_hint="--server")
         if server:
-            raise typer.BadParameter("it prints a link: give it without --detach", param_hint="--server")
+            page_server.require_packages("cleared up --server")
         for root in roots:
             open_host(root)  # what is wrong with it is said here
-            service = start(root, root / Layout.state)
+            service = start(root, root / Layout.state, serving_arguments(port) if server else ("up",))
             print_message(
                 f"up: process {service.pid} serves {root}. See: cleared status, cleared logs -f. Stop it: cleared down."
             )
+        if server and not no_link:
+            print_link(port)
         return
-    with _serve_pages(roots, port) if server else nullcontext():
+    with _serve_pages(roots, port, has_link=not no_link) if server else nullcontext():
         serve(roots, read_clock(), print_message)
 
 
-def _serve_pages(roots: list[Path], port: int) -> AbstractContextManager[Any]:
+def serving_arguments(port: int) -> tuple[str, ...]:
+    """The command that serves the page, too, where nobody reads what it prints."""
+    return ("up", "--server", "--port", str(port), "--no-link")
+
+
+def _serve_pages(roots: list[Path], port: int, *, has_link: bool) -> AbstractContextManager[Any]:
     """The page of these workspaces, in a thread of this process."""
     page_server.require_packages("cleared up --server")
-    return page_server.serve_in_background(make_server(roots, port, False, Exposure()))
+    return page_server.serve_in_background(make_server(roots, port, False, Exposure(), has_link=has_link))
 
 
 def stop_service(

@@ -60,9 +60,11 @@ class Session:
 
 @dataclass
 class Access:
-    """Codes and sessions, by their paths. Thread-safe. ``now``: monotonic seconds."""
+    """Codes and sessions, by their paths. Thread-safe. ``now``: monotonic seconds. ``take_link``: whether a code is of
+    a link that a command beside the server has made."""
 
     now: Callable[[], float] = time.monotonic
+    take_link: Callable[[str], bool] = lambda code: False
     _codes: dict[str, float] = field(default_factory=dict)
     _sessions: dict[str, Session] = field(default_factory=dict)
     _wrong: int = 0
@@ -90,6 +92,8 @@ class Access:
             if self._wrong >= MAX_TRIES:
                 self._codes = {each: until for each, until in self._codes.items() if not is_typed_code(each)}
             known = next((each for each in self._codes if _is_same(each, shown)), None)
+            if known is None and not is_typed_code(shown) and self.take_link(shown):
+                return self._add_session("")
             if known is None or self._codes.pop(known) <= self.now():
                 self._wrong += is_typed_code(shown)
                 return None

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,8 @@ from cleared.base.terminal import print_message
 from cleared.changes.host import Host
 from cleared.web.access import Access
 from cleared.web.exposure import Exposure, refuse_exposure
-from cleared.web.passkey_invitations import InvitationCodes, taking_invitations
+from cleared.web.passkey_invitations import InvitationCodes
+from cleared.web.running_servers import noted_server, take_link
 from cleared.web.site import Site
 from cleared.workspace.loopback_listener import ADDRESS, open_listener
 
@@ -43,7 +45,8 @@ class PageServer:
     """The server of these workspaces. It listens once this is made; ``serve`` answers.
 
     Raises ``BusyError`` where the port is taken, ``UsageError`` for two workspaces of one name, ``PolicyError`` where
-    it may not be reached from elsewhere as asked, ``ClearedError`` where a workspace cannot be opened.
+    it may not be reached from elsewhere as asked, ``ClearedError`` where a workspace cannot be opened. ``has_link``:
+    whether it prints a link, or a code, when it starts.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class PageServer:
         exposure: Exposure = Exposure(),
         *,
         type_code: bool = False,
+        has_link: bool = True,
     ) -> None:
         from cleared.web.application import make_application
         from cleared.web.http_server import HttpServer
@@ -66,13 +70,14 @@ class PageServer:
         }
         hosts = [site.open_host() for site in sites.values()]
         refuse_exposure(exposure, hosts)
-        self._exposure, self._type_code, self._sites = exposure, type_code, list(sites.values())
-        self._access = Access()
+        self._exposure, self._sites = exposure, list(sites.values())
+        self._type_code, self._has_link = type_code, has_link
         self._server = HttpServer()
         self._listener = open_listener(port, _MAX_WAITING, exposure.address)
         bound = self._listener.port
         # Nobody is invited at an address of this machine that is not this server's.
         self._start = secrets.token_hex(16) if exposure.address == ADDRESS else ""
+        self._access = Access(take_link=partial(take_link, start=self._start))
         self.url = exposure.make_url(bound, hosts)
         self._app = make_application(
             sites,
@@ -86,7 +91,7 @@ class PageServer:
 
     def serve(self, on_ready: OnReady) -> None:
         """Answer until ``end`` is called; ``on_ready`` gets address, link and code once it does."""
-        inviting = taking_invitations(self._listener.port, self._start) if self._start else nullcontext()
+        inviting = noted_server(self._listener.port, self._start, self.url) if self._start else nullcontext()
         try:
             with self._listener, inviting:
                 self._server.serve(
@@ -102,8 +107,9 @@ class PageServer:
 
     def _report_ready(self) -> dict[str, Any]:
         """Print where it answers, and the first link or code."""
-        if self._exposure.is_reachable:
-            print_message(f"cleared server answers. Open: {self.url}")
+        if self._exposure.is_reachable or not self._has_link:
+            more = "" if self._exposure.is_reachable else ". A link that signs in: cleared server --link"
+            print_message(f"cleared server answers. Open: {self.url}{more}")
             return {"url": self.url, "link": self.url, "code": None}
         code = self._access.make_typed_code() if self._type_code else self._access.make_link_code()
         link = f"{self.url}/login" if self._type_code else f"{self.url}/login#{code}"

@@ -14,22 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 from cleared.base.clock import SystemClock
-from cleared.base.errors import UsageError, WorkspaceError
-from cleared.base.safe_files import describe_os_error, write_atomic, write_new
+from cleared.base.errors import WorkspaceError
+from cleared.base.safe_files import describe_os_error, write_new
 from cleared.gate.proposals.passkey_registration import NewPasskey
 from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.workspace_pin import find_clone_mark
 from cleared.web.access import MAX_TRIES, is_typed_code, new_typed_code, read_code
+from cleared.web.running_servers import FOLDER, read_json
 
-FOLDER: Final = "passkey-invitations"
 INVITED_SECONDS: Final = 600.0
 """How long an invitation can be used."""
-_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
-_MAX_BYTES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +41,7 @@ class Invitation:
 
     def read_result(self) -> NewPasskey | None:
         """What a browser has registered with it; None as long as none has."""
-        data = _read_json(_path_of(self.code).with_suffix(".done"))
+        data = read_json(_path_of(self.code).with_suffix(".done"))
         with suppress(TypeError):
             return NewPasskey(**data) if data is not None else None
         return None
@@ -74,44 +71,6 @@ def invited(root: Path, name: str, *, is_typed: bool = False, server: str = "") 
         for each in (path, path.with_suffix(".done")):
             with suppress(OSError):
                 each.unlink(missing_ok=True)
-
-
-@contextmanager
-def taking_invitations(port: int, server: str) -> Iterator[None]:
-    """For the length of the block: note that this start of a server has both addresses of ``localhost`` at the port.
-    Where the note cannot be written nobody is invited there."""
-    path = _note_of(port)
-    with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomic(path, json.dumps({"server": server}).encode(), fsync=False, mode=0o600)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def find_server(url: str) -> str:
-    """The start of this user's server at an address of this machine, for ``invited``; empty for an ``https`` address of
-    another name, where a certificate says who answers. After a kill it may be a start that has ended: nobody takes its
-    invitations.
-
-    Raises ``UsageError`` where no server of this user has the port: another program could take the link there.
-    """
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:
-        raise UsageError(f"{url[:60]!r} is no address", remedy="Such as http://localhost:8765.") from None
-    if parts.scheme == "https" and host not in _LOCAL_HOSTS:
-        return ""
-    note = _read_json(_note_of(port)) or {}
-    if not note.get("server"):
-        raise UsageError(
-            f"no cleared server of yours has port {port}; another program could take the link there",
-            remedy="Start it: cleared server. Or say where it answers: --url URL.",
-        )
-    return str(note["server"])
 
 
 @dataclass
@@ -161,7 +120,7 @@ def complete_invitation(invitation: Invitation, new: NewPasskey) -> bool:
 
 
 def _parse(code: str, path: Path) -> Invitation | None:
-    data = _read_json(path)
+    data = read_json(path)
     with suppress(TypeError, ValueError):
         if data is not None and SystemClock().now().timestamp() < float(data.get("until", 0)):
             until, server = float(data["until"]), str(data.get("server", ""))
@@ -169,18 +128,5 @@ def _parse(code: str, path: Path) -> Invitation | None:
     return None
 
 
-def _note_of(port: int) -> Path:
-    return cleared_home() / FOLDER / f"{port}.server"
-
-
 def _path_of(code: str) -> Path:
     return cleared_home() / FOLDER / f"{hashlib.sha256(code.encode()).hexdigest()[:32]}.json"
-
-
-def _read_json(path: Path) -> dict[str, Any] | None:
-    try:
-        with path.open("rb") as file:
-            data = json.loads(file.read(_MAX_BYTES))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None

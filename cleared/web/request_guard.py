@@ -20,7 +20,7 @@ MAX_BODY: Final = 64 << 20
 """Bytes of a request: the largest bank file that is taken, and its form."""
 CONTENT_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'; worker-src 'self'"
 )
 _HEADERS: Final = [
     (b"content-security-policy", CONTENT_POLICY.encode()),

@@ -38,7 +38,7 @@ async def sign_in(request: Request) -> Response:
     else:
         session = access.open_session(form.get("code"))
     if session is None:
-        problem = "This code does not count, or not any more. Enter in the terminal of cleared server prints a new one."
+        problem = "This code does not count, or not any more. A new link is printed by: cleared server --link."
         return await _render_sign_in(request, problem, 403)
     response = go_to(f"{session.path}/")
     response.set_cookie(

@@ -14,6 +14,8 @@ from starlette.staticfiles import StaticFiles
 from cleared.web.request_guard import Scope
 
 _FOLDER: Final = Path(__file__).parent / "static"
+WORKER: Final = "worker.js"
+"""The script that answers where the server cannot be reached; for all addresses, though it lies in ``/static``."""
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
 
 
@@ -40,4 +42,6 @@ class PageFiles(StaticFiles):
             return await super().get_response(path, scope)
         response = await super().get_response(name, scope)
         response.headers["Cache-Control"] = _FOR_GOOD
+        if name == WORKER:
+            response.headers["Service-Worker-Allowed"] = "/"
         return response

@@ -148,8 +148,10 @@ def _send_sigterm(pid: int) -> None:
         os.kill(pid, signal.SIGTERM)
 
 
-def start_in_background(root: Path, state_dir: Path, clock: Clock | None = None) -> LockHolder:
-    """Start the service of this workspace in the background, and wait until it is ready.
+def start_in_background(
+    root: Path, state_dir: Path, arguments: Sequence[str] = ("up",), clock: Clock | None = None
+) -> LockHolder:
+    """Start the service of this workspace in the background, and wait until it is ready. ``arguments``: its command.
 
     Raises ``BusyError`` where one is up, ``WorkspaceError`` with its output where it does not come up.
     """
@@ -163,7 +165,7 @@ def start_in_background(root: Path, state_dir: Path, clock: Clock | None = None)
             return None
         return service
 
-    return launch_command(root, ["up"], state_dir / "service.out", find_ready_service, "the service", clock)
+    return launch_command(root, arguments, state_dir / "service.out", find_ready_service, "the service", clock)
 
 
 def launch_command(

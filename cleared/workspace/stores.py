@@ -57,6 +57,7 @@ STORES: Final = (
         "invitations to register a passkey, and the ports that servers have",
         is_carried=False,
     ),
+    Store("home", "sign-in-links/*", "links that sign in to the page, each for ten minutes", is_carried=False),
     Store("home", "backups/MARK.json", "when and where the last backup was made", is_carried=False),
     Store("git", "cleared-clone", "the clone's mark, by which its files beside the key are named"),
     Store("git", "cleared-origin", "the mark that the clone's commits name"),

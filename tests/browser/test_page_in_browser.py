@@ -183,3 +183,35 @@ def find_serious(page: Page) -> list[str]:
         for each in result["violations"]
         if each["impact"] in ("serious", "critical")
     ]
+
+
+def test_a_link_pasted_where_the_form_is_shown_signs_in(visit: Visit, posted: Workspace) -> None:
+    """The address changes behind the # alone, so the page is not loaded anew."""
+    page = visit.open()
+    context = page.context.browser
+    assert context is not None
+    other = context.new_page(base_url=visit.server.url)
+    other.goto("/login")
+    port = visit.server.port
+    link = posted.ok("server", "--link", "--port", str(port)).out.strip()
+    code = link.partition("#")[2]
+    other.evaluate("code => { location.hash = code; }", code)
+    other.wait_for_url("**/s/*/")
+    other.close()
+
+
+def test_a_page_says_that_the_server_was_not_reached(visit: Visit) -> None:
+    """It can be installed, and stands in for the browser's own page; nothing of the books is kept."""
+    page = visit.open()
+    page.evaluate("() => navigator.serviceWorker.ready.then(() => true)")
+    manifest = page.request.get(page.locator("link[rel=manifest]").get_attribute("href") or "").json()
+    assert manifest["display"] == "standalone"
+    assert all(page.request.get(icon["src"]).ok for icon in manifest["icons"])
+    visit.assert_clean()
+    visit.go(page, "/queue")
+    page.context.set_offline(True)
+    page.reload()
+    expect(page.get_by_role("heading", name="The server was not reached")).to_be_visible()
+    page.context.set_offline(False)
+    page.get_by_role("link", name="Try again").click()
+    expect(page.get_by_text("to decide")).to_be_visible()

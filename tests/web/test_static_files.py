@@ -27,7 +27,7 @@ def test_files_are_kept_by_their_content_and_all_is_compressed(posted: Workspace
         packed = answer.read()
         assert len(packed) < len(plain) / 2 and gzip.decompress(packed).decode().startswith("<!doctype html>")
         addresses = set(re.findall(r'"(/static/[^"]+)"', plain))
-        assert len(addresses) == 4
+        assert len(addresses) == 7
         for address in addresses:
             assert re.fullmatch(r"/static/[0-9a-f]{16}/[a-z.]+", address), address
             answer = ask(server, address)

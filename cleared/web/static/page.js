@@ -118,6 +118,10 @@ function watch() {
   window.addEventListener("pagehide", () => events.close());
 }
 
+// Where the server cannot be reached, a page says so. A browser that is told not to keep anything has no workers.
+navigator.serviceWorker?.register(document.querySelector("meta[name=worker]").content, {scope: "/"}).catch(() => {});
+
 signIn();
+window.addEventListener("hashchange", signIn); // a link pasted where this form is shown
 watch();
 document.querySelector("nav [aria-current]")?.scrollIntoView({block: "nearest", inline: "center"});
