@@ -17,6 +17,7 @@ from typing import Any, Final
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError
 from cleared.base.short_text import shorten_text
+from cleared.base.terminal import count_noun
 from cleared.cards.kinds import QUESTION
 from cleared.changes import consumed_events
 from cleared.changes.audit.commit_origins import CommitOrigins
@@ -30,6 +31,7 @@ from cleared.domains.installed_domains import ManagedFiles
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import parent_commit, read_event_of_run, read_imported_inputs
 from cleared.gate.past_version import PastScripts, open_past_host
+from cleared.gate.unseen_cards import count_unseen, strip_unseen
 from cleared.git import Repository, Snapshot, history
 from cleared.primitives.model_requests import MODEL_ANSWER_EVENT, recorded_answers
 from cleared.primitives.queue import Unanswered
@@ -286,7 +288,15 @@ def _compare(
     changes = _render_effects(host, repo, past, attempt)
     replay.effects = sorted(changes)
     if has_effects and past.after is not None:
-        replay.differing = sorted(path for path, data in changes.items() if past.after.read_file(path) != data)
+        after, run = past.after, past.run
+        unseen = sum(count_unseen(after.read_file(path), run) for path in past.commit.files or ()) if past.commit else 0
+        if unseen:
+            past.missing.append(
+                f"{count_noun(unseen, 'file')} that it could not take: no commit holds what was not taken"
+            )
+        replay.differing = sorted(
+            path for path, data in changes.items() if strip_unseen(after.read_file(path), run) != (data or None)
+        )
         replay.differing += _find_missing(host, past, changes)
     elif changes and not past.error:
         replay.differing = replay.effects
@@ -346,6 +356,8 @@ def _find_missing(host: Host, past: PastRun, changes: Mapping[str, bytes | None]
         and managed.has_path(path)
         and not path.startswith((logs, f"{host.layout.approvals_dir}/"))
         and not path.startswith(host.layout.import_dir)
+        and past.after is not None
+        and strip_unseen(past.after.read_file(path), past.run) != (past.base.read_file(path) or None)
     )
 
 

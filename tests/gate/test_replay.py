@@ -158,3 +158,14 @@ def test_n2_a_run_that_went_on_after_a_question(ws: Workspace) -> None:
 def _quiet(opened: Opened) -> Iterator[None]:
     yield
     opened.watched = ""
+
+
+def test_n2_a_file_that_was_not_taken_is_missing_and_makes_no_other_run(ws: Workspace) -> None:
+    """No commit holds it, so the replay comes to no card about it; the rest is the same."""
+    ws.drop("january.csv")
+    ws.drop("page.csv", "<!DOCTYPE html><html><body>Sign in</body></html>")
+    run = ws.run("ingest")["run_id"]
+    assert [card["kind"] for card in ws.cards()].count("bad_file") == 1
+    done = ws.json("replay", run)
+    assert done["same"] is True, done
+    assert done["missing"] == ["1 file that it could not take: no commit holds that"]
