@@ -291,9 +291,7 @@ def _compare(
         after, run = past.after, past.run
         unseen = sum(count_unseen(after.read_file(path), run) for path in past.commit.files or ()) if past.commit else 0
         if unseen:
-            past.missing.append(
-                f"{count_noun(unseen, 'file')} that it could not take: no commit holds what was not taken"
-            )
+            past.missing.append(f"{count_noun(unseen, 'file')} that it could not take: no commit holds that")
         replay.differing = sorted(
             path for path, data in changes.items() if strip_unseen(after.read_file(path), run) != (data or None)
         )
