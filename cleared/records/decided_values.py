@@ -13,6 +13,7 @@ from cleared.gate.past_runs import parent_commit
 from cleared.git import Snapshot, history
 from cleared.records.row_changes import find_row, list_changes_between
 from cleared.records.table_rows import Table, parse_row_id
+from cleared.records.table_schema import table_of
 from cleared.review.last_act import UNDOES
 
 _REMEMBERED = 200
@@ -41,16 +42,19 @@ def read_decisions(source: LessonSource, tables: Mapping[str, Table]) -> list[De
     undone = {commit.trailers.get(UNDOES, "") for commit in _read_log(source, UNDOES)}
     found: dict[str, DecidedRow | None] = {}
     for commit in _read_log(source, UNDO_TRAILER):
-        ids = [
-            name for name in commit.trailers.get(UNDO_TRAILER, "").split() if _is_of(name, tables) and name not in found
-        ]
-        decision, parent = commit.trailers.get("Decision", ""), parent_commit(repo, commit.id)
-        if not ids or not decision or decision in undone or parent is None:
-            continue
-        if not origins.is_ours(history.read_commit(host.root, commit.id)):
+        named = commit.trailers.get(UNDO_TRAILER, "").split()  # where an id with a blank is not whole
+        asked = [source.cards[name].record_id or "" for name in named if name in source.cards]
+        about = [name for name in (*asked, *named) if _is_of(name, tables)]
+        is_changed = any(table_of(path, "csv") in tables for path in commit.files or ())
+        decision = commit.trailers.get("Decision", "")
+        parent = parent_commit(repo, commit.id) if about or is_changed else None
+        if not decision or decision in undone or parent is None:
             continue
         before, after = CommittedSource(Snapshot(repo, parent)), CommittedSource(Snapshot(repo, commit.id))
         changes = {change.id: change for change in list_changes_between(before, after, commit.files or ())}
+        ids = [name for name in dict.fromkeys((*changes, *about)) if name not in found]
+        if not ids or not origins.is_ours(history.read_commit(host.root, commit.id)):
+            continue
         for name in ids:
             row, change = find_row(after, name), changes.get(name)
             found[name] = None  # where it is gone

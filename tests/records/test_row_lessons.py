@@ -155,3 +155,19 @@ def test_rules_that_never_count_are_proposed_to_go(shop: Workspace, monkeypatch:
     assert [each["says"] for each in improve(shop)["proposed"]] == [
         "No rule any more: supplier base → group basics. No row has supplier base."
     ]
+
+
+def test_any_text_can_be_that_of_a_rule_and_none_is_more_than_a_text(shop: Workspace) -> None:
+    """Whoever sends a list chooses the words in it."""
+    name = 'Ev"il\\ & Söhne"), ("sku'
+    deliver(shop, name, "bolt", "nut", "screw")
+    correct(shop, "hardware", f"{name}/bolt", f"{name}/nut")
+    shop.ok("queue", "approve", f"stock/{name}/screw")
+    assert improve(shop)["proposed"] == [], "a confirmed row counts, too"
+    shop.ok("queue", "undo")
+    correct(shop, "hardware", f"{name}/screw")
+    take_ok(shop, "agent", "approve", improve(shop)["proposals"][0])
+    assert '    ("supplier", "Ev\\"il\\\\ & Söhne\\"), (\\"sku", "group", "hardware"),\n' in shop.read(PATH)
+    deliver(shop, name, "nail")
+    assert "nail,hardware" in shop.read("records/stock.csv")
+    shop.in_order()
