@@ -27,7 +27,7 @@ def show_books(page: PageRequest) -> Response:
     host = page.site.open_host()
     balances = queries.read_balances(host)
     months = [f"{year:04d}-{month:02d}" for year, month in reversed(host.layout.list_journals())]
-    return page.render("books.html", balances=balances, months=months)
+    return page.render("books.html", balances=balances, months=months, asked=_read_search(page))
 
 
 def search_entries(page: PageRequest) -> Response:
@@ -51,10 +51,20 @@ def search_entries(page: PageRequest) -> Response:
     return page.render(
         "journal.html",
         title=title,
+        asked=_read_search(page),
         entries=entries[:_LISTED],
         more=len(entries) > _LISTED,
         listed=_LISTED,
     )
+
+
+def _read_search(page: PageRequest) -> dict[str, str]:
+    """What the form asked for, to stand in it again; a month that a link asked for as its days."""
+    asked = {name: page.read_query(name)[:200] for name in ("text", "amount", "account", "from", "to")}
+    if (month := page.read_query("month")) and not (asked["from"] or asked["to"]):
+        span = parse_span(month)
+        asked |= {"from": str(span.start or ""), "to": str(span.end or "")}
+    return asked
 
 
 def _iter_entries(months: Iterable[tuple[MonthEntries, list[int]]]) -> Iterator[dict[str, Any]]:

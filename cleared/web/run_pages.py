@@ -7,19 +7,35 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from cleared.base.short_text import shorten_text
+from cleared.base.short_text import parse_count, shorten_text
+from cleared.git import Snapshot
 from cleared.runs import run_queries
 from cleared.web.page import PageRequest
 
-_LISTED: Final = 100
+_LISTED: Final = 50
+_MOST_PAGES: Final = 40
+"""Of older runs ``cleared run list`` tells."""
 _CALLS: Final = 500
 _TEXT: Final = 400
 """Characters of an argument or result that are shown."""
 
 
 def list_runs(page: PageRequest) -> Response:
-    """The newest runs."""
-    return page.render("runs.html", runs=run_queries.read_runs(page.site.open_host(), _LISTED))
+    """The newest runs, a page of them; of one agent where it is asked for."""
+    host, agent = page.site.open_host(), page.read_query("agent")[:100]
+    number = min(max(parse_count(page.read_query("page", "1")) or 1, 1), _MOST_PAGES)
+    first = (number - 1) * _LISTED
+    runs = run_queries.read_runs(host, first + _LISTED + 1, agent or None)
+    with host.open_for_reading() as repo:
+        files = Snapshot(repo, repo.read_head()).list_folder(host.layout.agents_dir)
+    return page.render(
+        "runs.html",
+        runs=runs[first : first + _LISTED],
+        agents=sorted({*(file.removesuffix(".py") for file in files if file.endswith(".py")), agent} - {""}),
+        asked=agent,
+        number=number,
+        has_more=len(runs) > first + _LISTED and number < _MOST_PAGES,
+    )
 
 
 def show_run(page: PageRequest) -> Response:

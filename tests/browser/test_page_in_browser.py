@@ -215,3 +215,22 @@ def test_a_page_says_that_the_server_was_not_reached(visit: Visit) -> None:
     page.context.set_offline(False)
     page.get_by_role("link", name="Try again").click()
     expect(page.get_by_text("to decide")).to_be_visible()
+
+
+def test_the_keys_of_a_page_are_listed_and_enter_takes_the_only_account(visit: Visit, posted: Workspace) -> None:
+    page = visit.open("/queue")
+    press(page, "?")
+    keys = page.get_by_role("dialog")
+    expect(keys.get_by_text("Approve", exact=True)).to_be_visible()
+    expect(keys.get_by_text("Later", exact=True)).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(keys).to_have_count(0)
+    page.goto(page.url)  # a key of that moment might be a word's
+    press(page, "c")
+    expect(page.get_by_label("Account, by name or number")).to_be_focused()
+    page.keyboard.type("meals")
+    expect(page.locator("#accounts button")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(find_message(page, "Corrected: ")).to_be_visible()
+    assert "user-corrected" in statuses(posted).values()
+    visit.assert_clean()

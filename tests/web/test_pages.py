@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
 import signal
 import socket
+import sqlite3
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -199,3 +201,34 @@ def _send_without_waiting(wire: http.client.HTTPConnection, server: Server, toke
             "Content-Type": "application/x-www-form-urlencoded",
         },
     )
+
+
+def test_runs_of_one_agent_and_page_by_page(posted: Workspace) -> None:
+    """PAGE 7."""
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        every = server.get("/runs")
+        assert "<option>ingest</option>" in every.body and "ingest" in every.text and "Older" not in every.text
+        assert "<option selected>ingest</option>" in server.get("/runs?agent=ingest").body
+        assert "Nothing has run yet" in server.get("/runs?agent=monthly_summary").text
+        assert "Nothing has run here" in server.get("/runs?page=2").text
+        with contextlib.closing(sqlite3.connect(posted.root / ".cleared/runs.db")) as db, db:
+            (columns,) = [[row[1] for row in db.execute("PRAGMA table_info(runs)")]]
+            others = ", ".join(name for name in columns if name != "id")
+            for number in range(60):
+                db.execute(f"INSERT INTO runs (id, {others}) SELECT id || '-{number}', {others} FROM runs LIMIT 1")
+        newest = server.get("/runs")
+        assert newest.body.count("/runs/") == 50 and "Older" in newest.text and "Newer" not in newest.text
+        older = server.get("/runs?page=2")
+        assert 0 < older.body.count("/runs/") < 50 and "Newer" in older.text and "Older" not in older.text
+
+
+def test_the_search_keeps_what_was_asked(posted: Workspace) -> None:
+    """PAGE 7."""
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        found = server.get("/books/entries?text=COFFEE&amount=1..9&from=2025-01-01")
+        assert 'value="COFFEE"' in found.body and 'value="1..9"' in found.body and 'value="2025-01-01"' in found.body
+        month = server.get("/books/entries?month=2025-01").body
+        assert 'value="2025-01-01"' in month and 'value="2025-01-31"' in month
+        assert "Business checking 1010" in server.get("/books").text, "names stand before numbers"

@@ -30,14 +30,46 @@ function signIn() {
 const WORD_MS = 1000, NEW_CARD_MS = 700;
 let wordAt = -WORD_MS, newCardAt = -NEW_CARD_MS;
 document.addEventListener("keydown", (event) => {
+  const found = event.key === "Enter" && event.target.id === "q" ? document.querySelectorAll("#accounts button") : [];
+  if (found.length === 1) { // the only account that fits
+    event.preventDefault();
+    found[0].click();
+    return;
+  }
   const typing = event.target.closest("input, select, textarea");
   if (typing && event.key === "Escape") typing.blur();
   if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.key === "?") return showKeys();
   const key = /^[a-z0-9]$/.test(event.key) || event.key === "Escape" ? event.key : "";
   if (!key || event.timeStamp - newCardAt < NEW_CARD_MS) return;
   if (event.timeStamp - wordAt < WORD_MS || !document.querySelector(`[data-key="${key}"]`)) wordAt = event.timeStamp;
   else if (press(`[data-key="${key}"]`)) event.preventDefault();
 });
+
+// The keys of this page, and what each does.
+function showKeys() {
+  const dialog = document.createElement("dialog"), list = document.createElement("dl");
+  const title = document.createElement("h2"), close = document.createElement("button");
+  const keys = new Map();
+  for (const element of document.querySelectorAll("[data-key]")) {
+    if (!keys.has(element.dataset.key)) keys.set(element.dataset.key, element.textContent.trim());
+  }
+  keys.set("?", "These keys");
+  for (const [key, text] of keys) {
+    for (const [name, said] of [["dt", key], ["dd", text]]) {
+      const part = document.createElement(name);
+      part.textContent = said;
+      list.append(part);
+    }
+  }
+  title.textContent = "Keys";
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.append(title, list, close);
+  document.body.append(dialog);
+  dialog.showModal();
+}
 
 // A thumb: right approves, left opens the rejection, down puts off.
 const FAR = 90;
