@@ -76,7 +76,7 @@ def _print_plan(plan: RevertPlan, readers: Sequence[str]) -> None:
     for run in plan.runs:
         rests = f", because {run.why}" if run.why else ""
         print_line(f"{run.run} {run.agent}: {run.what}{rests}")
-        for verb, records in (("goes", run.voided), ("stays, as people decided", run.kept)):
+        for verb, records in (("goes", run.voided), ("stays, as it was decided or changed since", run.kept)):
             if records:
                 print_line(f"  {verb}: {list_first(records, _MAX_SHOWN)}")
     if readers:

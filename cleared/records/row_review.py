@@ -137,7 +137,7 @@ class RowReview(RecordReview):
         if case.run.voided and not case.run.again:
             case.run.again.append(f"cleared agent run {case.run.agent}")
 
-    def is_reading(self, source: FileSource, call: Mapping[str, Any], record_id: str) -> bool | None:
+    def is_reading(self, source: FileSource, agent: str, call: Mapping[str, Any], record_id: str) -> bool | None:
         return is_reading(source, call, record_id)
 
     def locate_record(self, layout: Layout, record: FoundRecord) -> RecordPlace | None:

@@ -321,7 +321,7 @@ def _find_target(context: Context, reviews: Reviews, text: str) -> Target:
             remedy="Look at it: cleared queue show. To take it back: cleared queue undo.",
         )
     if record is None:
-        nouns = ["card", *(domain.record_noun[0] for domain, _ in reviews if domain.review is not None)]
+        nouns = ["card", *(domain.record_noun[0] for domain, review in reviews if review.maker_primitives)]
         raise UsageError(f"there is no {join_words(nouns, 'or')} {text!r}", remedy="cleared queue list shows them.")
     return record
 

@@ -27,7 +27,7 @@ from cleared.domains.installed_domains import load_domains
 from cleared.gate.dry_run import make_drop_folder
 from cleared.gate.past_runs import DryRunInput, find_past_run, parent_commit
 from cleared.git import Repository, Snapshot, history
-from cleared.review.record_review import RecordOrigin, RecordPlace, RecordReview, load_reviews
+from cleared.review.record_review import RecordOrigin, RecordPlace, RecordReview, load_review, load_reviews
 from cleared.review.undo import ABOUT
 from cleared.runs.approved_scripts import Scripts
 from cleared.runs.attempt import Attempt, Event, Resumption
@@ -64,7 +64,7 @@ def explain_record(host: Host, name: str) -> Explanation:
         found = ((review, review.trace_record(host, head, name)) for review in load_reviews().values())
         review, origin = next(((each, traced) for each, traced in found if traced is not None), (None, None))
         if review is None or origin is None:
-            nouns = [domain.record_noun[0] for domain in load_domains() if domain.review is not None]
+            nouns = [domain.record_noun[0] for domain in load_domains() if load_review(domain).maker_primitives]
             raise UsageError(
                 f"there is no {join_words(nouns, 'or')} {name!r}",
                 remedy="cleared run list shows what made some.",

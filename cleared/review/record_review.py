@@ -287,9 +287,14 @@ class RecordReview:
         """Stage that what a run wrote is not there any more, but for what people have decided; say of each what becomes
         of it in ``case.run``. Raises ``PolicyError`` where it cannot be, such as in a closed period."""
 
-    def is_reading(self, source: FileSource, call: Mapping[str, Any], record_id: str) -> bool | None:
-        """Whether a call, as a trace has it, read this record, present or gone; ``source``: a commit that knows what
-        records are like. None where the domain does not know better than by the id in its arguments or its answer."""
+    def list_written(self, before: FileSource, after: FileSource, files: Collection[str]) -> Collection[str]:
+        """What names what a run's commit wrote and ``RecordComparison.read_added`` does not give."""
+        return ()
+
+    def is_reading(self, source: FileSource, agent: str, call: Mapping[str, Any], record_id: str) -> bool | None:
+        """Whether a call of an agent's run, as its trace has it, read this record, present or gone; ``source``: a
+        commit that knows what records are like. None where the domain does not know better than by the id in its
+        arguments or its answer."""
 
     # -- explaining -----------------------------------------------------------------------------------------------
 

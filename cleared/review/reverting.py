@@ -237,11 +237,11 @@ class _BlastRadius:
         """What names what a run wrote: the ids of its records and cards, and of the events that it emitted."""
         commit, before, after = self.around(run)
         marks: set[str] = set()
+        files, sources = commit.files or (), (CommittedSource(before), CommittedSource(after))
         for comparison in load_comparisons().values():
-            files = commit.files or ()
-            marks |= comparison.read_added(
-                self.host.layout, CommittedSource(before), CommittedSource(after), files
-            ).keys()
+            marks |= comparison.read_added(self.host.layout, *sources, files).keys()
+        for review in load_reviews().values():
+            marks |= set(review.list_written(*sources, files))
         emitted = parse_events(after.read_file(self.host.layout.events))
         return marks | {str(event["id"]) for event in emitted if event["run"] == run.run}
 
@@ -259,7 +259,7 @@ class _BlastRadius:
         cut = ""
         for call in trace["calls"]:
             primitive = self.host.registry.get(call["name"])
-            named = next((mark for mark in sorted(known) if self._is_reading(call, mark)), None)
+            named = next((mark for mark in sorted(known) if self._is_reading(trace["agent"], call, mark)), None)
             if named is not None and primitive is not None:
                 return f"{call['name']} at {call['file']}:{call['line']} read {named}", True
             if primitive is not None and primitive.effect is Effect.READ and "…" in (call["result"] or ""):
@@ -268,10 +268,10 @@ class _BlastRadius:
             self._doubt(run, cut or find_gap(trace))
         return None
 
-    def _is_reading(self, call: Mapping[str, Any], mark: str) -> bool:
+    def _is_reading(self, agent: str, call: Mapping[str, Any], mark: str) -> bool:
         """Whether a call read what a mark names: as its domain says, else where the mark is in its texts."""
         source, reviews = CommittedSource(self.snapshot), load_reviews().values()
-        said = [found for each in reviews if (found := each.is_reading(source, call, mark)) is not None]
+        said = [found for each in reviews if (found := each.is_reading(source, agent, call, mark)) is not None]
         return any(said) if said else any(_names(text, mark) for text in (call["arguments"], call["result"] or ""))
 
     def _doubt(self, run: str, why: str) -> None:

@@ -60,3 +60,21 @@ def test_what_somebody_edits_is_named_and_not_used(ws: Workspace) -> None:
     checks = {v["check"] for v in ws("check", "--json").json["violations"]}
     assert {"state", "provenance"} <= checks
     fails(ws, 'state_get("n")', "damaged", header=MAY)
+
+
+def test_what_a_run_kept_goes_back_with_it_and_what_read_it_too(ws: Workspace) -> None:
+    """Else the agent would take for done what was taken back. Nothing of another agent, and nothing newer."""
+    count = 'state_set("n", state_get("n", 0) + 1)\nstate_set("by", "{}")\n'
+    first = ws.script(count.format("first"), header=MAY)["run_id"]
+    ws.script('state_set("n", 9)\nstate_get("n")', name="other", header=MAY)
+    later = ws.run("probe")["run_id"]
+    newer = ws.script('state_set("by", "hand")', header=MAY)["run_id"]
+    plan = ws.json("revert", first, "--plan")
+    assert [run["run"] for run in plan["runs"]] == [later, first] and plan["may_have_read"] == [], newer
+    assert "state_get at agents/probe.py:" in plan["runs"][0]["why"]
+    done = ws.json("revert", first, "--yes")
+    assert [(run["voided"], run["kept"]) for run in done["runs"]] == [(["probe/n"], []), (["probe/n"], ["probe/by"])]
+    assert ws.read("state/probe.json") == '{\n "by": "hand"\n}\n' and '"n": 9' in ws.read("state/other.json")
+    assert done["again"] == ["cleared agent run probe"]
+    ws.in_order()
+    refused(ws("queue", "approve", "probe/by"), 2, "there is no card, entry or row 'probe/by'")

@@ -35,6 +35,22 @@ class StagedState(Staged):
     """What the agent keeps, as the commit has it."""
     changed: dict[str, str | None] = field(default_factory=dict)
     """Key → the JSON of its value; None: it goes."""
+    restored: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Agent → all that it keeps, where a decision puts back values of it."""
+
+    def restore_value(self, agent: str, key: str, now: str | None, text: str | None) -> bool:
+        """Stage that an agent keeps this under a key (None: nothing), where it is ``now`` as said; whether it is.
+        Raises ``WorkspaceError`` where its file is damaged."""
+        path = state_path(agent)
+        kept = self.restored.get(agent)
+        kept = parse_state(self.source.read(path), path) if kept is None else kept
+        if kept.get(key) != now:
+            return False
+        self.restored[agent] = {
+            **{name: each for name, each in kept.items() if name != key},
+            **({key: text} if text else {}),
+        }
+        return True
 
     def open_of(self, agent: str) -> dict[str, str]:
         """What an agent keeps: the one whose run this is. Raises ``PrimitiveError`` where its file is damaged."""
@@ -74,10 +90,10 @@ class StagedState(Staged):
 
     @property
     def has_changes(self) -> bool:
-        return bool(self.changed)
+        return bool(self.changed or self.restored)
 
     def draft_key(self) -> object:
-        return tuple(self.changed.items())
+        return tuple(self.changed.items()), tuple((agent, tuple(kept.items())) for agent, kept in self.restored.items())
 
     def describe_draft(self) -> DraftDescription:
         return DraftDescription(
@@ -96,7 +112,8 @@ class StagedState(Staged):
         return [each for path, data in self.render_files("").items() for each in check_file(path, data)]
 
     def render_files(self, run_id: str) -> Mapping[str, bytes | None]:
-        return {state_path(self.agent): render_state(self.current)} if self.changed else {}
+        files = {state_path(agent): render_state(kept) for agent, kept in self.restored.items()}
+        return files | ({state_path(self.agent): render_state(self.current)} if self.changed else {})
 
 
 def open_state(opening: Opening) -> StagedState:
@@ -109,6 +126,12 @@ def state_of(context: Context) -> StagedState:
     state = cast(StagedState, context.parts["state"])
     state.open_of(context.agent)
     return state
+
+
+def agent_of(path: str) -> str:
+    """Whose file is at a path; empty where that is none."""
+    name = path.removeprefix(f"{FOLDER}/")
+    return name.removesuffix(_SUFFIX) if path != name and name.endswith(_SUFFIX) else ""
 
 
 def state_path(agent: str) -> str:

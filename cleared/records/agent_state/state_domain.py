@@ -17,5 +17,6 @@ STATE: Final = Domain(
     opens_late=True,
     comparison=import_when_called("cleared.records.agent_state.staged_state:StateComparison"),
     audit=import_when_called("cleared.records.agent_state.staged_state:StateAudit"),
+    review=import_when_called("cleared.records.agent_state.state_review:StateReview"),
     list_checks=import_when_called("cleared.records.agent_state.staged_state:list_checks"),
 )
