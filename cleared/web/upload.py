@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from starlette.responses import Response
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.terminal import count_noun
 from cleared.books.decisions.receipt_filing import copy_to_inbox
-from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
+from cleared.books.importing.handed_files import copy_to_drop_folder, find_readers, sort_files
+from cleared.changes.host import Host
+from cleared.runs import run_queries
+from cleared.service.operations import agent_operations
 from cleared.web.access import Said
 from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
@@ -25,7 +28,8 @@ RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".
 
 
 def take_files(page: PageRequest) -> Response:
-    """Copy bank files of known accounts into the drop folder, and receipts into theirs; say why others are left."""
+    """Copy bank files of known accounts into the drop folder, and receipts into theirs; say why others are left. Where
+    it is asked for, the agents that read the bank files run then."""
     host = page.site.open_host()
     uploads = [each for each in page.form.files if each.filename]
     if not uploads:
@@ -44,7 +48,9 @@ def take_files(page: PageRequest) -> Response:
             path.write_bytes(data)
             sources.append(path)
 
-        def recognise(_: Work) -> Finish:
+        imports = page.form.get("way") == "import"
+
+        def recognise(work: Work) -> Finish:
             receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
             with folder:
                 handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
@@ -57,6 +63,8 @@ def take_files(page: PageRequest) -> Response:
                 lines.append(Said(_describe_receipts(len(receipts), is_up)))
             if names:
                 lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}"))
+                if imports and find_running_service(host.layout.state_dir) is None:
+                    lines += _import_files(host, names, work)
             return lambda asking: _show_outcome(asking, lines)
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
@@ -64,6 +72,24 @@ def take_files(page: PageRequest) -> Response:
         folder.cleanup()
         raise
     return answer_when_done(page, work)
+
+
+def _import_files(host: Host, names: Sequence[str], work: Work) -> Iterator[Said]:
+    """Run each agent that reads files of these names, and say what it did."""
+    paths = [f"{host.layout.import_dir}/{name}" for name in names]
+    host.on_call = work.count_call
+    for agent in find_readers(run_queries.read_agents(host), paths):
+        try:
+            outcome = agent_operations.run_agent(host, agent, False, None, None)
+        except ClearedError as error:
+            yield Said(f"{agent}: {error}", ok=False)
+            continue
+        if failure := outcome["error"]:
+            yield Said(f"{agent}: {failure['message']}. {failure['remedy'] or ''}".strip(), ok=False)
+            continue
+        cards = len(outcome["cards"])
+        booked = sum(entry["status"] != "pending-review" for entry in outcome["entries"])
+        yield Said(f"{booked} booked, {cards} for you")
 
 
 def _show_outcome(page: PageRequest, lines: Sequence[Said]) -> Response:

@@ -28,15 +28,15 @@ def press(page: Page, key: str) -> None:
 
 
 def test_a_month_by_keyboard(visit: Visit, posted: Workspace, tmp_path: Path) -> None:
-    """A file is handed in, its agent run, each card decided: no hand leaves the keys once the file is chosen."""
+    """A file is handed in and imported in one step, and each card decided: no hand leaves the keys once the file is
+    chosen."""
     page = visit.open()
     file = tmp_path / "february.csv"
     file.write_text(FEBRUARY)
     page.set_input_files("#files", file)
-    page.get_by_role("button", name="Hand in").press("Enter")
-    expect(page.get_by_text("february.csv").first).to_be_visible()
-    visit.go(page, "/agents/ingest")
-    page.get_by_role("button", name="Run now").press("Enter")
+    page.get_by_role("button", name="Hand in and import").press("Enter")
+    expect(find_message(page, "february.csv")).to_be_visible()
+    expect(find_message(page, "1 booked, 1 for you")).to_be_visible()
     visit.go(page, "/queue")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     press(page, "a")

@@ -139,11 +139,12 @@ class Server:
                 page = self.get(address)
         return page
 
-    def upload(self, page: Page, files: Mapping[str, bytes]) -> Page:
+    def upload(self, page: Page, files: Mapping[str, bytes], *fields: tuple[str, str]) -> Page:
         """Hand bank files in."""
         edge = "----edge"
         parts = [
-            f'--{edge}\r\nContent-Disposition: form-data; name="token"\r\n\r\n{page.fields("token")[0]}\r\n'.encode()
+            f'--{edge}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+            for name, value in (("token", page.fields("token")[0]), *fields)
         ]
         for name, data in files.items():
             head = f'--{edge}\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'

@@ -116,3 +116,17 @@ def test_a_run_that_is_repeated_from_its_card_can_be_left(
     assert "Run again" in server.get(sent.headers["location"]).text and "At work" in server.get("/books").text
     let_go.set()
     assert "fails ran" in server.follow(sent).text and ws.cards() == []
+
+
+def test_files_are_handed_in_and_imported_in_one_step(server: Server, ws: Workspace) -> None:
+    """PAGE 5: what could not be read is said beside what was booked."""
+    today = server.get("/")
+    assert "Hand in and import" in today.text
+    files = {"january.csv": JANUARY.encode(), "notes.csv": b"no bank\n"}
+    ended = server.upload(today, files, ("way", "import"))
+    assert "handed in: january.csv" in ended.text and "2 booked, 2 for you" in ended.text, ended.text
+    assert "notes.csv was not imported" in ended.text and "2 cards to decide" in ended.text
+    assert len(ws.entries()) == 4 and not (ws.root / "import/january.csv").exists()
+    again = server.upload(ended, {"january.csv": JANUARY.encode()}, ("way", "import"))
+    assert "0 booked, " in again.text and len(ws.entries()) == 4
+    ws.in_order()

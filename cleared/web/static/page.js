@@ -119,7 +119,7 @@ if (drop) {
     document.body.classList.remove("dropping");
     if (!event.dataTransfer.files.length) return;
     drop.querySelector("#files").files = event.dataTransfer.files;
-    drop.requestSubmit();
+    drop.requestSubmit(drop.querySelector("button"));
   });
 }
 
