@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness import CLOCK, Workspace, chase, name_shown, remove_tree, take_ok
+from harness import CLOCK, Tree, Workspace, chase, name_shown, read_tree, remove_tree, take_ok, write_tree
 from reviewers import People
 from soft_passkey import SoftPasskey, register_device
 from statement_files import MONTH, write_ofx
@@ -382,15 +381,16 @@ class Place:
     by that a clone is known."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.kept = folder, folder.with_name(f"{folder.name}-kept")
+        self.folder = folder
+        self.kept: Tree = []
         self.ws = Workspace(folder / "books")
 
     def keep(self) -> None:
-        shutil.copytree(self.folder, self.kept, symlinks=True)
+        self.kept = read_tree(self.folder)
 
     def put_back(self) -> None:
         remove_tree(self.folder)
-        shutil.copytree(self.kept, self.folder, symlinks=True)
+        write_tree(self.kept, self.folder)
 
     def found(self) -> dict[str, Any]:
         """All that has to agree: every file, the commits, what is trusted on this machine."""

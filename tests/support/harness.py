@@ -135,31 +135,47 @@ Tree = list[tuple[str, os.stat_result, bytes | str | None]]
 """Folders (None), files with what is in them, and links with where they lead, each folder before what is in it."""
 
 
-@cache
-def _read_tree(root: Path) -> Tree:
+def read_tree(root: Path) -> Tree:
+    """What is in a folder now, for ``write_tree``."""
     wait_for_packing(root)
     found: Tree = [("", root.stat(), None)]
-    for path in sorted(root.rglob("*")):
-        content = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None
-        found.append((path.relative_to(root).as_posix(), path.lstat(), content))
+    waiting = [""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(f"{root}/{folder}") as entries:
+            for entry in entries:
+                inner, content = f"{folder}{entry.name}", None
+                if entry.is_symlink():
+                    content = os.readlink(entry.path)
+                elif entry.is_dir():
+                    waiting.append(f"{inner}/")
+                else:
+                    content = Path(entry.path).read_bytes()
+                found.append((inner, entry.stat(follow_symlinks=False), content))
     return found
 
 
-def _write_tree(tree: Tree, to: Path) -> None:
+_read_tree_once = cache(read_tree)
+
+
+def write_tree(tree: Tree, to: Path) -> None:
     """As ``copytree`` does it, with modes and times, in a third of the time."""
+    to.parent.mkdir(parents=True, exist_ok=True)
     for inner, stat, content in tree:
         path = f"{to}/{inner}"
         if content is None:
-            os.mkdir(path, stat.st_mode & 0o777)
+            os.mkdir(path)
         elif isinstance(content, str):
             os.symlink(content, path)
         else:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, stat.st_mode & 0o777)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             os.write(descriptor, content)
+            os.fchmod(descriptor, stat.st_mode & 0o7777)
             os.utime(descriptor, ns=(stat.st_atime_ns, stat.st_mtime_ns))
             os.close(descriptor)
-    for inner, stat, content in tree:
+    for inner, stat, content in reversed(tree):
         if content is None:
+            os.chmod(f"{to}/{inner}", stat.st_mode & 0o7777)
             os.utime(f"{to}/{inner}", ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
@@ -170,11 +186,7 @@ def copy_books(books: Path, to: Path, *, stay: bool = False) -> Path:
     Where this test's machine has no key yet, it gets that of the machine that made the books (the starting point).
     ``stay``: those books are as they are for all tests, and are read once.
     """
-    if stay:
-        _write_tree(_read_tree(books), to)
-    else:
-        wait_for_packing(books)
-        shutil.copytree(books, to, symlinks=True)
+    write_tree(_read_tree_once(books) if stay else read_tree(books), to)
     cleared_home().mkdir(mode=0o700, parents=True, exist_ok=True)
     for made in [each for name in ("run-key*", "approval-key*") for each in (books.parent / "cleared").glob(name)]:
         if not (cleared_home() / made.name).exists():

@@ -134,9 +134,9 @@ def test_e9_a_sleep_that_is_none_is_refused(loop: Loop, sleep: str) -> None:
 
 def test_e31_a_missing_report_is_named_and_the_rotation_goes_on(loop: Loop) -> None:
     """E31: however often; there is nothing for it to work on, and that stops nothing."""
-    loop.run("--auto-rotate", "--max-cycles", "15")
+    loop.run("--auto-rotate", "--max-cycles", "12")
     rows = loop.state()["jobs"]
-    assert [row["kind"] for row in rows] == TURN * 5 and loop.state()["stop"] is None
+    assert [row["kind"] for row in rows] == TURN * 4 and loop.state()["stop"] is None
     failed = [row for row in rows if row["kind"] == "akela_meta_summary"]
     assert {row["status"] for row in failed} == {"failed"}
     assert all("the report reports/akela_meta.json is not there" in row["summary"] for row in failed)
@@ -276,7 +276,7 @@ def test_e22_a_success_between_begins_the_count_again(probed: Loop) -> None:
     probed.ws.put("docs/note.md", "x")
     for target in ["gone.md", "gone.md", "docs/note.md", "gone.md", "gone.md"]:
         probed.enqueue("says", target)
-    probed.run("--max-cycles", "9")
+    probed.run("--max-cycles", "12")
     assert len(probed.jobs()) == 5 and probed.state()["stop"] is None and probed.state()["failures"] == {"says": 2}
 
 

@@ -166,7 +166,7 @@ def test_e15_a_reader_never_sees_half_a_file(loop: Loop) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     try:
-        loop.run("--auto-rotate", "--max-cycles", "15")
+        loop.run("--auto-rotate", "--max-cycles", "6")
     finally:
         stop.set()
         reader.join()

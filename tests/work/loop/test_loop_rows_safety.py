@@ -264,10 +264,10 @@ def test_e18_a_live_turn_stays_blocked(loop: Loop, environment: dict[str, str | 
 
 def test_e19_the_bridge_never_rotates(loop: Loop) -> None:
     """E19"""
-    loop.run("--auto-rotate", "--max-cycles", "30", "--allow-ai-turn", "--ai-dry-run")
+    loop.run("--auto-rotate", "--max-cycles", "12", "--allow-ai-turn", "--ai-dry-run")
     jobs = [job["kind"] for job in loop.json("jobs", "--limit", "100")]
-    assert len(jobs) == 30 and set(jobs) == {"continuity_scan", "akela_meta_summary", "git_status_summary"}
-    assert loop.state()["rotation"]["turns"] == 30
+    assert len(jobs) == 12 and set(jobs) == {"continuity_scan", "akela_meta_summary", "git_status_summary"}
+    assert loop.state()["rotation"]["turns"] == 12
 
 
 def test_e19_nor_where_the_settings_name_it(loop: Loop) -> None:
