@@ -196,8 +196,8 @@ def correct_booked_entries(
     """Say what entries should have been, in one commit. No figure is edited: a correcting entry is posted.
 
     A payee, tags and a note are changed where they stand, in a closed month too. A held bank line is
-    posted as said. The correction becomes a test of the agent that made the entry. A row of a table gets the values of
-    --set; cleared improve learns from both.
+    posted as said. A row of a table gets the values of --set. The correction becomes a test of the agent that made it,
+    and cleared improve learns from it.
     """
     from cleared.books.decisions.entry_correction import Correction
     from cleared.records.row_correction import parse_values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -105,6 +105,26 @@ class RowComparison(RecordComparison):
     """Rows are paired by table and key."""
 
     shown_fields: ClassVar = frozenset(("change", "values"))
+    correction_key: ClassVar = "values"
+
+    def check_correction(self, expected: Any) -> None:
+        texts = [text for name, values in expected.items() for pair in values.items() for text in (name, *pair)]
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a corrected row is not its columns and their texts")
+
+    def describe_correction(self, expected: Any, names: Mapping[str, str]) -> list[str]:
+        return [f"row {name}: {_list_values(values)}" for name, values in expected.items()]
+
+    def compare_correction(self, expected: Any, records: Sequence[Record]) -> list[str]:
+        rows = {str(record["row_id"]): record["after"] for record in records}
+        differences = []
+        for name, values in expected.items():
+            row = rows.get(name)
+            got = {column: row.get(column) for column in values} if row is not None else None
+            if got != values:
+                is_now = f"it is {_list_values(got)}" if got is not None else "it is not put"
+                differences.append(f"row {name}: to be {_list_values(values)}, but {is_now}")
+        return differences
 
     def summarise(self, record: Record) -> RecordSummary:
         return RecordSummary(str(record["row_id"]), f"{record['row_id']} {record['text']}")
@@ -145,6 +165,11 @@ class RowComparison(RecordComparison):
                 table, key, row = found
                 standing[name] = describe_change(RowChange(table.schema, table.name, key, None, row))
         return standing
+
+
+def _list_values(values: Mapping[str, Any]) -> str:
+    """``group hardware, price 4.20``"""
+    return ", ".join(f"{name} {text or 'nothing'}" for name, text in values.items())
 
 
 _PLACES: Final = {"added": "to", "removed": "from", "changed": "in"}

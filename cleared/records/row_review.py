@@ -17,7 +17,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.records.row_cards import ROW_CARD
-from cleared.records.row_changes import RowChange, describe_change, find_row, list_changes_between
+from cleared.records.row_changes import RowChange, RowComparison, describe_change, find_row, list_changes_between
 from cleared.records.row_correction import correct_row
 from cleared.records.row_reading import is_reading
 from cleared.records.staged_tables import tables_of
@@ -25,6 +25,7 @@ from cleared.records.table_rows import Row, Table, describe_row, parse_row_id, r
 from cleared.records.table_schema import FOLDER, table_path
 from cleared.review.card_facts import CardFacts, QueueRow
 from cleared.review.record_review import (
+    CorrectedRecord,
     DecisionCase,
     FoundRecord,
     RecordOrigin,
@@ -97,7 +98,16 @@ class RowReview(RecordReview):
         change = RowChange(table.schema, table.name, parsed[1], row, right)
         if not tables.set_row(table, parsed[1], right):
             raise UsageError(f"{case.target.name} is so already", remedy="Confirm it: cleared queue approve.")
-        case.settle(f"corrected: {', '.join(f'{name} {new}' for name, _, new in change.list_differences())}"[:300])
+        values = {name: new for name, _, new in change.list_differences()}
+        case.settle(f"corrected: {', '.join(f'{name} {new}' for name, new in values.items())}"[:300])
+        assert case.target.record is not None
+        case.result.corrected[change.id] = CorrectedRecord(
+            self,
+            case.target.record,
+            f"{case.context.now:%Y-%m}",
+            {change.id: values},
+            RowComparison.correction_key,
+        )
         return case.target.name
 
     def stage_rejection(self, case: DecisionCase) -> str:

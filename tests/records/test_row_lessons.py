@@ -106,6 +106,22 @@ def test_three_equal_decisions_become_one_card_and_one_rule(shop: Workspace) -> 
     shop.in_order()
 
 
+def test_a_correction_is_a_test_of_the_agent_that_put_the_row(shop: Workspace) -> None:
+    """It warns at first; once a version passes it, one that does not is blocked."""
+    deliver(shop, "acme", "bolt", "nut", "screw")
+    done = shop.json("queue", "correct", "stock/acme/bolt", "--set", "group=hardware")
+    assert done["case"].startswith("tests/cases/keeper-") and done["said"] == []
+    said = shop("agent", "check", "keeper").out
+    assert "row stock/acme/bolt: to be group hardware, but it is group other" in said
+    correct(shop, "hardware", "acme/nut", "acme/screw")
+    take_ok(shop, "agent", "approve", improve(shop)["proposals"][0])
+    assert shop.ok("agent", "check", "keeper").out.count("✓") == 8
+    shop.put(PATH, shop.read(PATH).replace('"acme", "group", "hardware"', '"acme", "group", "tools"'))
+    assert "to be group hardware, but it is group tools" in shop("agent", "propose", "keeper").err
+    shop.git("checkout", "-q", "--", PATH)
+    shop.in_order()
+
+
 def test_what_was_confirmed_put_back_or_taken_back_counts_as_that(shop: Workspace) -> None:
     deliver(shop, "acme", "bolt", "nut", "screw", "nail")
     correct(shop, "hardware", "acme/bolt", "acme/nut", "acme/screw")
