@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from cleared.base.errors import UsageError
 from cleared.cards.kinds import FAILED_RUN, QUESTION
@@ -20,9 +20,6 @@ from cleared.sandbox.header import Header
 from cleared.sandbox.trigger_kinds import kinds_of
 from cleared.trust.approval_record import record_folder
 from cleared.trust.person_only import refuse_in_job
-
-SHADOWS: Final = "shadow.json"
-"""The file in ``.cleared/`` of what runs beside the live versions (``gate.shadow``); none where nothing does."""
 
 
 def run_now(
@@ -81,7 +78,7 @@ def run_command(
         result = run_now(
             host, name, dry_run=dry_run, event=Event(payload=data, key=key) if data is not None or key else None
         )
-    if not dry_run and (host.layout.state_dir / SHADOWS).exists():
+    if not dry_run and (host.root / host.layout.shadows).exists():
         from cleared.gate.shadow import run_shadows
 
         run_shadows(host, name)

@@ -23,7 +23,6 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import name_references
 from cleared.gate.dry_run import Setup, compare_dry_runs, dry_run_script
 from cleared.gate.impact import Impact
-from cleared.gate.manual_runs import SHADOWS
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals, must_be_open
 from cleared.gate.static_checks import check_unapproved
@@ -110,7 +109,7 @@ def stop_shadow(host: Host, text: str) -> Shadow:
 def read_shadows(host: Host) -> dict[str, Shadow]:
     """The shadows of this machine, by the folder of their proposal; none where the file cannot be read."""
     try:
-        data = json.loads((host.layout.state_dir / SHADOWS).read_bytes())
+        data = json.loads((host.root / host.layout.shadows).read_bytes())
         return {folder: Shadow(**each) for folder, each in data.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
@@ -223,4 +222,4 @@ def _hold(host: Host, seconds: float) -> AbstractContextManager[None]:
 def _write(host: Host, shadows: Mapping[str, Shadow]) -> None:
     """All of them at once: killed before, the runs are gone through again; after, they are seen."""
     data = {folder: asdict(shadow) for folder, shadow in shadows.items()}
-    write_atomic(host.layout.state_dir / SHADOWS, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8"))
+    write_atomic(host.root / host.layout.shadows, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8"))

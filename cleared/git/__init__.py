@@ -15,10 +15,10 @@ from cleared.git.history import RecentCommit, find_ancestor, read_recent_commits
 from cleared.git.housekeeping import start_packing_if_due
 from cleared.git.index import describe_lock_holder, wait_for_index
 from cleared.git.made_commits import find_unreported_commit, has_command_note, list_made_commits, note_commit
-from cleared.git.object_reader import Snapshot, TreeEntry, blob_id
+from cleared.git.object_reader import TreeEntry, blob_id
 from cleared.git.recovery import recover_interrupted_commit
 from cleared.git.refs import GitBusy, HeadMoved
-from cleared.git.repository import Repository, find_clone_id
+from cleared.git.repository import Repository, Snapshot, find_clone_id
 from cleared.git.working_files import Difference, find_differences
 
 __all__ = [

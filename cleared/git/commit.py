@@ -36,7 +36,7 @@ from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import GitFailed
 from cleared.git.index import Damaged, IndexLock
 from cleared.git.made_commits import hold_interrupts, note_commit, write_command_note
-from cleared.git.object_reader import Snapshot, TreeEntry, blob_id
+from cleared.git.object_reader import TreeEntry, blob_id
 from cleared.git.object_writer import LooseObjects, build_tree
 from cleared.git.recovery import (
     OnStep,
@@ -47,7 +47,7 @@ from cleared.git.recovery import (
 )
 from cleared.git.ref_move import RefMove, start_move, sync_move
 from cleared.git.refs import head_moved_error
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 
 #: The instants between which a commit can be killed, in order; ``file`` once for each file of the working tree.
 STEPS = (

@@ -15,9 +15,9 @@ from shlex import quote
 from cleared.base.errors import WorkspaceError, restore_command
 from cleared.base.safe_files import create_temporary, write_durably
 from cleared.git import working_files
-from cleared.git.object_reader import Snapshot, blob_id, is_oid
+from cleared.git.object_reader import blob_id, is_oid
 from cleared.git.refs import head_moved_error
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 from cleared.git.working_files import check_path, name_way_aside
 
 _NAME = "seal.json"

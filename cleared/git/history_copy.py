@@ -11,9 +11,8 @@ from typing import Final
 from cleared.base.errors import WorkspaceError
 from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git, first_line
-from cleared.git.object_reader import Snapshot
 from cleared.git.object_writer import LooseObjects
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 from cleared.git.working_files import check_path
 
 _NO_ATTRIBUTES: Final = "* !filter !diff !merge !text !eol !ident !working-tree-encoding\n"

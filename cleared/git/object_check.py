@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.git.object_reader import Snapshot, blob_id
-from cleared.git.repository import Repository
+from cleared.git.object_reader import blob_id
+from cleared.git.repository import Repository, Snapshot
 from cleared.git.sound_objects import is_known_sound, read_store, remember_sound
 
 _PROBLEM: Final = re.compile(r"(?:error|fatal|missing|broken|bad|corrupt)\b")

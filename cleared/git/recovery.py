@@ -27,9 +27,8 @@ from cleared.git.commit_intent import (
     save_intent,
 )
 from cleared.git.index import IndexLock, read_stale_lock, remove_stale_copies
-from cleared.git.object_reader import Snapshot
 from cleared.git.ref_move import wait_for_ref_locks
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 
 
 def recover_interrupted_commit(repo: Repository, state_dir: Path | None = None) -> str | None:

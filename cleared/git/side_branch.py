@@ -8,9 +8,9 @@ from datetime import datetime
 from cleared.base.errors import WorkspaceError
 from cleared.git.commit_text import Author, format_commit
 from cleared.git.git_process import Git
-from cleared.git.object_reader import Snapshot, TreeEntry
+from cleared.git.object_reader import TreeEntry
 from cleared.git.object_writer import LooseObjects, build_tree
-from cleared.git.repository import Repository
+from cleared.git.repository import Repository, Snapshot
 
 
 def commit_to_branch(

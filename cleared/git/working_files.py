@@ -17,7 +17,8 @@ from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import create_temporary, is_temporary
 from cleared.base.safe_names import fold_path
 from cleared.git.known_files import KnownFiles
-from cleared.git.object_reader import HashName, Snapshot, TreeEntry, blob_id
+from cleared.git.object_reader import HashName, TreeEntry, blob_id
+from cleared.git.repository import Snapshot
 
 #: What ``read_content_id`` gives for a path at which there is something else than a plain, readable file.
 NotAFile = Literal["symlink", "folder", "special", "unreadable"]

@@ -14,7 +14,6 @@ from typing import Final, Self
 
 from cleared.base.errors import BusyError
 from cleared.changes.host import Host
-from cleared.gate.manual_runs import SHADOWS
 from cleared.gate.proposals.taking_back import take_back_bad_changes
 from cleared.gate.shadow import run_shadows
 from cleared.review.questions import settle_due_questions
@@ -82,7 +81,7 @@ class WorkspaceActions:
 
     def look_at_changes(self, host: Host, log: Callable[..., None], agents: list[str] | None) -> None:
         """Have shadows follow the runs of these agents; take back the changes (None: of all) that turned out badly."""
-        if (host.layout.state_dir / SHADOWS).exists():
+        if (host.root / host.layout.shadows).exists():
             for agent in agents or ():
                 run_shadows(host, agent)
         for text in take_back_bad_changes(host, agents):

@@ -92,6 +92,7 @@ class Layout:
     events = "logs/events.jsonl"
     imported_files = "logs/files.csv"
     state = ".cleared"
+    shadows = ".cleared/shadow.json"
 
     @property
     def books_dir(self) -> str:
