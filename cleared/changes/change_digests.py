@@ -358,6 +358,8 @@ def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
         then: Counter[Element] = Counter()
         now = _count(path, new, len(old))
     else:
+        if _find_columns(path) is None:
+            old, new = _cut_common_rows(path, old, new)
         then, now = _count(path, old), _count(path, new)
     return RowChanges(path, now - then, then - now)
 
@@ -379,11 +381,21 @@ def _cut_common_rows(path: str, old: bytes | None, new: bytes | None) -> tuple[b
     old, new = old or b"", new or b""
     start, end = _find_common_ends(old, new)
     middles = old[start : len(old) - end], new[start : len(new) - end]
-    if not path.endswith(".csv"):
-        return middles if path.endswith(".jsonl") else (old, new)
-    head = old[: old.find(b"\n") + 1] if start else b""
-    is_whole = all(data.count(b'"') % 2 == 0 for data in (old[:start], head, *middles))
-    return (head + middles[0], head + middles[1]) if is_whole else (old, new)
+    if not start and path.endswith(".csv"):  # another header, or none
+        return old, new
+    head = old[: old.find(b"\n") + 1] if path.endswith(".csv") else b""
+    if not all(_has_whole_rows(path, data) for data in (old[:start], head, *middles)):
+        return old, new
+    return head + middles[0], head + middles[1]
+
+
+def _has_whole_rows(path: str, data: bytes) -> bool:
+    """Whether the rows of a piece of a file are the same by themselves: ``split_rows`` joins lines as quotes do, and
+    ends a row after each line that begins as JSON."""
+    begin_as_json = data.count(b"\n{") + data.startswith(b"{")
+    if path.endswith(".csv"):
+        return data.count(b'"') % 2 == 0 and not begin_as_json and b"\r" not in data
+    return path.endswith(".jsonl") and begin_as_json == len(data.splitlines())
 
 
 def _ends_whole(path: str, data: bytes) -> bool:

@@ -17,10 +17,12 @@ from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
 from cleared.git.repository import Repository
 
-_SAMPLE: Final = ("17", "5a", "a3", "e1")
+_SAMPLE: Final = ("17", "5a", "a3", "e1", "0c", "38", "7d", "c6")
 """Of the 256 folders of loose objects: git spreads these evenly."""
-_MANY: Final = 8
+_MANY: Final = 16
 """Loose objects in these from which they are packed: 512 in all, those of some forty commits."""
+_LARGE: Final = 2 << 20
+"""Bytes of all loose objects from which they are packed, where they are more than the packs have."""
 _PAUSE_SECONDS: Final = 5.0
 """So long after packing began it is not begun again: what no branch names stays loose, however often it is tried."""
 LOCK: Final = "cleared-repack.lock"
@@ -34,12 +36,10 @@ def start_packing_if_due(repo: Repository) -> bool:
 
     Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done.
     """
-    objects = repo.common_dir / "objects"
-    loose = 0
-    for name in _SAMPLE:
-        with suppress(OSError):
-            loose += len(os.listdir(objects / name))  # noqa: PTH208  (a Path for each takes longer)
-    if loose < _MANY:
+    objects = f"{repo.common_dir}{os.sep}objects"
+    loose = [size for name in _SAMPLE for size in _list_sizes(f"{objects}{os.sep}{name}")]
+    total = sum(loose) * 256 // len(_SAMPLE)
+    if len(loose) < _MANY and (total < _LARGE or total < sum(_list_sizes(f"{objects}{os.sep}pack"))):
         return False
     with suppress(WorkspaceError, OSError):
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
@@ -47,6 +47,16 @@ def start_packing_if_due(repo: Repository) -> bool:
             return False
         return _start_packing(repo)
     return False
+
+
+def _list_sizes(folder: str) -> list[int]:
+    """The bytes of each file in a folder, if there is one."""
+    sizes: list[int] = []
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                sizes.append(entry.stat().st_size)
+    return sizes
 
 
 def _start_packing(repo: Repository) -> bool:

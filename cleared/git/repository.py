@@ -26,7 +26,7 @@ _UNFINISHED: Final = (
     ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue", "git cherry-pick --abort"),
     ("REVERT_HEAD", "a revert", "git revert --continue", "git revert --abort"),
 )
-_RECENT: Final = 8
+_RECENT: Final = 32
 """How many commits back an ancestor is looked for before git is asked."""
 
 _LOCATE: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness import wait_for_packing
 from vcs_samples import Work, git, put
 
 from cleared.base.errors import ExitCode, WorkspaceError
 from cleared.git import Repository, Snapshot, blob_id, start_packing_if_due
+from cleared.git.housekeeping import LOCK
 from cleared.git.object_writer import LooseObjects
 from cleared.git.pack_reader import PackReader
 
@@ -262,11 +265,31 @@ def test_snapshot(work: Work) -> None:
     assert snapshot.list_entries("nowhere") == {}
 
 
+def test_few_large_objects_are_packed_once_they_outweigh_the_packs(work: Work) -> None:
+    noise = random.Random(1)
+    work.git("gc", "-q")
+
+    def add_large(count: int) -> bool:
+        objects = LooseObjects(work.repo)
+        for _ in range(count):
+            text = next(t for t in iter(lambda: noise.randbytes(40_000), b"") if blob_id(t, "sha1").startswith("17"))
+            objects.add_object("blob", text)
+        objects.flush()
+        return start_packing_if_due(work.repo)
+
+    assert not add_large(1), "as if there were 32 of them: 1.3 MB"
+    assert add_large(1), "2.6 MB"
+    wait_for_packing(work.root)
+    (work.root / ".git/objects/pack/large.pack").write_bytes(bytes(4 << 20))
+    (work.root / ".git" / LOCK).unlink()
+    assert not add_large(1), "1.3 MB beside what waits, and packs of 4 MB"
+
+
 def test_housekeeping(work: Work) -> None:
     assert not start_packing_if_due(work.repo)
     objects = LooseObjects(work.repo)
-    texts = [text for text in (b"%d" % n for n in range(4_000)) if blob_id(text, "sha1").startswith("17")]
-    for text in texts[:8]:  # only those that are counted: an object's folder is the start of its id
+    texts = [text for text in (b"%d" % n for n in range(8_000)) if blob_id(text, "sha1").startswith("17")]
+    for text in texts[:16]:  # only those that are counted: an object's folder is the start of its id
         objects.add_object("blob", text)
     objects.flush()
     work.git("config", "gc.auto", "0")
@@ -278,5 +301,5 @@ def test_housekeeping(work: Work) -> None:
             break
         time.sleep(0.02)
     assert list((work.root / ".git/objects/pack").glob("*.pack"))
-    assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[:8])
+    assert all(work.git("cat-file", "-t", blob_id(text, "sha1")) == "blob\n" for text in texts[:16])
     assert Snapshot(work.repo, work.base).read_file("config.yaml") is not None

@@ -243,34 +243,35 @@ def _widen_rows(text: str, extra: int) -> str:
     return "".join(format_record([*row, *[""] * extra]) for row in rows)
 
 
+_LEG_ROW: Final = re.compile(r'^"?([0-9]{4}-[0-9]{2}-[0-9]+)[a-z]+"?,', re.ASCII | re.MULTILINE)
+
+
 def set_columns(data: bytes, changes: Mapping[str, Mapping[str, str]]) -> bytes:
     """The file with columns of entries (``entry_id → column → text``) changed in every leg, all else as it was."""
     import csv
     import io
 
     text = data.decode("utf-8")
-    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     out: list[str] = []
-    buffer = 0
-    pending: list[str] = []
-    for physical in lines:
-        pending.append(physical)
-        if "".join(pending).count('"') % 2:
+    done = counted = quotes = 0
+    for match in _LEG_ROW.finditer(text):
+        entry_changes = changes.get(match[1])
+        if not entry_changes:
             continue
-        row = next(reader)
-        chunk = "".join(pending)
-        pending = []
-        buffer += 1
-        parts = parse_entry_id(row[0]) if buffer > 1 and row else None
-        if parts and parts[3]:
-            before = list(row)
-            for column, text in changes.get(row[0][: -len(parts[3])], {}).items():
-                row[HEADER.index(column)] = text
-            if row != before:
-                chunk = format_record(row)
-        out.append(chunk)
-    return ("".join(out) + "".join(pending)).encode("utf-8")
+        quotes, counted = quotes + text.count('"', counted, match.start()), match.start()
+        if quotes % 2:  # a line of a quoted field
+            continue
+        end = text.find("\n", match.start()) + 1 or len(text)
+        while text.count('"', match.start(), end) % 2 and end < len(text):
+            end = text.find("\n", end) + 1 or len(text)
+        row = next(csv.reader(io.StringIO(text[match.start() : end], newline=""), strict=True))
+        before = list(row)
+        for column, value in entry_changes.items():
+            row[HEADER.index(column)] = value
+        if row != before:
+            out += [text[done : match.start()], format_record(row)]
+            done = end
+    return "".join([*out, text[done:]]).encode("utf-8")
 
 
 def check_accounts(months: Iterable[JournalMonth], known: Mapping[int, object]) -> list[Violation]:

@@ -228,7 +228,7 @@ class BankBook:
 
     def posted_amount(self, line_id: str) -> Decimal:
         """How much of the line is in the journal."""
-        if self._unread or (line_id not in self._sums and not self._has_all_matches):
+        if self._unread or not (self._has_all_matches or line_id in self._sums or line_id in self.new_lines):
             self._load_matches(line_id)
         return self._sums.get(line_id, ZERO)
 

@@ -67,6 +67,15 @@ def test_of_a_line_the_matches_of_its_month_alone_are_read() -> None:
     assert facts.posted_amount("f1:c") == Decimal("-4.00")
 
 
+def test_a_line_is_looked_for_from_the_newest_month_on() -> None:
+    """Else a decision about today's line would read all that is older."""
+    facts, source = open_bank(FILES)
+    assert facts.find_line("f1:c") == ("checking", make_line("f1:c", day=date(2025, 2, 5)))
+    assert facts.posted_amount("f1:c") == Decimal("-4.00")
+    assert source.read_matches == [EARLIER, "books/bank/matches-2025-02.csv"]
+    assert facts.find_line("f1:a") is not None and facts.find_line("f1:gone") is None
+
+
 def test_a_line_that_was_not_read_is_looked_for_in_all() -> None:
     facts, _ = open_bank(FILES)
     assert facts.posted_amount("f1:c") == Decimal("-4.00")
