@@ -47,18 +47,14 @@ def list_shards(snapshot: Snapshot) -> dict[str, str]:
 
 def added_lines(before: Snapshot | None, after: Snapshot) -> Iterator[bytes]:
     """The lines that are in ``after`` and not in ``before``."""
-    for path in _list_changed_shards(before, after):
+    known = {} if before is None else list_shards(before)
+    for path in (path for path, blob in list_shards(after).items() if known.get(path) != blob):
         old, new = (b"" if each is None else each.read_file(path) or b"" for each in (before, after))
         if new.startswith(old):
             yield from split_lines(new[len(old) :])
         else:
             old_lines = set(split_lines(old))
             yield from (line for line in split_lines(new) if line not in old_lines)
-
-
-def _list_changed_shards(before: Snapshot | None, after: Snapshot) -> list[str]:
-    known = {} if before is None else list_shards(before)
-    return [path for path, oid in list_shards(after).items() if known.get(path) != oid]
 
 
 def split_lines(data: bytes) -> list[bytes]:
@@ -76,7 +72,8 @@ def new_lines(before: Sequence[Snapshot], after: Snapshot) -> list[bytes]:
         missing = set(added_lines(other, after))
         lines = [line for line in lines if line in missing]
     for each in before if lines else ():
-        for path in _list_changed_shards(each, after):
+        known = list_shards(each)
+        for path in (path for path, blob in list_shards(after).items() if known.get(path) != blob):
             earlier = each.read_file(path) or b""
             lines = [line for line in lines if line not in earlier]
     return lines

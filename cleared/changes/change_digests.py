@@ -354,11 +354,13 @@ def sum_rows(changes: RowChanges) -> int:
 
 def _compare(path: str, old: bytes | None, new: bytes | None) -> RowChanges:
     old, new = old or b"", new or b""
-    if old and new.startswith(old) and _ends_whole(path, old):
+    # A row ends where the old ones do: no quoted field goes on behind them.
+    is_whole = old.endswith(b"\n") and (not path.endswith(".csv") or old.count(b'"') % 2 == 0)
+    if is_whole and new.startswith(old):
         then: Counter[Element] = Counter()
         now = _count(path, new, len(old))
     else:
-        if _find_columns(path) is None:
+        if old and new and _find_columns(path) is None:
             old, new = _cut_common_rows(path, old, new)
         then, now = _count(path, old), _count(path, new)
     return RowChanges(path, now - then, then - now)
@@ -396,8 +398,3 @@ def _has_whole_rows(path: str, data: bytes) -> bool:
     if path.endswith(".csv"):
         return data.count(b'"') % 2 == 0 and not begin_as_json and b"\r" not in data
     return path.endswith(".jsonl") and begin_as_json == len(data.splitlines())
-
-
-def _ends_whole(path: str, data: bytes) -> bool:
-    """Whether a row ends where a text ends: no quoted field goes on behind it."""
-    return data.endswith(b"\n") and (not path.endswith(".csv") or data.count(b'"') % 2 == 0)

@@ -37,9 +37,13 @@ def start_packing_if_due(repo: Repository) -> bool:
     Never waits and never fails. Where the user has switched git's own packing off (``gc.auto=0``), nothing is done.
     """
     objects = f"{repo.common_dir}{os.sep}objects"
-    loose = [size for name in _SAMPLE for size in _list_sizes(f"{objects}{os.sep}{name}")]
-    total = sum(loose) * 256 // len(_SAMPLE)
-    if len(loose) < _MANY and (total < _LARGE or total < sum(_list_sizes(f"{objects}{os.sep}pack"))):
+    sizes: dict[str, list[int]] = {}
+    for name in (*_SAMPLE, "pack"):
+        with suppress(OSError), os.scandir(f"{objects}{os.sep}{name}") as entries:
+            sizes[name] = [entry.stat().st_size for entry in entries]
+    packed = sum(sizes.pop("pack", ()))
+    loose = [size for folder in sizes.values() for size in folder]
+    if len(loose) < _MANY and sum(loose) * 256 // len(_SAMPLE) < max(_LARGE, packed):
         return False
     with suppress(WorkspaceError, OSError):
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
@@ -47,16 +51,6 @@ def start_packing_if_due(repo: Repository) -> bool:
             return False
         return _start_packing(repo)
     return False
-
-
-def _list_sizes(folder: str) -> list[int]:
-    """The bytes of each file in a folder, if there is one."""
-    sizes: list[int] = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                sizes.append(entry.stat().st_size)
-    return sizes
 
 
 def _start_packing(repo: Repository) -> bool:
