@@ -169,11 +169,13 @@ class DryRunChecks:
         return self._names
 
     def check_tests(self, subject: Subject) -> CheckResult:
-        """Every test of this agent. One that the approved version does not pass either is a warning."""
+        """Every test of this agent. One that the approved version does not pass either is a warning; ``as_before``: the
+        files of those that both fail alike."""
         assert subject.script is not None
         tests, findings = regression_tests.load_tests(self.snapshot, self.test_texts)
         mine = [test for test in tests if test.agent == subject.name]
         warnings: list[Finding] = []
+        as_before = []
         for test in mine:
             _, differences = regression_tests.replay_test(test, subject.proposed_setup, self.repo, subject.script)
             if not differences:
@@ -186,13 +188,14 @@ class DryRunChecks:
                 f"Do as before, or have the test changed too: cleared agent propose {subject.name} {test.path}.",
             )
             is_new = self.test_texts.get(test.path) is not None
-            was_passed = (
-                subject.old is not None
-                and not is_new
-                and not regression_tests.replay_test(test, subject.approved_setup, self.repo, subject.old)[1]
-            )
-            (findings if was_passed or is_new or subject.old is None else warnings).append(finding)
-        return make_result("regression", findings, {}, warnings, cases=[test.name for test in mine])
+            if is_new or subject.old is None:
+                findings.append(finding)
+                continue
+            _, known = regression_tests.replay_test(test, subject.approved_setup, self.repo, subject.old)
+            (warnings if known else findings).append(finding)
+            as_before += [test.path] if known == differences else []
+        cases = [test.name for test in mine]
+        return make_result("regression", findings, {}, warnings, cases=cases, as_before=as_before)
 
     def _sample_inputs_again(self, subject: Subject) -> list[DryRunInput]:
         pin = self.pins[subject.name]  # which has the event, so that no header is needed

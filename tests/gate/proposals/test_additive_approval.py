@@ -70,6 +70,18 @@ def test_what_confirms_decisions_is_live_the_next_morning(ws: Workspace) -> None
     ws.in_order()
 
 
+def test_a_correction_that_nothing_is_learned_from_yet_is_not_in_the_way(ws: Workspace) -> None:
+    """It is a test that the version of now fails, and the new one alike."""
+    let_approve(ws)
+    decide(ws)
+    ws.drop("once.csv", chase(("02/08/2025", "HARBOR TOOLS 1", "-60.00")))
+    ws.run("ingest")
+    ws.ok("queue", "correct", ws.entries("--month", "2025-02")[-1]["entry_id"], "--account", "5060")
+    assert "is broken" in ws("agent", "check", "ingest").out
+    assert improve(ws)["approved"] == ["P1"]
+    ws.in_order()
+
+
 def test_it_is_off_until_the_settings_that_the_own_key_signed_say_so(ws: Workspace) -> None:
     decide(ws)
     ws.put("config.yaml", ws.read("config.yaml") + "\nself_improvement:\n  approve: additive\n")
