@@ -16,7 +16,6 @@ from cleared.books import queries
 from cleared.books.index.entry_selection import AmountRange, find_months, parse_amounts
 from cleared.books.index.journal_index import EntryFilter
 from cleared.books.index.month_facts import MonthEntries
-from cleared.review.explanation import explain_record
 from cleared.web.page import PageRequest
 
 _LISTED: Final = 500
@@ -78,13 +77,3 @@ def _read_day(page: PageRequest, name: str) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise UsageError(f"{text[:20]!r} is not a day", remedy="Write 2025-01-31.") from None
-
-
-def show_entry(page: PageRequest) -> Response:
-    """An entry, and all that explains it."""
-    why = explain_record(page.site.open_host(), page.part("entry")).data
-    return page.render("entry.html", why=why, entry=why["entry"], accounts=_account_names(page))
-
-
-def _account_names(page: PageRequest) -> dict[int, str]:
-    return {row["account_id"]: row["account_name"] for row in queries.read_accounts(page.site.open_host())}

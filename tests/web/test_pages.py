@@ -232,3 +232,28 @@ def test_the_search_keeps_what_was_asked(posted: Workspace) -> None:
         month = server.get("/books/entries?month=2025-01").body
         assert 'value="2025-01-01"' in month and 'value="2025-01-31"' in month
         assert "Business checking 1010" in server.get("/books").text, "names stand before numbers"
+
+
+def test_an_entry_is_corrected_and_voided_on_its_page(posted: Workspace) -> None:
+    """PAGE 3: by what was shown; one that a card asks about is decided there."""
+    waiting = next(entry for entry in posted.entries() if entry["status"] == "pending-review")
+    booked = next(entry for entry in posted.entries() if entry["status"] == "auto-confirmed")
+    address = f"/books/entries/{booked['entry_id']}"
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        asked = server.get(f"/books/entries/{waiting['entry_id']}")
+        assert "Decide about it" in asked.text and 'value="void"' not in asked.body
+        before = server.get(address)
+        digest = ("digest", before.fields("digest")[0])
+        wrong = server.submit(before, address, digest, ("choice", "correct"), ("account", "x"))
+        assert "is no account's number" in wrong.text
+        done = server.submit(before, address, digest, ("choice", "correct"), ("account", "5070"), ("note", "lunch"))
+        assert f"Corrected: {booked['entry_id']}" in done.text, done.text
+        assert "As it stands after its corrections" in done.text and "Meals 5070" in done.text
+        stale = server.submit(before, address, digest, ("choice", "void"), ("reason", "twice"))
+        assert "has changed since it was shown" in stale.text
+        now = ("digest", done.fields("digest")[0])
+        assert "voiding needs a reason" in server.submit(done, address, now, ("choice", "void"), ("reason", " ")).text
+        gone = server.submit(done, address, now, ("choice", "void"), ("reason", "twice"))
+        assert f"Voided: {booked['entry_id']}, taken back by" in gone.text and 'value="void"' not in gone.body
+    posted.in_order()

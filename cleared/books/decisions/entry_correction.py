@@ -24,11 +24,12 @@ from cleared.books.ledger import corrections
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.chains import CORRECTS, REPLACES, date_tags
 from cleared.books.ledger.corrections import effective_legs, find_corrections, make_leg
-from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg
+from cleared.books.ledger.entry import KIND, ZERO, Entry, Leg, entry_to_json
 from cleared.books.ledger.posting import post_entry
 from cleared.books.ledger.staged_journal import Books
 from cleared.books.ledger.voided_lines import unmatch_entries
 from cleared.books.staged_books import books_of
+from cleared.changes.decisions.shown_cards import digest_shown, refuse_changed_record
 from cleared.primitives.context import Context
 
 _MAX_STEPS: Final = 20
@@ -113,6 +114,29 @@ class CorrectionResult:
     """Whether the accounts or amounts are others now: what the agent should have known."""
 
 
+@dataclass(frozen=True, slots=True)
+class ShownEntry:
+    """An entry as a person is shown it before deciding about it. ``legs``: as they stand after its corrections."""
+
+    entry_id: str
+    legs: tuple[Leg, ...]
+    is_corrected: bool
+    digest: str
+
+
+def read_shown_entry(books: Books, entry_id: str) -> ShownEntry:
+    """Raises ``PrimitiveError`` for none."""
+    entry = books.get_entry(entry_id)
+    legs = effective_legs(books, entry)
+    standing = [[leg.account_id, str(leg.amount)] for leg in legs]
+    return ShownEntry(entry.entry_id, legs, legs != entry.legs, digest_shown([entry_to_json(entry), standing]))
+
+
+def refuse_changed_entry(books: Books, entry: Entry) -> None:
+    """Raises ``PolicyError`` where a person was shown it, and it is not as it was."""
+    refuse_changed_record(entry.entry_id, entry.description, lambda: read_shown_entry(books, entry.entry_id).digest)
+
+
 def decidable_entry(context: Context, entry_id: str) -> Entry:
     """An entry that can be decided about. Raises ``PrimitiveError`` for none, ``PolicyError`` for a voided one."""
     entry = books_of(context).books.get_entry(entry_id)
@@ -152,6 +176,7 @@ def correct_entry(context: Context, entry_id: str, correction: Correction, by: s
     for accounts and dates that cannot be posted to, ``PolicyError`` for a voided entry.
     """
     entry = decidable_entry(context, entry_id)
+    refuse_changed_entry(books_of(context).books, entry)
     before = effective_legs(books_of(context).books, entry)
     after = _corrected_legs(context, entry, before, correction)
     changed = _sum_by_account(before) != _sum_by_account(after)

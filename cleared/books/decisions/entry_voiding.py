@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cleared.books.card_kinds import ENTRY
 from cleared.books.decisions import book_subjects
+from cleared.books.decisions.entry_correction import refuse_changed_entry
 from cleared.books.primitives.voiding import void_with_corrections
 from cleared.books.staged_books import books_of
 from cleared.changes.decisions.decision_context import (
@@ -23,6 +24,7 @@ def void_entry(host: Host, entry_id: str, reason: str) -> tuple[str, str, str]:
     def stage_void(decision_context: DecisionContext) -> Decision:
         context = decision_context.context
         original = books_of(context).books.get_entry(entry_id)
+        refuse_changed_entry(books_of(context).books, original)
         about = [*context.cards.list_about(ENTRY.name, original.entry_id), original.entry_id]
         reversal = void_with_corrections(context, entry_id, reason)
         ids.extend((original.entry_id, reversal["entry_id"]))

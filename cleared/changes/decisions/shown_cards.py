@@ -40,7 +40,7 @@ def _as_plain(value: object) -> Any:
 def expecting(digests: Mapping[str, str]) -> Iterator[None]:
     """Decisions that are made here are refused for what is not in ``digests``, or has another digest now.
 
-    ``digests``: id of a card, or folder of a proposal → digest of it as it was shown.
+    ``digests``: id of a card or record, or folder of a proposal → digest of it as it was shown.
     """
     token = _expected.set(digests)
     try:
@@ -59,6 +59,12 @@ def refuse_changed(name: str, title: str, digest: Callable[[], str]) -> None:
             place=Place(field="card"),
             remedy="Look at it again, then decide.",
         )
+
+
+def refuse_changed_record(name: str, title: str, digest: Callable[[], str]) -> None:
+    """As ``refuse_changed``, where the record itself was shown, and not a card about it."""
+    if name in (_expected.get() or {}):
+        refuse_changed(name, title, digest)
 
 
 def require_shown(name: str, title: str, digest: str, command: str) -> None:
