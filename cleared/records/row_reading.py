@@ -21,10 +21,10 @@ _WRITING = frozenset(("table_put", "table_remove"))
 def is_reading(source: FileSource, call: Mapping[str, Any], record_id: str) -> bool | None:
     """As ``RecordReview.is_reading``: also where the run was told that there is no such row."""
     name, parsed = str(call["name"]), parse_row_id(record_id)
+    if parsed is None or not parsed[1] or name not in (*_BY_KEY, _ALL, *_WRITING):
+        return None
     if name in _WRITING:
         return False
-    if parsed is None or not parsed[1] or name not in (*_BY_KEY, _ALL):
-        return None
     try:
         given = json.loads(call["arguments"])
         values = dict(zip(("table", "where" if name == _ALL else "key"), given["args"], strict=False)) | given["kwargs"]
@@ -32,9 +32,9 @@ def is_reading(source: FileSource, call: Mapping[str, Any], record_id: str) -> b
     except (ValueError, KeyError, TypeError, WorkspaceError):  # cut off, or there is no such table any more
         return None
     if table is None or values.get("table") != parsed[0]:
-        return False
+        return None
     asked = values.get("where") or {} if name == _ALL else _name_key(table.schema, values.get("key"))
-    return _fits(table.schema, asked, parsed[1])
+    return _fits(table.schema, asked, parsed[1]) or None
 
 
 def _name_key(schema: Schema, key: Any) -> Any:

@@ -293,8 +293,7 @@ class RecordReview:
 
     def is_reading(self, source: FileSource, agent: str, call: Mapping[str, Any], record_id: str) -> bool | None:
         """Whether a call of an agent's run, as its trace has it, read this record, present or gone; ``source``: a
-        commit that knows what records are like. None where the domain does not know better than by the id in its
-        arguments or its answer."""
+        commit that knows what records are like. None where its arguments and its answer tell, by the id in them."""
 
     # -- explaining -----------------------------------------------------------------------------------------------
 

@@ -78,3 +78,15 @@ def test_what_a_run_kept_goes_back_with_it_and_what_read_it_too(ws: Workspace) -
     assert done["again"] == ["cleared agent run probe"]
     ws.in_order()
     refused(ws("queue", "approve", "probe/by"), 2, "there is no card, entry or row 'probe/by'")
+
+
+def test_what_a_kept_value_names_was_read_with_it(ws: Workspace) -> None:
+    """The id of an entry that another agent posted lies in what this one keeps."""
+    post = (
+        'journal_add_double(date="2025-01-03", description="tea", debit_account=5020, credit_account=1010, amount="1")'
+    )
+    first = ws.script(post, name="poster")["run_id"]
+    ws.script('state_set("seen", "2025-01-001")', header=MAY)
+    later = ws.script('state_get("seen")\nstate_set("n", 1)', header=MAY)["run_id"]
+    runs = [run["run"] for run in ws.json("revert", first, "--plan")["runs"]]
+    assert runs[0] == later and runs[-1] == first

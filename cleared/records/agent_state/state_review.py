@@ -52,7 +52,7 @@ class StateReview(RecordReview):
             key = given["args"][0] if given["args"] else given["kwargs"]["key"]
         except (ValueError, KeyError, TypeError, IndexError):  # cut off
             return None
-        return record_id == f"{agent}/{key}"
+        return record_id == f"{agent}/{key}" or None
 
 
 def _list_changes(before: FileSource, after: FileSource, files: Collection[str]) -> Iterator[_Change]:
