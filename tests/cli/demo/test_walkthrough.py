@@ -89,6 +89,27 @@ def test_all_figures_are_those_of_the_workspace_as_it_is_left(told: dict[str, An
     assert len(waiting) == sum(m["waiting"] for m in told["months"])
 
 
+def test_three_decisions_of_its_owner_become_one_card_in_words(tmp_path: Path) -> None:
+    """The demo's agent is the starter with a table of its own, so a row is said in words."""
+    clock = {"CLEARED_CLOCK": "2025-07-01T09:00:00Z"}
+    assert demo("books", cwd=tmp_path, env=clock).returncode == 0
+
+    def cleared(*argv: str) -> str:
+        env = {**os.environ, "HOME": str(tmp_path), **clock}
+        env.pop("CLEARED_HOME", None)
+        command = [sys.executable, "-m", "cleared", *argv]
+        done = subprocess.run(command, cwd=tmp_path / "books", env=env, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    cards = [card for card in json.loads(cleared("queue", "list", "--json")) if "BLUEBIRD" in card["title"]]
+    cleared("queue", "correct", *(card["id"] for card in cards), "--account", "5040")
+    done = json.loads(cleared("improve", "--json"))
+    says = "BLUEBIRD HOLDINGS (money out, from 20, up to 500) → 5040 from now on, as you decided 3 of 3 times."
+    assert [each["says"] for each in done["proposed"]] == [f"{says} It would have booked 3 past lines, all as you did."]
+    card = next(card for card in json.loads(cleared("queue", "list", "--json")) if card["kind"] == "proposal")
+    assert "go to 5040 Professional services, without asking you" in cleared("queue", "show", card["id"])
+
+
 def test_plain_text_names_what_was_made_and_what_comes_next(tmp_path: Path) -> None:
     done = demo(cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
