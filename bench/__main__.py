@@ -70,6 +70,7 @@ FIGURES: dict[str, Callable[[bool], Result]] = {
     "agents": gate.many,
     "queue": review.listing,
     "decision": review.decision,
+    "decision_floor": review.decision_floor,
     "signed_decision": passkeys.signed_decision,
     "batch": review.batch,
     "files": service.files,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import statistics
 import subprocess
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 from bench.measure import Result, compare, seconds
 from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace, write_and_commit
+from cleared.base.safe_files import sync_files
 from cleared.cards.card import Card, card_id
 from cleared.cards.card_events import render_open
 from cleared.changes.host_cache import HostCache
@@ -82,6 +86,68 @@ def book_month(cards: int) -> Path:
     return root
 
 
+PATHS = ("books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log-2025-12.csv")
+TREES = 7
+"""Folders on the way to these files, of which a commit writes the trees anew."""
+
+
+def decision_floor(quick: bool) -> Result:
+    """The least that makes as much durable in the same order, without deciding or looking at anything: objects; what
+    to do after a kill, new files and index; the branch with its logs; the files in their places."""
+    root, ours, theirs = book_month(MONTH), place(), place()
+    contents = {path: (root / path).read_bytes() for path in PATHS}
+    for each in (ours, theirs):
+        each.mkdir()
+        git(each, "init", "-q", "-b", "main")
+        write_and_commit(each, contents)
+    numbers = iter([b"%d\n" % n for n in range(1_000)])
+
+    def least() -> Callable[[], object]:
+        number = next(numbers)
+        files = {ours / path: data + number for path, data in contents.items()}
+        return lambda: _write_durably(ours / ".git", files, number)
+
+    def plain() -> Callable[[], object]:
+        number = next(numbers)
+        return lambda: write_and_commit(theirs, {path: data + number for path, data in contents.items()})
+
+    found = compare(
+        "what a decision makes durable, in plain steps / git add + git commit", least, plain, 1, 5 if quick else 25
+    )
+    return Result(found.name, found.measured, found.baseline, found.ratio, "—", ok=True)
+
+
+def _write_durably(folder: Path, files: dict[Path, bytes], number: bytes) -> None:
+    objects = [*files.values(), *(b"%d tree " % n + number for n in range(TREES)), b"commit " + number]
+    named = {}
+    for data in objects:
+        name = hashlib.sha1(data, usedforsecurity=False).hexdigest()
+        named[folder / "objects" / name[:2] / name[2:]] = zlib.compress(data, 1)
+    _put(named)
+    index = (folder / "index").read_bytes()
+    _put({folder / "intent": number, folder / "index": index})
+    _put({folder / "refs/heads/main": number})
+    for log in (folder / "logs/HEAD", folder / "logs/refs/heads/main"):
+        with log.open("ab") as file:
+            file.write(number)
+            os.fsync(file.fileno())
+    _put(files)
+    (folder / "intent").unlink()
+
+
+def _put(files: dict[Path, bytes]) -> None:
+    """Files in their places, whole and durable."""
+    staged = {}
+    for path, data in files.items():
+        path.parent.mkdir(exist_ok=True)
+        staged[path] = path.with_name(f"{path.name}.new")
+        staged[path].write_bytes(data)
+    sync_files(list(staged.values()))
+    for path, temporary in staged.items():
+        temporary.replace(path)
+    sync_files(sorted({path.parent for path in files}))
+
+
 def decision(quick: bool) -> Result:
     """One confirmation in a program that is open, against git for the files it wrote."""
     root, plain = book_month(MONTH), place()
@@ -90,15 +156,14 @@ def decision(quick: bool) -> Result:
     session = HostCache(lambda: host(root))
     opened = session()
     waiting = iter([c["id"] for c in read_cards(opened)])
-    paths = ["books/2025/01/journal.csv", "queue/2025-12.jsonl", "logs/agent-log-2025-12.csv"]
-    write_and_commit(plain, {p: (root / p).read_bytes() for p in paths})
+    write_and_commit(plain, {p: (root / p).read_bytes() for p in PATHS})
 
     def ours() -> Callable[[], object]:
         name = next(waiting)
         return lambda: confirm_records(session(), [name])
 
     def theirs() -> Callable[[], object]:
-        next_files = {p: (root / p).read_bytes() + b"\n" for p in paths}
+        next_files = {p: (root / p).read_bytes() + b"\n" for p in PATHS}
         number = next(numbers)
         return lambda: write_and_commit(plain, {p: data + number for p, data in next_files.items()})
 
