@@ -247,8 +247,8 @@ def _judge_series(
     series: str, payee: str, charges: Sequence[Charged], new: set[str], through: date
 ) -> Iterator[RecurringFinding]:
     for at in range(_FEWEST, len(charges)):
-        before, line = charges[at - _FEWEST : at], charges[at]
-        if line.line_id not in new or not _is_monthly(before):
+        line = charges[at]
+        if line.line_id not in new or not _is_monthly(before := charges[at - _FEWEST : at]):
             continue
         days = (line.posted_date - before[-1].posted_date).days
         if days < _TWICE and line.amount == before[-1].amount:

@@ -23,6 +23,8 @@ _MANY: Final = 16
 """Loose objects in these from which they are packed: 512 in all, those of some forty commits."""
 _LARGE: Final = 2 << 20
 """Bytes of all loose objects from which they are packed, where they are more than the packs have."""
+_FEWEST: Final = 3
+"""Objects in these from which their bytes say something of all: one large file alone is no reason."""
 _PAUSE_SECONDS: Final = 5.0
 """So long after packing began it is not begun again: what no branch names stays loose, however often it is tried."""
 LOCK: Final = "cleared-repack.lock"
@@ -43,7 +45,8 @@ def start_packing_if_due(repo: Repository) -> bool:
             sizes[name] = [entry.stat().st_size for entry in entries]
     packed = sum(sizes.pop("pack", ()))
     loose = [size for folder in sizes.values() for size in folder]
-    if len(loose) < _MANY and sum(loose) * 256 // len(_SAMPLE) < max(_LARGE, packed):
+    is_large = len(loose) >= _FEWEST and sum(loose) * 256 // len(_SAMPLE) >= max(_LARGE, packed)
+    if len(loose) < _MANY and not is_large:
         return False
     with suppress(WorkspaceError, OSError):
         *values, _ = repo.git.run("config", "--get-all", "gc.auto").split()  # the last is that of our own call
