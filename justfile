@@ -16,7 +16,7 @@ quick:
 
 # All tests, or those that guard a room: just test books/ledger
 test room="":
-    {{python}} -m pytest -n 4 {{ if room == "" { "" } else { "--room " + room } }}
+    {{python}} -m pytest -n 6 {{ if room == "" { "" } else { "--room " + room } }}
 
 # Style, types, layers.
 check:
