@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from cleared.base.clock import FixedClock, format_iso
 from cleared.base.errors import ClearedError
+from cleared.base.programs import fork_process
 from cleared.base.short_text import list_first
 from cleared.base.tree_removal import remove_tree
 from cleared.changes import commit_messages
@@ -318,7 +319,7 @@ def _in_child(act: Callable[[], Any]) -> str:
     Raises ``ClearedError`` where it ended otherwise.
     """
     ours, theirs = os.pipe()
-    child = os.fork()
+    child = fork_process()
     if child == 0:
         os.close(ours)
         code = 0

@@ -8,20 +8,19 @@ are looked up before a command that could use them, and overridden one by one.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from cleared.base.errors import WorkspaceError
-from cleared.base.programs import find_program
+from cleared.base.programs import blocked_signals, find_program
 
 _SETTINGS: Final = (
     # ``update-ref`` runs hooks too (``reference-transaction``); ``status`` and ``update-index`` ask the monitor.
@@ -206,19 +205,6 @@ class GitFailed(WorkspaceError):
         self.returncode = returncode
 
 
-@contextlib.contextmanager
-def _block_interrupts() -> Iterator[None]:
-    """Block Ctrl-C while a program is started: between its fork and its own session it would get the terminal's."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class Git:
     """Runs git in ``root``, hardened."""
 
@@ -271,7 +257,8 @@ class Git:
         if needs_setting_names(command):
             options += overriding_options(self.setting_names(env))
         try:
-            with _block_interrupts():
+            # Between its fork and its own session it would get the terminal's Ctrl-C.
+            with blocked_signals(signal.SIGINT):
                 return subprocess.Popen(
                     [find_git(), *options, command, *COMMAND_OPTIONS[command], *rest],
                     cwd=self.root,

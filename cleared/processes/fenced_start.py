@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, Final
 
 from cleared.base.process_identity import PARENT, read_stat
+from cleared.base.programs import INTERRUPTS, blocked_signals
 from cleared.processes import leftovers
 from cleared.processes.attribute_requests import answer_requests
 from cleared.processes.confinement import (
@@ -67,7 +68,8 @@ def start_fenced(fence: Fence | None, argv: Sequence[str], **options: Any) -> su
     reading, report = os.pipe()
     above = _list_processes_above()
     try:
-        process = subprocess.Popen(argv, preexec_fn=lambda: _enter_fence(fence, report, above), **options)
+        with blocked_signals(*INTERRUPTS) as blocked:  # as ``fork_process`` does
+            process = subprocess.Popen(argv, preexec_fn=lambda: _enter_fence(fence, report, above, blocked), **options)
     except BaseException:
         os.close(reading)
         raise
@@ -94,8 +96,10 @@ def _list_processes_above() -> tuple[int, ...]:
     return tuple(found)
 
 
-def _enter_fence(fence: Fence, report: int, above: tuple[int, ...]) -> None:
-    """In the process that was just forked: returns in the one that becomes the program, behind all walls."""
+def _enter_fence(fence: Fence, report: int, above: tuple[int, ...], blocked: Collection[int]) -> None:
+    """In the process that was just forked: returns in the one that becomes the program, behind all walls. ``blocked``:
+    the signals that it is to hold back."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (core_limit(), core_limit()))
         if fence.own_processes:

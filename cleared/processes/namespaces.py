@@ -18,6 +18,8 @@ from pathlib import Path
 from stat import S_IROTH
 from typing import Final, NoReturn
 
+from cleared.base.programs import fork_process
+
 NEW_PIDS: Final = 0x20000000
 NEW_NETWORK: Final = 0x40000000
 _NEW_USER, _NEW_IPC, _NEW_MOUNTS = 0x10000000, 0x08000000, 0x00020000
@@ -151,7 +153,7 @@ def become(body: Callable[[], int]) -> NoReturn:
 def _try_in_child(action: Callable[[], object]) -> str:
     """Do this in a process of its own; what failed, empty where nothing did."""
     reading, writing = os.pipe()
-    pid = os.fork()
+    pid = fork_process()
     if pid == 0:
         os.dup2(writing, 2)
 

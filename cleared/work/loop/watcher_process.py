@@ -16,6 +16,7 @@ from typing import Final, NoReturn
 from cleared.base.clock import Clock
 from cleared.base.errors import WorkspaceError
 from cleared.base.process_identity import is_alive, process_start
+from cleared.base.programs import fork_process
 from cleared.jobs.records import JobRequest
 from cleared.processes import leftovers
 from cleared.processes.message_pipe import MessagePipe
@@ -40,7 +41,7 @@ class WatcherProcess:
         self._surroundings: Surroundings | None = None
         """What the watcher has been sent, besides the request of each job."""
         self._pipe, theirs = MessagePipe.make_pair()
-        self._keeper = os.fork()
+        self._keeper = fork_process()
         if self._keeper == 0:
             _run_keeper(theirs)
         theirs.close()
@@ -93,7 +94,7 @@ def _run_keeper(pipe: MessagePipe) -> NoReturn:
     """The keeper, in the forked process. It never returns, as the caller's code would then run twice."""
     try:
         own = MessagePipe(_detach_process(pipe.fileno()))
-        watcher = os.fork()
+        watcher = fork_process()
         if watcher == 0:
             _run_watcher(own)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
