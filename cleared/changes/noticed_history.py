@@ -39,7 +39,7 @@ def notice_withdrawals(host: Host, snapshot: Snapshot) -> None:
     Raises ``WorkspaceError`` where git cannot read them, or the note cannot be kept.
     """
     approvals = Approvals(CommittedSource(snapshot), host.root, {})
-    seen = _read_seen(host)
+    seen = read_noticed_commit(host)
     if snapshot.commit is None or snapshot.commit == seen or not approvals.workspace:
         return
     trust = trust_store.load_trust(approvals.workspace)
@@ -53,7 +53,7 @@ def read_noticed_trust(host: Host, repo: Repository, workspace: str) -> Trust:
     find it. Nothing is noted, so it may be asked without the writer lock. Raises ``WorkspaceError`` where git cannot
     read the commits."""
     trust = trust_store.load_trust(workspace)
-    snapshot, seen = Snapshot(repo, repo.find_head()), _read_seen(host)
+    snapshot, seen = Snapshot(repo, repo.find_head()), read_noticed_commit(host)
     if snapshot.commit is not None and snapshot.commit != seen:
         approvals = Approvals(CommittedSource(snapshot), host.root, {})
         if workspace and approvals.workspace == workspace:
@@ -65,8 +65,8 @@ def _open_note(host: Host) -> SealedFiles:
     return SealedFiles(host.layout.state_dir, _VERSION)
 
 
-def _read_seen(host: Host) -> str:
-    """The commit up to which was looked; empty where none was."""
+def read_noticed_commit(host: Host) -> str:
+    """The commit up to which this machine looked for what is withdrawn; empty where none was."""
     return (_open_note(host).read(_NAME) or b"").decode("ascii")
 
 

@@ -22,7 +22,7 @@ from cleared.base.terminal import count_noun
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.backup.last_backup import read_safety
 from cleared.changes.host import Host
-from cleared.changes.noticed_history import read_noticed_trust
+from cleared.changes.noticed_history import read_noticed_commit
 from cleared.changes.record_sources import CommittedSource, PreloadedSource
 from cleared.changes.trace import TraceStore
 from cleared.git import Snapshot, describe_lock_holder
@@ -37,6 +37,7 @@ from cleared.triggers.pending_deliveries import Delivery, peek_deliveries
 from cleared.triggers.webhook_calls import count_waiting_calls
 from cleared.trust.approval_record import WORKSPACE
 from cleared.trust.keys import own_public_key
+from cleared.trust.trust_store import load_trust
 from cleared.trust.verification import remedy_of
 from cleared.trust.workspace_pin import identify_workspace
 from cleared.workspace.lock import read_holder
@@ -325,13 +326,14 @@ def _read_kept(host: Host, name: str) -> tuple[list[AgentSummary] | None, dateti
 
 
 def _file_name(host: Host, snapshot: Snapshot) -> str:
-    """Of the file for this commit's agents and this user's trust; empty where there are no agents."""
+    """Of the file for this commit's agents and this user's trust; empty where there are no agents. What commits have
+    withdrawn since this machine noticed any follows from that commit and this one."""
     folder = snapshot.find_entry(host.layout.agents_dir)
     approvals = snapshot.find_entry(WORKSPACE.rpartition("/")[0])
     if folder is None:
         return ""
     books = identify_workspace(host.root, CommittedSource(snapshot).read(WORKSPACE))
-    trust = read_noticed_trust(host, snapshot.repo, books.id)
+    trust, noticed = load_trust(books.id), read_noticed_commit(host)
     facts: list[Any] = [
         folder.oid,
         approvals.oid if approvals else None,
@@ -347,6 +349,7 @@ def _file_name(host: Host, snapshot: Snapshot) -> str:
         sorted(trust.withdrawn),
         trust.barred,
         trust.newest,
+        [noticed, snapshot.commit] if noticed != snapshot.commit else [],
         own_public_key(host.root),
     ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest() + _SUFFIX

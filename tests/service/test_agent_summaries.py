@@ -83,3 +83,15 @@ def test_next_times_follow_the_clock(beating: Workspace, monkeypatch: pytest.Mon
     ):
         monkeypatch.setenv("CLEARED_CLOCK", clock)
         assert agents(beating)["beat"]["next_due"] == due
+
+
+def test_what_a_pull_has_withdrawn_is_looked_through_once(beating: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing notes it before a command that writes; until then ``status`` is asked at other times."""
+    beating.git("rm", "-q", "agents/review_reminder.py")
+    beating.git("commit", "-qm", "a shipped agent is gone")
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-03T09:00:00Z")
+    first = agents(beating)
+    monkeypatch.setenv("CLEARED_CLOCK", "2025-02-03T09:00:07Z")
+    with monkeypatch.context() as patch:
+        patch.setattr("cleared.trust.approval_record.verify_signature", lambda *_: False)
+        assert agents(beating) == first, "the signatures were not looked at again"
