@@ -28,18 +28,16 @@ def show_entry(page: PageRequest) -> Response:
     """An entry, and all that explains it; where a card asks about it, the way there."""
     host = page.site.open_host()
     why = explain_record(host, page.part("entry")).data
-    accounts = queries.read_accounts(host)
     with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
         shown = read_shown_entry(books, why["entry"]["entry_id"])
-        banks = ledger_accounts(host.config).values()
-        choices = [
-            a for a in accounts if a["status"] != "closed" and a["account_id"] not in {*books.chart.parents, *banks}
-        ]
+        accounts = books.chart.accounts
+        left_out = {*books.chart.parents, *ledger_accounts(host.config).values()}
+    choices = [each for each in accounts.values() if each.status != "closed" and each.account_id not in left_out]
     return page.render(
         "entry.html",
         why=why,
         entry=why["entry"],
-        accounts={row["account_id"]: row["account_name"] for row in accounts},
+        accounts={number: account.account_name for number, account in accounts.items()},
         choices=choices,
         shown=shown,
         card=_find_card(page, shown.entry_id),
@@ -75,10 +73,11 @@ def decide_entry(page: PageRequest) -> Response:
 
 
 def _read_correction(page: PageRequest) -> Correction:
-    account = page.form.get("account")
-    if account and parse_count(account) is None:
-        raise UsageError(f"{account[:20]!r} is no account's number", remedy="Choose one of the list.")
-    return Correction(account=int(account) if account else None, note=page.form.get("note").strip()[:500] or None)
+    typed = page.form.get("account")
+    account = parse_count(typed) if typed else None
+    if typed and account is None:
+        raise UsageError(f"{typed[:20]!r} is no account's number", remedy="Choose one of the list.")
+    return Correction(account=account, note=page.form.get("note").strip()[:500] or None)
 
 
 def _correct(host: Host, name: str, correction: Correction) -> ActionResult:
