@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -24,6 +25,7 @@ from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.branch_removal import Branch, remove_branch
 from cleared.sandbox.script_source import parse_script
+from cleared.trust.approval_record import text_path
 from cleared.workspace.location import CONFIG_NAME
 from cleared.workspace.settings.editing import set_value
 
@@ -113,6 +115,16 @@ def list_approved(scripts: Scripts, folder: str) -> Iterator[tuple[str, str]]:
         data = scripts.approvals.approved_version(path)[0] if file.endswith(".py") else None
         if data is not None:
             yield path, data.decode("utf-8", "replace")
+
+
+def iter_older_texts(scripts: Scripts, path: str, until: datetime) -> Iterator[str]:
+    """The texts of the versions of a script that were approved by then, oldest first."""
+    approvals = scripts.approvals
+    for version in approvals.list_versions(path):
+        if datetime.fromisoformat(version.at) <= until:
+            data = approvals.source.read(text_path(path, version.digest))
+            if data is not None:
+                yield data.decode("utf-8", "replace")
 
 
 def _list_removals(scripts: Scripts) -> Iterator[Improvement]:

@@ -18,13 +18,20 @@ from cleared.base.terminal import count_noun
 from cleared.cards.kinds import CONTRADICTION
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.agent_stats import list_makers
-from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten, list_approved
+from cleared.gate.improvements import (
+    Improvement,
+    Lessons,
+    LessonSource,
+    OpenQuestion,
+    Unwritten,
+    iter_older_texts,
+    list_approved,
+)
 from cleared.records.decided_values import DecidedRow, read_decisions
 from cleared.records.row_changes import read_table
 from cleared.records.rule_table import Rule, RuleTable, drop_rule, find_rule_table, put_rule
 from cleared.records.table_rows import Table
 from cleared.records.table_schema import FOLDER, table_of
-from cleared.trust.approval_record import text_path
 
 LEAST: Final = 3
 """Equal decisions that make a rule."""
@@ -237,13 +244,8 @@ def _has_text(tables: Mapping[str, Table], rule: Rule) -> bool:
 
 def _is_older(source: LessonSource, path: str, rule: Rule, day: datetime) -> bool:
     """Whether a version that was approved before that had the rule."""
-    approvals = source.scripts.approvals
-    for version in approvals.list_versions(path):
-        data = approvals.source.read(text_path(path, version.digest))
-        found = find_rule_table(data.decode("utf-8", "replace"), path) if data is not None else None
-        if found is not None and datetime.fromisoformat(version.at) <= day and any(rule == r for r, _ in found.rules):
-            return True
-    return False
+    tables = (find_rule_table(text, path) for text in iter_older_texts(source.scripts, path, day))
+    return any(rule == known for table in tables if table is not None for known, _ in table.rules)
 
 
 def _name_agent(path: str) -> str:

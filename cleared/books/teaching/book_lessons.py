@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -37,10 +37,9 @@ from cleared.cards.kinds import CONTRADICTION
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.agent_stats import list_makers
 from cleared.gate.dead_branches import find_dead_branches
-from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten
+from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten, iter_older_texts
 from cleared.sandbox.script_source import parse_script
 from cleared.sandbox.source_edits import remove_item
-from cleared.trust.approval_record import text_path
 
 _UNUSED_DAYS: Final = 400
 """So long a row has counted for no line before it is proposed to take it out: what comes once a year has come."""
@@ -272,13 +271,10 @@ def _drop_row(source: str, row: VendorRow, *, is_last: bool) -> str:
 
 def _is_older(source: LessonSource, path: str, row: VendorRow, day: date) -> bool:
     """Whether a version approved before that day had the row; where none was ever approved, it is a starter's."""
-    approvals = source.scripts.approvals
-    versions = approvals.list_versions(path)
-    older = [each for each in versions if datetime.fromisoformat(each.at).date() <= day]
-    if not versions:
+    if not source.scripts.approvals.list_versions(path):
         return True
-    texts = (approvals.source.read(text_path(path, each.digest)) for each in older)
-    return any(row in _list_rows(text.decode("utf-8", "replace")) for text in texts if text is not None)
+    end_of_day = datetime.combine(day, time.max, UTC)
+    return any(row in _list_rows(text) for text in iter_older_texts(source.scripts, path, end_of_day))
 
 
 def _list_rows(source: str) -> list[VendorRow]:
