@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.server
 import os
+import random
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -17,18 +18,30 @@ _NAMES = {"0100007F": "127.0.0.1", "00000000000000000000000001000000": "::1"}
 
 def list_loopback() -> list[str]:
     """The addresses of ``localhost`` that this machine has."""
-    try:
-        take_port("::1").close()
-    except OSError:
-        return ["127.0.0.1"]
+    with socket.socket(socket.AF_INET6) as asked:
+        try:
+            asked.bind(("::1", 0))
+        except OSError:
+            return ["127.0.0.1"]
     return ["127.0.0.1", "::1"]
 
 
-def take_port(address: str, port: int = 0) -> socket.socket:
-    """Listen there, as any program may. Raises ``OSError`` where somebody else does."""
+def find_free_port() -> int:
+    """A port that is free at both addresses, and that no system gives to a connection of another test by itself."""
+    while True:
+        port = random.SystemRandom().randrange(12_000, 32_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
+            for address in list_loopback():
+                asked = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+                held.enter_context(asked).bind((address, port))
+            return port
+
+
+def take_port(address: str, port: int | None = None) -> socket.socket:
+    """Listen there, as any program may; ``None``: at a free port. Raises ``OSError`` where somebody else does."""
     taken = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     try:
-        taken.bind((address, port))
+        taken.bind((address, find_free_port() if port is None else port))
         taken.listen()
     except OSError:
         taken.close()
@@ -36,7 +49,7 @@ def take_port(address: str, port: int = 0) -> socket.socket:
     return taken
 
 
-def hold_port(address: str, option: int, port: int = 0, *, user: int | None = None) -> socket.socket:
+def hold_port(address: str, option: int, port: int | None = None, *, user: int | None = None) -> socket.socket:
     """Bind there without listening, with an option by which a port may be shared. ``user``: whose socket it is."""
     before = os.geteuid()
     if user is not None:
@@ -46,7 +59,7 @@ def hold_port(address: str, option: int, port: int = 0, *, user: int | None = No
     finally:
         os.seteuid(before)
     held.setsockopt(socket.SOL_SOCKET, option, 1)
-    held.bind((address, port))
+    held.bind((address, find_free_port() if port is None else port))
     return held
 
 

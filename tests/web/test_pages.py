@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import re
 import signal
-import socket
 import sqlite3
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from harness import JANUARY, Workspace, chase, copy_books
+from listening import take_port
 from statement_files import MONTH, write_camt
 from web_client import PATIENCE, Server, inner_server, page_server
 
@@ -139,9 +139,7 @@ def test_several_workspaces_are_apart(posted: Workspace, starting_point: Path, t
 
 
 def test_what_cannot_be_served_is_said(ws: Workspace, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with take_port("127.0.0.1") as taken:
         port = str(taken.getsockname()[1])
         refusal = ws.process("server", "--port", port)
         assert refusal.code == 5 and f"port {port}" in refusal.err

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from harness import Workspace
-from listening import hold_port, list_listening, list_loopback, take_port
+from listening import find_free_port, hold_port, list_listening, list_loopback, take_port
 from web_client import inner_server
 
 from cleared.base.errors import BusyError
@@ -85,11 +85,10 @@ def test_a_server_starts_again_at_once_where_connections_have_just_ended(ws: Wor
 @pytest.mark.parametrize("option", [socket.SO_REUSEADDR, socket.SO_REUSEPORT], ids=["address", "port"])
 def test_i4_connections_that_have_ended_let_nobody_elses_socket_pass(option: int) -> None:
     """Row I4: what gets past ended connections gets past nothing that another user holds, or listens on."""
-    with open_listener(0, 1) as before:
-        port = before.port
-        with socket.create_connection(("127.0.0.1", port)) as caller:
-            before.sockets[0].accept()[0].close()
-            caller.recv(1)
+    port = find_free_port()
+    with open_listener(port, 1) as before, socket.create_connection(("127.0.0.1", port)) as caller:
+        before.sockets[0].accept()[0].close()
+        caller.recv(1)
     if option == socket.SO_REUSEPORT:
         with hold_port("127.0.0.1", option, port, user=65534), pytest.raises(BusyError):
             open_listener(port, 1)

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from harness import Workspace, copy_books, environment
-from listening import list_listening, list_loopback
+from listening import list_listening, list_loopback, take_port
 from mcp_clients import HttpServer, http_server, program, text_of
 from proposing import text
 
@@ -191,9 +191,7 @@ def test_a_token_that_others_may_know_is_replaced(ws: Workspace) -> None:
 
 
 def test_a_taken_port_is_said(ws: Workspace) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with take_port("127.0.0.1") as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
             program(ws, "--http", "--port", port), capture_output=True, text=True, env=dict(os.environ)
