@@ -44,9 +44,13 @@ class PageRequest:
         """A value of the query."""
         return str(self.request.query_params.get(name, default))
 
+    def read_value(self, name: str, default: str = "") -> str:
+        """What was typed last: in a form that was refused, else in the query."""
+        return (self.form.get(name, default) if name in self.form.values else self.read_query(name, default)).strip()
+
     def render(self, template: str, **data: object) -> Response:
         """The page of a template."""
-        return render_page(self.request, template, data, site=self.site)
+        return render_page(self.request, template, {"read": self.read_value, **data}, site=self.site)
 
     def go_to(self, path: str, message: str = "", *, ok: bool = True, act: str = "") -> Response:
         """Another page of this workspace, with something said on it. ``act``: what an undo button under it is for."""

@@ -20,6 +20,7 @@ from cleared.base.terminal import count_noun, escape_text
 from cleared.cards.kinds import kind_named
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
 from cleared.web.access import Session
+from cleared.web.command_pages import link_commands
 from cleared.web.site import Site
 from cleared.web.static_files import find_static_address
 
@@ -53,6 +54,12 @@ def _describe_moment(context: Context, text: str) -> str:
     return f"{at.astimezone(site.timezone):%Y-%m-%d %H:%M}"
 
 
+@pass_context
+def _link_commands(context: Context, text: str) -> Markup:
+    """A text that names commands, with the page's way in the place of each."""
+    return link_commands(text, str(context["prefix"]))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -66,6 +73,7 @@ def _environment() -> Environment:
     environment.globals["static"] = find_static_address
     environment.filters["count"] = count_noun
     environment.filters["moment"] = _describe_moment
+    environment.filters["ways"] = _link_commands
     environment.filters["due"] = _describe_due
     environment.filters["triggers"] = _describe_triggers
     environment.filters["kind_label"] = lambda kind: kind_named(kind).label

@@ -87,7 +87,7 @@ def test_a_file_is_imported_from_today_and_a_refusal_names_no_place_of_the_serve
 def test_receipts_that_are_dropped_go_into_their_inbox(posted: Workspace) -> None:
     with page_server(posted) as server:
         page = server.upload(server.get("/"), {"2025-01-10 45.10.jpg": b"\xff\xd8", "../x.PDF": b"%PDF"})
-        assert "2 receipts in the inbox: cleared receipt add keeps it" in page.text
+        assert "2 receipts in the inbox: Receipts keeps it" in page.text
         again = server.upload(server.get("/"), {"2025-01-10 45.10.jpg": b"other"})
         assert "1 receipt in the inbox" in again.text
     names = sorted(path.name for path in (posted.root / "receipts/inbox").iterdir())

@@ -123,13 +123,18 @@ if (drop) {
   });
 }
 
+// Somebody has typed or chosen something: it is not taken away by what changes meanwhile.
+for (const kind of ["input", "change"]) {
+  document.addEventListener(kind, (event) => { if (event.target.form?.method === "post") event.target.form.dataset.begun = "yes"; });
+}
+
 // Live: the page shows what has changed, unless somebody is in the middle of something.
 function watch() {
   const main = document.getElementById("main");
   if (!main || !main.dataset.live || !window.EventSource) return;
   let first = true;
   const events = new EventSource(main.dataset.live);
-  const isBegun = "details[open], form[data-sent], form[data-passkey], input:focus, select:focus, "
+  const isBegun = "details[open], [data-begun], form[data-sent], form[data-passkey], input:focus, select:focus, "
     + "textarea:focus, textarea:not(:placeholder-shown)";
   const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
