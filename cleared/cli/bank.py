@@ -15,20 +15,16 @@ from cleared.base.errors import UsageError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import print_json, print_message, print_table
 from cleared.books.bank_files.preview import describe_file
-from cleared.books.decisions import book_subjects
-from cleared.books.decisions.account_changes import add_account
-from cleared.books.importing.bank_setup import LIABILITIES, AccountChoices, BankSetup
+from cleared.books.decisions.bank_adding import add_bank_accounts, refuse_unreadable
+from cleared.books.importing.bank_setup import AccountChoices, BankSetup
 from cleared.books.importing.handed_files import copy_to_drop_folder, sort_files
 from cleared.books.importing.new_bank_files import choose_profile_name, plan_file, understand_file, write_setup
 from cleared.books.ledger.bank_row import ParsedFile
-from cleared.books.queries import read_accounts
 from cleared.changes.host import Host
 from cleared.cli.bank_files import import_handed_files, refuse_altered_files
 from cleared.cli.command_groups import new_group
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
-from cleared.gate.proposals.setting_changes import add_settings
 from cleared.workspace.settings.bank_section import PENDING_WORDS, CsvProfile
-from cleared.workspace.settings.loading import load_config
 from cleared.workspace.settings.model import Config
 
 app = new_group()
@@ -141,7 +137,7 @@ def add_bank(
     setup = plan_file(host, file.name, parsed, config, choices)
     edit = partial(write_setup, profile=profile, setup=setup)
     if profile is not None or setup.changes:
-        _refuse_unreadable(host, file, edit)
+        refuse_unreadable(host, file, edit)
     _show_plan(file.name, parsed, profile, setup)
     if sys.stdin.isatty() and not yes and not json and not typer.confirm("Is that right?", err=True):
         print_message("Nothing was written. Correct it with options: cleared bank add --help")
@@ -254,31 +250,8 @@ def _describe_states(profile: CsvProfile) -> Iterator[str]:
         yield f"the column {column} says whether a row counts: {posted} is posted, {pending} is not yet"
 
 
-def _refuse_unreadable(host: Host, file: Path, edit: Callable[[str], str]) -> None:
-    """Raises ``UsageError`` where the file could not be imported with what would be written, such as a second
-    description of the same columns."""
-    text = (host.root / host.layout.config_file).read_text(encoding="utf-8-sig")
-    config = load_config(edit(text))
-    for left in sort_files([file], config, host.decimal_places)[1]:
-        ids = ", ".join(account.id for account in host.config.bank_accounts)
-        raise UsageError(
-            f"nothing was written, since with that {left.source.name} could not be imported: {left.error.message}",
-            remedy=f"Is it of a bank account that is there already? --account ID ({ids}) describes its files anew. For "
-            "another account at the same bank leave out what describes the columns.",
-        )
-
-
 def _write_setup(host: Host, edit: Callable[[str], str], setup: BankSetup, format: str) -> None:
-    """Write config.yaml, and accounts of the books that are missing into the chart."""
-    numbers = {row["account_id"] for row in read_accounts(host)}
-    for entry in setup.new:
-        number = int(entry["ledger_account"])
-        if number not in numbers:
-            title = str(entry.get("name") or entry["id"]).replace("_", " ")
-            add_account(
-                host, number, title[:1].upper() + title[1:], "liability" if entry["type"] in LIABILITIES else "asset"
-            )
-
-    outcome = add_settings(host, edit, book_subjects.bank_added(setup.account_ids or [format], format))
+    """Write config.yaml, and say so."""
+    outcome = add_bank_accounts(host, edit, setup, format)
     where = f" ({outcome.commit[:10]})" if outcome.commit and not outcome.is_uncommitted else "; not committed"
     print_message(f"config.yaml: {', '.join(setup.account_ids) or format}{where}")

@@ -7,7 +7,7 @@ from datetime import date
 
 from starlette.responses import Response
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import ClearedError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.review.action_request import ActionResult
 from cleared.web.page import PageRequest
@@ -36,6 +36,11 @@ def answer_form(
         return page.go_to(back, result.text) if result.ok else refused(show_again(page, result.text))
 
     return carry_out(page, lambda: ActionResult(action(), True), shown, back, answer, what=what, is_long=is_long)
+
+
+def flatten(error: ClearedError) -> str:
+    """A refusal as a form's page shows it: on one line."""
+    return " ".join(str(error).split())
 
 
 def refused(response: Response) -> Response:

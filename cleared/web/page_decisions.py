@@ -58,8 +58,7 @@ def carry_out(
     if changes_what_runs and prepared is None and not is_passphrase_protected():
         raise PolicyError(
             "approving what runs asks for the passphrase of your approval key, and the key has none",
-            remedy="Give it one (cleared key protect), sign in with a passkey, or approve in the terminal (cleared "
-            "review).",
+            remedy="Sign in with a passkey, or give the key one: cleared key protect.",
         )
     again = changes_what_runs and (prepared is None or not prepared.assertions)
 

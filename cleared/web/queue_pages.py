@@ -35,6 +35,7 @@ _RUN_VERB: Final = "retry"
 """The verb that starts a run, which comes before any decision and cannot wait for a signature."""
 _TEACHES: Final = "always"
 """The verb that decides and proposes: two commits, of which a passkey would sign one."""
+_BY_LINK: Final = "Sign in with a link of the terminal: cleared server --link."
 _REASONS: Final = {
     "personal": "personal",
     "duplicate": "the same money was booked before",
@@ -186,9 +187,15 @@ def decide(page: PageRequest) -> Response:
         words=form.get("number").strip(),
     )
     if verb == _TEACHES and page.session.passkey:
-        raise PolicyError("a row is not taught with a passkey here", remedy="In the terminal: cleared review.")
+        raise PolicyError(
+            "a row is not taught with a passkey here",
+            remedy=_BY_LINK,
+        )
     if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
-        raise PolicyError("a run is not repeated with a passkey here", remedy="In the terminal: cleared review.")
+        raise PolicyError(
+            "a run is not repeated with a passkey here",
+            remedy=_BY_LINK,
+        )
     return carry_out(
         page,
         lambda: page.site.execute_request(request),

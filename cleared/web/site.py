@@ -30,6 +30,7 @@ from cleared.web.call_rates import CallRates
 from cleared.web.chat_sessions import ChatSessions
 from cleared.web.client_file import ClientFile
 from cleared.web.long_work import LongWork
+from cleared.web.unknown_files import UnknownFiles
 from cleared.web.webhook_secrets import CheckedAgents
 
 _deciding = threading.Lock()
@@ -67,6 +68,7 @@ class Site:
         self.webhook_agents = CheckedAgents()
         self.chat = ChatSessions(self._current.open_host)
         self.work = LongWork()
+        self.unknown_files = UnknownFiles()
         self._executor = ActionExecutor(HostCache(open_workspace))
         self._reading = threading.Lock()
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None

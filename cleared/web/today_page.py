@@ -34,6 +34,7 @@ def show_today(page: PageRequest) -> Response:
         readers=find_readers(run_queries.read_agents(host), paths) if paths else [],
         upcoming=list_next_runs(host)[:_RUNS],
         accounts=accounts,
+        unknown=page.site.unknown_files.list_files(),
         has_loop=_has_loop(host),
     )
 

@@ -6,20 +6,23 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.terminal import count_noun
+from cleared.books.decisions.bank_adding import is_describable
 from cleared.books.decisions.receipt_filing import copy_to_inbox
-from cleared.books.importing.handed_files import copy_to_drop_folder, find_readers, sort_files
+from cleared.books.importing.handed_files import LeftFile, copy_to_drop_folder, find_readers, sort_files
 from cleared.changes.host import Host
 from cleared.runs import run_queries
 from cleared.service.operations import agent_operations
 from cleared.web.access import Said
 from cleared.web.long_work import Finish, Work
 from cleared.web.page import PageRequest
+from cleared.web.unknown_files import UnknownFile
 from cleared.web.work_pages import answer_when_done
 from cleared.workspace.process_lock import find_running_service
 
@@ -54,6 +57,7 @@ def take_files(page: PageRequest) -> Response:
             receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
             with folder:
                 handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
+                unknown = _keep_unknown_files(page, host, left)
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 for path in receipts:
                     copy_to_inbox(host.root, path.name, path.read_bytes())
@@ -64,8 +68,9 @@ def take_files(page: PageRequest) -> Response:
             if names:
                 lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}"))
                 if imports and find_running_service(host.layout.state_dir) is None:
-                    lines += _import_files(host, names, work)
-            return lambda asking: _show_outcome(asking, lines)
+                    host.on_call = work.count_call
+                    lines += import_files(host, names)
+            return lambda asking: _show_outcome(asking, lines, unknown)
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
     except BaseException:
@@ -74,10 +79,9 @@ def take_files(page: PageRequest) -> Response:
     return answer_when_done(page, work)
 
 
-def _import_files(host: Host, names: Sequence[str], work: Work) -> Iterator[Said]:
+def import_files(host: Host, names: Sequence[str]) -> Iterator[Said]:
     """Run each agent that reads files of these names, and say what it did."""
     paths = [f"{host.layout.import_dir}/{name}" for name in names]
-    host.on_call = work.count_call
     for agent in find_readers(run_queries.read_agents(host), paths):
         try:
             outcome = agent_operations.run_agent(host, agent, False, None, None)
@@ -92,9 +96,19 @@ def _import_files(host: Host, names: Sequence[str], work: Work) -> Iterator[Said
         yield Said(f"{booked} booked, {cards} for you")
 
 
-def _show_outcome(page: PageRequest, lines: Sequence[Said]) -> Response:
+def _keep_unknown_files(page: PageRequest, host: Host, left: Sequence[LeftFile]) -> list[UnknownFile]:
+    """Keep those of which somebody can say what they are."""
+    found = []
+    for each in left:
+        data = each.source.read_bytes()
+        if is_describable(host, each.source.name, data):
+            found.append(page.site.unknown_files.keep(each.source.name, data, each.describe()))
+    return found
+
+
+def _show_outcome(page: PageRequest, lines: Sequence[Said], unknown: Sequence[UnknownFile]) -> Response:
     page.session.messages += lines
-    return page.go_to("/")
+    return page.go_to(f"/bank/files/{quote(unknown[0].id)}" if len(unknown) == 1 else "/bank" if unknown else "/")
 
 
 def _describe_receipts(count: int, is_up: bool) -> str:

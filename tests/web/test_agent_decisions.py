@@ -29,7 +29,7 @@ def press(server: Server, choice: str, **fields: str) -> Page:
 def test_with_an_open_key_an_agent_is_disabled_and_nothing_comes_back(server: Server, ws: Workspace) -> None:
     """What changes what runs asks for a passphrase or a passkey; what stops it does not."""
     page = press(server, "disable", reason="it posts twice")
-    assert "probe is disabled" in page.text and "cleared agent enable probe" in page.text
+    assert "probe is disabled" in page.text and "cleared key protect" in page.text
     refused(ws("agent", "run", "probe"), 3, "it posts twice")
     before = ws.head()
     for choice in ("enable", "roll-back"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 from committing import list_commands
 from harness import Workspace
@@ -96,3 +97,152 @@ def test_an_opening_balance_that_no_file_says_is_typed(posted: Workspace) -> Non
             "Opening balance of 1010 booked" in send(server, page, "/books/opening", *typed, ("balance", "1000")).text
         )
     posted.in_order()
+
+
+GERMAN = """Umsätze Girokonto;DE89 3704 0044 0532 0130 00
+
+Buchungstag;Valuta;Verwendungszweck;Betrag;Saldo
+31.01.2025;31.01.2025;GITHUB PRO;-4,00;2.496,00
+15.01.2025;15.01.2025;Rechnung 12 Müller KG;1.250,00;2.500,00
+"""
+UNSURE = "When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n01/03/2025,INVOICE,two,1500.00\n"
+
+
+def find_hidden(page: Page, part: str) -> list[tuple[str, str]]:
+    """The hidden fields of the form that begins with these words."""
+    form = page.body.partition(part)[2].partition("</form>")[0]
+    return [(name, unescape(value)) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)]
+
+
+def test_an_unknown_file_becomes_a_bank_account(ws: Workspace) -> None:
+    """It is shown as it is understood, told by taps what it is, and imported; nothing is written before."""
+    with inner_server(ws.root) as server:
+        head = ws.head()
+        page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
+        assert "giro.csv was not imported" in page.text and "As understood: 2 rows" in page.text
+        assert "2025-01-15" in page.text and "1250.00" in page.text and "Rechnung 12 Müller KG" in page.text
+        assert "Bank accounts" in page.text and "cleared bank add" not in page.text
+        (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
+        assert "giro.csv" in server.get("/bank").text and "giro.csv" in server.get("/").text
+        named = server.get(f"{address}?name=Girokonto&type=checking&ledger_account=1020")
+        assert "New bank account: Girokonto , checking, account 1020" in named.text, named.text
+        assert ws.head() == head and "Girokonto" not in ws.read("config.yaml")
+        hidden = find_hidden(named, 'id="add"')
+        stale = [(name, "0" * 64 if name == "digest" else value) for name, value in hidden]
+        refused = server.follow(server.send("POST", address, stale))
+        assert refused.status == 409 and "has changed since it was shown" in refused.text and ws.head() == head
+        done = server.follow(server.send("POST", address, hidden))
+        assert "giro.csv" in done.text and "booked" in done.text, done.text
+        assert "Girokonto" in server.get("/bank").text and "Of no account yet" not in server.get("/bank").text
+        assert server.send("GET", address).status == 404
+    assert len(ws.entries()) == 2
+    ws.in_order()
+
+
+def test_what_a_file_does_not_say_is_asked(ws: Workspace) -> None:
+    with inner_server(ws.root) as server:
+        page = signed_in(server).upload(server.get("/"), {"unsure.csv": UNSURE.encode()}, ("way", "import"))
+        assert "does not say everything" in page.text and "add it and import" not in page.text
+        (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
+        told = page.fields("told")[0]
+        columns = f"told={told}&c0=date&c1=description&c2=&c3=amount"
+        page = server.get(f"{address}?{columns}&sign=inverted")
+        assert "please say" in page.text, "01/02 is January or February"
+        page = server.get(f"{address}?{columns}&sign=inverted&date_format=%25m%2F%25d%2F%25Y")
+        assert "-1500.00" in page.text and "2025-01-03" in page.text and "add it and import" in page.text, page.text
+        note = page.body.partition("<b>Note</b>")[2].partition("</select>")[0]
+        assert "not used" in note and "selected" not in note
+        assert server.get(f"{address}?ledger_account=x").status == 404
+        gone = server.follow(server.send("POST", address, [("token", page.fields("token")[0]), ("choice", "forget")]))
+        assert "is not kept any more" in gone.text
+        hopeless = server.upload(gone, {"x.csv": b"a,b\n1,2\n"})
+        assert "x.csv was not imported" in hopeless.text and "Say what it is" not in hopeless.text
+
+
+def test_a_month_is_closed_and_reopened(posted: Workspace) -> None:
+    """What stands in the way has to be what was shown, and each refusal has its own answer."""
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/books/months")
+        assert "Nothing is closed yet" in page.text and 'value="2025-01"' in page.body
+        asked = [("through", "2025-01"), ("choice", "close")]
+        blind = send(server, page, "/books/months", *asked, ("with_pending", "yes"))
+        assert blind.status == 409 and "2 decisions about the time up to 2025-01-31 wait" in blind.text
+        assert "tick" in blind.body and "Although decisions wait" in blind.text and "cleared" not in blind.text
+        posted.ok("queue", "approve", "2025-01-002")
+        seen = [("seen", value) for value in blind.fields("seen")]
+        other = send(server, blind, "/books/months", *asked, *seen, ("with_pending", "yes"))
+        assert other.status == 409 and "1 decision about" in other.text, "that was not what was shown"
+        seen = [("seen", value) for value in other.fields("seen")]
+        done = send(server, other, "/books/months", *asked, *seen, ("with_pending", "yes"))
+        assert "The books are closed through 2025-01-31" in done.text, done.text
+        refused = send(server, done, "/books/months", ("start", "2025-01"), ("choice", "reopen"))
+        assert refused.status == 409 and "reopening needs a reason" in refused.text
+        why = ("reason", "a bill came late")
+        done = send(server, refused, "/books/months", ("start", "2025-01"), ("choice", "reopen"), why)
+        assert "The books are open from 2025-01-01" in done.text and "a bill came late" in done.text
+    posted.in_order()
+
+
+def test_the_chart_of_accounts_is_kept(posted: Workspace) -> None:
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/books/accounts")
+        new = [("name", "Bank charges"), ("number", "5999"), ("type", "expense")]
+        refused = send(server, page, "/books/accounts", *new[:2])
+        assert refused.status == 409 and "is not an account type" in refused.text and 'value="5999"' in refused.body
+        assert "Bank charges is account 5999 now" in send(server, page, "/books/accounts", *new).text
+        page = server.get("/books/accounts/5999")
+        page = send(server, page, "/books/accounts/5999", ("choice", "rename"), ("name", "Fees"))
+        assert "is called Fees now" in page.text
+        page = send(server, page, "/books/accounts/5999", ("choice", "close"), ("on", ""))
+        assert "Account 5999 is closed" in page.text and "Open it again" in page.text
+        page = send(server, page, "/books/accounts/5999", ("choice", "reopen"))
+        assert "Account 5999 is open again" in page.text
+        refused = send(server, page, "/books/accounts/1010", ("choice", "close"))
+        assert refused.status == 409 and "has a balance" in refused.text
+        assert server.get("/books/accounts/7").status == 404 and server.get("/books/accounts/x").status == 404
+    posted.in_order()
+
+
+def test_a_harmless_setting_is_saved_and_another_becomes_a_card(posted: Workspace) -> None:
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/settings")
+        assert "review.remind_after" in page.body and "thresholds.auto_confirm" in page.body
+        page = server.get("/settings/review.remind_after")
+        refused = send(server, page, "/settings/review.remind_after", ("value", "soon"))
+        assert refused.status == 409 and 'value="soon"' in refused.body
+        assert "remind_after is 5d now" in send(server, page, "/settings/review.remind_after", ("value", "5d")).text
+        page = server.get("/settings/thresholds.auto_confirm")
+        card = send(server, page, "/settings/thresholds.auto_confirm", ("value", "0.99"))
+        assert "becomes 0.99 once you approve it" in card.text and "becomes 0.99 (it is 0.95)" in card.text
+        assert "auto_confirm: 0.99" not in posted.read("config.yaml")
+        assert server.get("/settings/nothing.of_it").status == 404 and server.get("/settings/llm.api_key").status == 404
+    assert 'remind_after: "5d"' in posted.read("config.yaml")
+
+
+def test_settings_that_wait_are_approved_as_they_were_shown(posted: Workspace) -> None:
+    """Who signs needs a passphrase or a passkey; without either the page says so, and a form is refused."""
+    posted.put("config.yaml", posted.read("config.yaml").replace("auto_confirm: 0.95", "auto_confirm: 0.97"))
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/settings")
+        assert "Wait for approval" in page.text and "0.97" in page.text and "passphrase" in page.text
+        form = server.get("/books/months")
+        refused = send(server, form, "/settings", ("digest", "0"), ("key", "thresholds.auto_confirm"))
+        assert refused.status == 409 and "the key has none" in refused.text
+
+
+def test_a_rule_is_taught_and_taken_out(posted: Workspace) -> None:
+    """Each is a proposal: its card says what it would change."""
+    with inner_server(posted.root) as server:
+        page = signed_in(server).get("/rules")
+        assert "GITHUB" in page.text and "Software and subscriptions" in page.text
+        refused = send(server, page, "/rules", ("choice", "teach"), ("words", "COFFEE"), ("account", "1010"))
+        assert refused.status == 409 and "is the bank account" in refused.text and 'value="COFFEE"' in refused.body
+        card = send(server, page, "/rules", ("choice", "teach"), ("words", "COFFEE"), ("account", "5070"))
+        assert "Bank lines with “COFFEE” go to 5070 Meals" in card.text and "no dry run" not in card.text.lower()
+        github = re.search(r'name="row" value="(\w+)"><input type="hidden" name="words" value="GITHUB"', page.body)
+        assert github is not None
+        removal = (("choice", "remove"), ("words", "GITHUB"))
+        refused = send(server, page, "/rules", *removal, ("row", "0" * 64))
+        assert refused.status == 409 and "has changed since it was shown" in refused.text
+        card = send(server, page, "/rules", *removal, ("row", github[1]))
+        assert "GITHUB" in card.text and "Proposal" in card.text, card.text

@@ -12,7 +12,7 @@ from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.staged_books import ledger_accounts, open_books
 from cleared.books.teaching.table_scripts import list_table_scripts
-from cleared.books.teaching.vendor_table import read_confidence
+from cleared.books.teaching.vendor_table import VendorRow, read_confidence
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -59,26 +59,45 @@ def iter_lines(bank: BankBook, bank_accounts: Mapping[str, int]) -> Iterator[tup
             yield bank_accounts.get(account, 0), line
 
 
-def list_rows(host: Host, agent: str = "") -> list[dict[str, Any]]:
-    """The rows of all agents' tables, or of one's, as plain data, in the order in which they count."""
+@dataclass(frozen=True, slots=True)
+class TaughtRow:
+    """A row of an agent's table. ``confidence``: how sure what it books is."""
+
+    agent: str
+    row: VendorRow
+    confidence: float
+    use: RowUse
+
+    def to_data(self) -> dict[str, Any]:
+        """It as plain data."""
+        return {
+            "agent": self.agent,
+            "words": self.row.words,
+            "vendor": self.row.vendor,
+            "account_id": self.row.account,
+            "only": self.row.limits.describe(),
+            "confidence": self.confidence,
+            "lines": self.use.lines,
+            "last": self.use.last.isoformat() if self.use.last is not None else None,
+        }
+
+
+def list_taught_rows(host: Host, agent: str = "") -> list[TaughtRow]:
+    """The rows of all agents' tables, or of one's, in the order in which they count."""
     with host.open_for_reading() as repo:
         snapshot = Snapshot(repo, repo.read_head())
         scripts = list_table_scripts(Scripts(host, snapshot), agent)
         _, bank = open_books(host.layout, CommittedSource(snapshot))
         banks = ledger_accounts(host.config)
         return [
-            {
-                "agent": script.agent,
-                "words": row.words,
-                "vendor": row.vendor,
-                "account_id": row.account,
-                "only": row.limits.describe(),
-                "confidence": read_confidence(node),
-                "lines": use.lines,
-                "last": use.last.isoformat() if use.last is not None else None,
-            }
+            TaughtRow(script.agent, row, read_confidence(node), use)
             for script in scripts
             for (row, node), use in zip(
                 script.table.rows, count_uses([row for row, _ in script.table.rows], bank, banks), strict=True
             )
         ]
+
+
+def list_rows(host: Host, agent: str = "") -> list[dict[str, Any]]:
+    """The same as plain data."""
+    return [each.to_data() for each in list_taught_rows(host, agent)]

@@ -123,6 +123,11 @@ if (drop) {
   });
 }
 
+// What a choice makes of a file is shown at once.
+document.addEventListener("change", (event) => {
+  if (event.target.tagName === "SELECT" && event.target.closest("[data-shows]")) event.target.form.requestSubmit();
+});
+
 // Somebody has typed or chosen something: it is not taken away by what changes meanwhile.
 for (const kind of ["input", "change"]) {
   document.addEventListener(kind, (event) => { if (event.target.form?.method === "post") event.target.form.dataset.begun = "yes"; });

@@ -1,0 +1,79 @@
+"""The chart of accounts: looking at it, adding to it, renaming, closing and reopening."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.responses import Response
+
+from cleared.base.errors import UsageError
+from cleared.base.short_text import parse_count
+from cleared.books.decisions.account_changes import add_account, close_account, rename_account, reopen_account
+from cleared.books.ledger.chart import TYPES
+from cleared.books.queries import read_accounts, read_balances
+from cleared.web.form_answers import answer_form, read_account, read_day
+from cleared.web.page import PageRequest
+
+
+def show_chart(page: PageRequest, problem: str = "") -> Response:
+    """All accounts, by type, and the form for a new one."""
+    accounts = read_accounts(page.site.open_host())
+    return page.render("chart.html", problem=problem, accounts=accounts, types=TYPES)
+
+
+def add_to_chart(page: PageRequest) -> Response:
+    """Add an account."""
+    host, form = page.site.open_host(), page.form
+
+    def add() -> str:
+        number, name = read_account(page, "number"), form.get("name").strip()
+        parent = read_account(page, "parent") if form.get("parent") else None
+        tax_line, description = form.get("tax_line"), form.get("description")
+        add_account(host, number, name, form.get("type"), parent=parent, tax_line=tax_line, description=description)
+        return f"{name} is account {number} now"
+
+    return answer_form(page, add, show_chart, what=f"Add the account {form.get('number')}", back="/books/accounts")
+
+
+def show_account(page: PageRequest, problem: str = "") -> Response:
+    """One account: what it is, its balance, and the forms that change it."""
+    host, number = page.site.open_host(), _read_number(page)
+    account = next((each for each in read_accounts(host) if each["account_id"] == number), None)
+    if account is None:
+        raise UsageError(f"there is no account {number}", remedy="The chart of accounts lists all.")
+    balance = next((row["balance"] for row in read_balances(host, number)), "0")
+    return page.render("account.html", problem=problem, account=account, balance=balance)
+
+
+def change_account(page: PageRequest) -> Response:
+    """Rename, close or reopen it."""
+    host, form, number = page.site.open_host(), page.form, _read_number(page)
+
+    def rename() -> str:
+        rename_account(host, number, form.get("name"))
+        return f"Account {number} is called {form.get('name').strip()} now"
+
+    def close() -> str:
+        close_account(host, number, read_day(page, "on") if form.get("on") else None)
+        return f"Account {number} is closed"
+
+    def reopen() -> str:
+        reopen_account(host, number)
+        return f"Account {number} is open again"
+
+    changes: dict[str, tuple[str, Callable[[], str]]] = {
+        "rename": ("Rename", rename),
+        "close": ("Close", close),
+        "reopen": ("Reopen", reopen),
+    }
+    if form.get("choice") not in changes:
+        raise UsageError("the form does not say what to do", remedy="Load the page again.")
+    verb, change = changes[form.get("choice")]
+    return answer_form(page, change, show_account, what=f"{verb} account {number}", back=f"/books/accounts/{number}")
+
+
+def _read_number(page: PageRequest) -> int:
+    number = parse_count(page.part("number"), 10)
+    if number is None:
+        raise UsageError("that is no account’s number", remedy="The chart of accounts lists all.")
+    return number
