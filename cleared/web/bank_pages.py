@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
@@ -38,7 +38,6 @@ from cleared.web.page import PageRequest
 from cleared.web.unknown_files import UnknownFile
 from cleared.web.upload import import_files
 from cleared.workspace.process_lock import find_running_service
-from cleared.workspace.settings.bank_section import CsvProfile
 
 ROWS_SHOWN: Final = 5
 COLUMN_FIELDS: Final = {
@@ -111,6 +110,7 @@ def show_unknown_file(page: PageRequest, problem: str = "") -> Response:
         file=file,
         problem=problem or plan.problem,
         questions=plan.understanding.questions,
+        missing=plan.understanding.questions.get("--column", "").partition(" --")[0],
         table=plan.table,
         samples=_list_samples(plan.table),
         heads=digest_shown(plan.table.names) if plan.table is not None else "",
@@ -193,8 +193,8 @@ def _make_plan(page: PageRequest, host: Host, file: UnknownFile) -> _Plan:
             else None
         )
     except ClearedError as error:
-        return _Plan(table, _name_columns(known, None), understood, problem=" ".join(str(error).split()))
-    return _Plan(table, _name_columns(known, understood.profile), understood, setup)
+        return _Plan(table, _name_columns(known, understood), understood, problem=" ".join(str(error).split()))
+    return _Plan(table, _name_columns(known, understood), understood, setup)
 
 
 def _read_known(page: PageRequest, host: Host, file: UnknownFile) -> tuple[dict[str, Any], ReadTable | None]:
@@ -226,13 +226,11 @@ def _read_known(page: PageRequest, host: Host, file: UnknownFile) -> tuple[dict[
     return known, table
 
 
-def _name_columns(known: dict[str, Any], profile: CsvProfile | None) -> dict[str, str]:
-    said = {name: field for field, name in known["columns"].items()}
-    said |= dict.fromkeys(known.get("more_description", ()), "more_description")
-    if profile is not None:
-        said = {name: field for field, name in profile.columns.items()}
-        said |= dict.fromkeys(profile.more_description, "more_description")
-    return said
+def _name_columns(known: Mapping[str, Any], understood: Understanding) -> dict[str, str]:
+    """Column → what it is taken for: as it is understood, else as somebody said."""
+    found = understood.guessed or known
+    columns = {name: field for field, name in found["columns"].items()}
+    return columns | dict.fromkeys(found.get("more_description") or (), "more_description")
 
 
 def _read_choices(page: PageRequest) -> AccountChoices:

@@ -32,15 +32,21 @@ def answer_form(
     ``what``: what is decided, in words. ``shown``: digests of what the person saw.
     """
 
+    refusals: list[str] = []
+
+    def carry_out_action() -> ActionResult:
+        try:
+            return ActionResult(action(), True)
+        except ClearedError as error:
+            refusals.append(str(error))  # with the lines that it has
+            raise
+
     def answer(result: ActionResult) -> Response:
-        return page.go_to(back, result.text) if result.ok else refused(show_again(page, result.text))
+        if result.ok:
+            return page.go_to(back, result.text)
+        return refused(show_again(page, refusals[-1] if refusals else result.text))
 
-    return carry_out(page, lambda: ActionResult(action(), True), shown, back, answer, what=what, is_long=is_long)
-
-
-def flatten(error: ClearedError) -> str:
-    """A refusal as a form's page shows it: on one line."""
-    return " ".join(str(error).split())
+    return carry_out(page, carry_out_action, shown, back, answer, what=what, is_long=is_long)
 
 
 def refused(response: Response) -> Response:

@@ -15,7 +15,7 @@ from cleared.books.decisions.period_closing import close_period, reopen_period
 from cleared.books.queries import read_periods
 from cleared.changes.decisions.shown_cards import digest_shown
 from cleared.changes.host import Host
-from cleared.web.form_answers import answer_form, flatten
+from cleared.web.form_answers import answer_form
 from cleared.web.forms import Form
 from cleared.web.page import PageRequest
 
@@ -53,7 +53,7 @@ def decide_months(page: PageRequest) -> Response:
             try:  # what stands in the way has to be what this person was shown
                 _close(host, day, form, overrides)
             except PolicyError as error:
-                if not value or digest_shown(flatten(error)) not in form.get_all("seen"):
+                if not value or digest_shown(str(error)) not in form.get_all("seen"):
                     raise
                 overrides[name] = value
             else:

@@ -20,7 +20,7 @@ from cleared.books.decisions.opening_balances import (
 )
 from cleared.books.decisions.reconciling import record_agreement, withdraw_agreement
 from cleared.books.ledger.chart import OPENING_BALANCES
-from cleared.web.form_answers import answer_form, flatten, read_account, read_day, refused
+from cleared.web.form_answers import answer_form, read_account, read_day, refused
 from cleared.web.page import PageRequest
 
 _ENTRY: Final = re.compile(r"\d{4}-\d\d-\d+")
@@ -58,7 +58,7 @@ def reconcile(page: PageRequest) -> Response:
             raise UsageError("type what the statement says that the account holds")
         data = read_reconciliation(host, account, day, typed)
     except ClearedError as error:
-        return refused(show_reconciliation(page, flatten(error)))
+        return refused(show_reconciliation(page, str(error)))
     if data["difference"] != "0":
         return refused(show_reconciliation(page, data=data))
 

@@ -61,7 +61,8 @@ def take_files(page: PageRequest) -> Response:
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 for path in receipts:
                     copy_to_inbox(host.root, path.name, path.read_bytes())
-            lines = [Said(file.describe(), ok=False) for file in left]
+            kept = {each.name for each in unknown}  # their own page says what is to be known
+            lines = [Said(file.describe(), ok=False) for file in left if file.source.name not in kept]
             if receipts:
                 is_up = find_running_service(host.layout.state_dir) is not None
                 lines.append(Said(_describe_receipts(len(receipts), is_up)))

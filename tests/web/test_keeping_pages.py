@@ -119,9 +119,9 @@ def test_an_unknown_file_becomes_a_bank_account(ws: Workspace) -> None:
     with inner_server(ws.root) as server:
         head = ws.head()
         page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
-        assert "giro.csv was not imported" in page.text and "As understood: 2 rows" in page.text
+        assert "of no account yet" in page.text and "As understood: 2 rows" in page.text
         assert "2025-01-15" in page.text and "1250.00" in page.text and "Rechnung 12 Müller KG" in page.text
-        assert "Bank accounts" in page.text and "cleared bank add" not in page.text
+        assert "cleared" not in page.text
         (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
         assert "giro.csv" in server.get("/bank").text and "giro.csv" in server.get("/").text
         named = server.get(f"{address}?name=Girokonto&type=checking&ledger_account=1020")
@@ -145,6 +145,7 @@ def test_what_a_file_does_not_say_is_asked(ws: Workspace) -> None:
         assert "does not say everything" in page.text and "add it and import" not in page.text
         (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
         told = page.fields("told")[0]
+        assert re.findall(r"<option value=\"(\w+)\" selected", page.body) == ["date", "description", "amount"]
         columns = f"told={told}&c0=date&c1=description&c2=&c3=amount"
         page = server.get(f"{address}?{columns}&sign=inverted")
         assert "please say" in page.text, "01/02 is January or February"

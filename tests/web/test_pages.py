@@ -74,7 +74,7 @@ def test_a_file_is_imported_from_today_and_a_refusal_names_no_place_of_the_serve
     with page_server(ws) as server:
         told = replace(MONTH, account="DE89370400440532013000", currency="EUR")
         today = server.upload(server.get("/"), {"giro.xml": write_camt(told).encode()})
-        assert "giro.xml was not imported: no bank account fits this camt file" in today.text
+        assert "giro.xml It is of no account yet" in today.text and "DE89370400440532013000" in today.text
         assert "/0/giro.xml" not in today.text and "Run ingest" not in today.text
         today = server.upload(today, {"january.csv": JANUARY.encode()})
         assert "The service is not up: import them now." in today.text and "Run ingest" in today.text

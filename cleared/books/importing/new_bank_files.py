@@ -33,6 +33,8 @@ class Understanding:
     profile: CsvProfile | None = None
     parsed: ParsedFile | None = None
     questions: dict[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, Any] = field(default_factory=dict)
+    """What the new profile would have, as far as it is known."""
 
 
 def understand_file(
@@ -55,11 +57,11 @@ def understand_file(
     except ImportFileError as error:
         raise error.of_file(name) from None
     if guess.questions:
-        return Understanding(config, questions=guess.questions)
+        return Understanding(config, questions=guess.questions, guessed=guess.values)
     made = guess.make_profile(profile)
     profiles = {**config.import_.profiles, profile: made}
     config = replace(config, import_=replace(config.import_, profiles=profiles))
-    return Understanding(config, made, read_file(name, data, config, places, profile))
+    return Understanding(config, made, read_file(name, data, config, places, profile), guessed=guess.values)
 
 
 def choose_profile_name(config: Config, wanted: str | None, file_name: str) -> str:
