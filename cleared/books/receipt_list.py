@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from decimal import Decimal
 from typing import Any
 
 from cleared.base import money
-from cleared.base.errors import UsageError
+from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
+from cleared.base.safe_files import read_stable
 from cleared.books.index.journal_index import EntryFilter
-from cleared.books.ledger.receipts import Receipt, list_inbox, list_payments, parse_receipts
+from cleared.books.ledger.receipts import (
+    Payment,
+    Receipt,
+    find_likely,
+    find_receipt,
+    group_by_entry,
+    list_inbox,
+    list_payments,
+    parse_receipts,
+)
 from cleared.books.ledger.transfers import find_sides
 from cleared.books.queries import make_report_books, open_journal_index
 from cleared.books.staged_books import ledger_accounts
@@ -65,10 +76,59 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
             if each.is_out and each.amount > over and each.entry_id not in proved
         ]
     return {
-        "payments": [
-            {"entry_id": p.entry_id, "date": str(p.day), "amount": money.format_amount(p.amount), "text": p.text}
-            for p in payments
-        ],
+        "payments": [_payment_data(each) for each in payments],
         "total": money.format_amount(money.total([p.amount for p in payments])),
         "currency": host.config.business.currency,
+    }
+
+
+def read_receipt(host: Host, name: str) -> dict[str, Any]:
+    """One receipt: what ``list_receipts`` says of it, the ``amounts`` and ``days`` that it names, the payments of its
+    entries (``proved``), those that it is likely of, and ``others`` without a receipt, nearest to its days first.
+
+    Raises ``UsageError`` where there is none of that digest or name.
+    """
+    with open_journal_index(host) as (index, books):
+        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
+        receipt = find_receipt(receipts, name)
+        banks, taken = set(ledger_accounts(host.config).values()), group_by_entry(receipts.values())
+        payments = list(list_payments(index.iter_entries(EntryFilter()), banks))
+    open_payments = [each for each in payments if each.entry_id not in taken]
+    today = host.clock.now().date()
+    likely = find_likely(receipt, open_payments, today)
+    day = receipt.days[0] if receipt.days else today
+    others = sorted((each for each in open_payments if each not in likely), key=lambda each: abs((each.day - day).days))
+    return {
+        **_receipt_data(host, receipt),
+        "amounts": [money.format_amount(amount) for amount in receipt.amounts],
+        "days": [str(each) for each in receipt.days],
+        "proved": [_payment_data(each) for each in payments if each.entry_id in receipt.entries],
+        "likely": [_payment_data(each) for each in likely],
+        "others": [_payment_data(each) for each in others],
+    }
+
+
+def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
+    """What a receipt was called, and its content. Raises ``UsageError`` where there is none, or this clone has not got
+    it, ``WorkspaceError`` where the file is not the one that was kept."""
+    with open_journal_index(host) as (_, books):
+        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
+        receipt = find_receipt(receipts, name)
+    path = host.root / receipt.file
+    if not path.is_file():
+        raise UsageError(f"this clone has not got {receipt.name!r}", remedy="Keep it here: hand it in once more.")
+    data, _ = read_stable(path, host.config.receipts.max_bytes, shown=receipt.file)
+    if hashlib.sha256(data).hexdigest() != receipt.sha256:
+        raise WorkspaceError(
+            "the file is not the one that was kept", place=Place(receipt.file), remedy=restore_remedy(receipt.file)
+        )
+    return receipt.name, data
+
+
+def _payment_data(payment: Payment) -> dict[str, str]:
+    return {
+        "entry_id": payment.entry_id,
+        "date": str(payment.day),
+        "amount": money.format_amount(payment.amount),
+        "text": payment.text,
     }

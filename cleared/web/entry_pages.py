@@ -20,6 +20,7 @@ from cleared.review.correction_tests import correct_and_record
 from cleared.review.explanation import explain_record
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out
+from cleared.web.receipt_pages import list_pictures
 
 _VERBS: Final = {"correct": "Correct", "void": "Void"}
 
@@ -41,6 +42,7 @@ def show_entry(page: PageRequest) -> Response:
         choices=choices,
         shown=shown,
         card=_find_card(page, shown.entry_id),
+        pictures=list_pictures(host, [each["sha256"] for each in why["receipts"] if each["is_here"]]),
     )
 
 

@@ -11,11 +11,13 @@ from starlette.responses import Response
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
+from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.teaching.vendor_teaching import Lesson
+from cleared.cards.card import Card
 from cleared.cards.kinds import PROPOSAL
 from cleared.review import card_actions, card_decisions
 from cleared.review.action_request import UNDO, ActionRequest, ActionResult
@@ -28,6 +30,7 @@ from cleared.review.source_files import FileView, bank_file
 from cleared.web.forms import Form
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import Answer, carry_out, may_change_what_runs
+from cleared.web.receipt_pages import list_pictures
 
 _LIVE_VERB: Final = "approve"
 """The verb that changes what runs: the passphrase of the key is asked for each time, or the passkey."""
@@ -71,6 +74,8 @@ class ShownCard:
     posts_line: bool
     is_restricted: bool
     """Whether approving it takes the passphrase of a key that has none."""
+    picture: str
+    """The digest of the receipt that it is about, where a browser shows that; else empty."""
     number: str
     """What a person types to approve it, where no dry run showed all that it may do; else empty."""
 
@@ -286,8 +291,15 @@ def _describe(page: PageRequest, queue: QueueSnapshot, card_id: str) -> ShownCar
         actions,
         book_facts_of(queue).posts_line(card),
         card.kind == PROPOSAL.name and not may_change_what_runs(page),
+        _find_picture(page, card),
         number_to_type(queue, card),
     )
+
+
+def _find_picture(page: PageRequest, card: Card) -> str:
+    if card.kind != RECEIPT.name:
+        return ""
+    return next(iter(list_pictures(page.site.open_host(), [str(card.details.get("receipt"))])), "")
 
 
 def _is_proposal(queue: QueueSnapshot, page: PageRequest) -> bool:

@@ -1,20 +1,22 @@
-"""Files that are dropped on a page: bank files go where ``cleared import`` puts them, receipts into their inbox."""
+"""Files that are dropped on a page: bank files go where ``cleared import`` puts them, receipts are kept at once."""
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
 from cleared.base.terminal import count_noun
+from cleared.books.books_domain import INBOX_ACTOR
 from cleared.books.decisions.bank_adding import is_describable
-from cleared.books.decisions.receipt_filing import copy_to_inbox
+from cleared.books.decisions.receipt_filing import FiledReceipt, copy_to_inbox, file_inbox
 from cleared.books.importing.handed_files import LeftFile, copy_to_drop_folder, find_readers, sort_files
 from cleared.changes.host import Host
 from cleared.runs import run_queries
@@ -27,12 +29,12 @@ from cleared.web.work_pages import answer_when_done
 from cleared.workspace.process_lock import find_running_service
 
 RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".webp", ".eml"})
-"""Files that no bank gives out: they go into the inbox of receipts."""
+"""Files that no bank gives out."""
 
 
 def take_files(page: PageRequest) -> Response:
-    """Copy bank files of known accounts into the drop folder, and receipts into theirs; say why others are left. Where
-    it is asked for, the agents that read the bank files run then."""
+    """Copy bank files of known accounts into the drop folder, and keep receipts; say why others are left. Where it is
+    asked for, the agents that read the bank files run then."""
     host = page.site.open_host()
     uploads = [each for each in page.form.files if each.filename]
     if not uploads:
@@ -51,27 +53,26 @@ def take_files(page: PageRequest) -> Response:
             path.write_bytes(data)
             sources.append(path)
 
-        imports = page.form.get("way") == "import"
+        way, entry = page.form.get("way"), page.form.get("entry")
 
         def recognise(work: Work) -> Finish:
-            receipts = [path for path in sources if path.suffix.lower() in RECEIPT_ENDINGS]
+            receipts = [path for path in sources if way == "receipt" or path.suffix.lower() in RECEIPT_ENDINGS]
             with folder:
                 handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
                 unknown = _keep_unknown_files(page, host, left)
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
-                for path in receipts:
-                    copy_to_inbox(host.root, path.name, path.read_bytes())
+                filed, lines = _keep_receipts(host, receipts)
             kept = {each.name for each in unknown}  # their own page says what is to be known
-            lines = [Said(file.describe(), ok=False) for file in left if file.source.name not in kept]
-            if receipts:
-                is_up = find_running_service(host.layout.state_dir) is not None
-                lines.append(Said(_describe_receipts(len(receipts), is_up)))
+            lines += [Said(file.describe(), ok=False) for file in left if file.source.name not in kept]
             if names:
                 lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}"))
-                if imports and find_running_service(host.layout.state_dir) is None:
+                if way == "import" and find_running_service(host.layout.state_dir) is None:
                     host.on_call = work.count_call
                     lines += import_files(host, names)
-            return lambda asking: _show_outcome(asking, lines, unknown)
+            unknown_pages = [f"/bank/files/{quote(each.id)}" for each in unknown]
+            more = f"?{urlencode({'entry': entry})}" if entry else ""
+            receipt_pages = [f"/receipts/{each.receipt.sha256}{more}" for each in filed]
+            return lambda asking: _show_outcome(asking, lines, unknown_pages, receipt_pages)
 
         work = page.site.work.begin(f"Looking at {', '.join(path.name for path in sources)[:100]}", recognise)
     except BaseException:
@@ -107,11 +108,30 @@ def _keep_unknown_files(page: PageRequest, host: Host, left: Sequence[LeftFile])
     return found
 
 
-def _show_outcome(page: PageRequest, lines: Sequence[Said], unknown: Sequence[UnknownFile]) -> Response:
+def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt], list[Said]]:
+    """Keep receipts at once, with all that lies in their inbox; what is damaged is refused."""
+    lines, digests = [], set()
+    for path in paths:
+        data = path.read_bytes()
+        try:
+            copy_to_inbox(host.root, path.name, data)
+        except ClearedError as error:
+            lines.append(Said(f"{path.name} was not kept: {error.message}. {error.remedy or ''}".strip(), ok=False))
+        else:
+            digests.add(hashlib.sha256(data).hexdigest())
+    if not digests:
+        return [], lines
+    done = file_inbox(host, by=INBOX_ACTOR)  # keeping is nobody's decision: what it proves is
+    lines += [Said(f"{name} was not kept: {why}", ok=False) for name, why in done.refused]
+    filed = [each for each in done.filed if each.receipt.sha256 in digests]
+    if filed:
+        lines.append(Said(f"{count_noun(len(filed), 'receipt')} kept"))
+    return filed, lines
+
+
+def _show_outcome(page: PageRequest, lines: Sequence[Said], unknown: Sequence[str], filed: Sequence[str]) -> Response:
+    """The page of the one thing that was handed in, where it has one; else that of all such, or the start."""
     page.session.messages += lines
-    return page.go_to(f"/bank/files/{quote(unknown[0].id)}" if len(unknown) == 1 else "/bank" if unknown else "/")
-
-
-def _describe_receipts(count: int, is_up: bool) -> str:
-    then = "the service keeps it in a minute" if is_up else "cleared receipt add keeps it"
-    return f"{count_noun(count, 'receipt')} in the inbox: {then}"
+    if unknown:
+        return page.go_to(unknown[0] if len(unknown) == 1 else "/bank")
+    return page.go_to(filed[0] if len(filed) == 1 else "/receipts" if filed else "/")

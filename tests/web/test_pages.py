@@ -84,17 +84,6 @@ def test_a_file_is_imported_from_today_and_a_refusal_names_no_place_of_the_serve
     ws.in_order()
 
 
-def test_receipts_that_are_dropped_go_into_their_inbox(posted: Workspace) -> None:
-    with page_server(posted) as server:
-        page = server.upload(server.get("/"), {"2025-01-10 45.10.jpg": b"\xff\xd8", "../x.PDF": b"%PDF"})
-        assert "2 receipts in the inbox: Receipts keeps it" in page.text
-        again = server.upload(server.get("/"), {"2025-01-10 45.10.jpg": b"other"})
-        assert "1 receipt in the inbox" in again.text
-    names = sorted(path.name for path in (posted.root / "receipts/inbox").iterdir())
-    assert len(names) == 3 and "2025-01-10 45.10.jpg" in names and not any(name.startswith(".") for name in names)
-    assert len(posted.json("receipt", "add")["receipts"]) == 3
-
-
 def test_a_page_tells_what_changed_meanwhile(posted: Workspace) -> None:
     with page_server(posted) as server:
         wire = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)

@@ -18,6 +18,7 @@ from cleared.base.safe_files import read_stable, write_new
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions import book_subjects
 from cleared.books.decisions.receipt_proposals import propose_links, read_receipts
+from cleared.books.importing.receipt_damage import refuse_damaged
 from cleared.books.importing.receipt_text import read_receipt
 from cleared.books.ledger.receipts import (
     INBOX,
@@ -130,9 +131,8 @@ def file_inbox(host: Host, *, by: str | None = None) -> FiledReceipts:
 def _read_file(host: Host, path: Path, inbox_path: str | None) -> _FoundFile:
     shown = inbox_path or path.name
     data, _ = read_stable(path, host.config.receipts.max_bytes, shown=shown)
-    if not data:
-        raise WorkspaceError("the file is empty", place=Place(shown), remedy="Save it again.")
     name = "".join(c if c.isprintable() else "?" for c in path.name.encode("utf-8", "replace").decode("utf-8"))
+    refuse_damaged(name, data, shown)
     return _FoundFile(name[:200], data, inbox_path)
 
 
@@ -144,8 +144,9 @@ def _copy_to_inbox(host: Host, found: _FoundFile) -> _FoundFile:
 def copy_to_inbox(root: Path, name: str, data: bytes) -> str:
     """Put a file into the inbox, under its name where that is free there; where it lies, relative to the workspace.
 
-    Raises ``WorkspaceError`` where the inbox is a link to elsewhere.
+    Raises ``WorkspaceError`` where it is empty or damaged, and where the inbox is a link to elsewhere.
     """
+    refuse_damaged(name, data, name)
     folder = root / INBOX
     if folder.is_symlink() or folder.parent.is_symlink():
         raise WorkspaceError("the inbox of receipts is a link", place=Place(INBOX), remedy="Make it a folder.")

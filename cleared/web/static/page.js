@@ -123,6 +123,11 @@ if (drop) {
   });
 }
 
+// A picture that was taken, or a file that was chosen, is kept at once.
+document.addEventListener("change", (event) => {
+  if (event.target.type === "file" && event.target.files.length && event.target.closest("[data-sends]")) event.target.form.requestSubmit();
+});
+
 // What a choice makes of a file is shown at once.
 document.addEventListener("change", (event) => {
   if (event.target.tagName === "SELECT" && event.target.closest("[data-shows]")) event.target.form.requestSubmit();
@@ -163,6 +168,8 @@ function watch() {
 // Where the server cannot be reached, a page says so. A browser that is told not to keep anything has no workers.
 navigator.serviceWorker?.register(document.querySelector("meta[name=worker]").content, {scope: "/"}).catch(() => {});
 
+const meant = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+if (meant?.tagName === "DETAILS") meant.open = true;
 signIn();
 window.addEventListener("hashchange", signIn); // a link pasted where this form is shown
 watch();

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from forked import Forks
 from harness import Workspace, chase, copy_books, refused, take_ok, unchanged
+from receipt_files import JPEG, make_pdf
 from world import World
 
 from cleared.books.importing.receipt_text import find_amounts, find_days, read_receipt
@@ -69,7 +70,7 @@ def test_b29_a_receipt_of_the_inbox_is_kept_proposed_and_linked(posted: Workspac
 def test_of_several_payments_that_fit_a_person_says_which(posted: Workspace) -> None:
     posted.drop("two.csv", chase(("02/06/2025", "SHOP A", "-80.00"), ("02/06/2025", "SHOP B", "-80.00")))
     posted.run("ingest")
-    drop_receipt(posted, "2025-02-05 Shop 80,00.jpg", b"\xff\xd8")
+    drop_receipt(posted, "2025-02-05 Shop 80,00.jpg", JPEG)
     done = posted.ok("receipt", "add")
     assert "2 payments fit it. cleared receipt link" in done.out and "2025-02-001  2025-02-06  80.00  SHOP" in done.out
     assert receipt_cards(posted) == []
@@ -80,7 +81,7 @@ def test_of_several_payments_that_fit_a_person_says_which(posted: Workspace) -> 
 
 def test_b29_a_receipt_may_come_before_its_entry(posted: Workspace) -> None:
     """B29: an import that brings the entry proposes what lies there; each pair is asked once."""
-    drop_receipt(posted, "2025-02-05 Zephyr 80,00.jpg", b"\xff\xd8")
+    drop_receipt(posted, "2025-02-05 Zephyr 80,00.jpg", JPEG)
     assert posted.json("receipt", "add")["receipts"][0]["proposed"] is None
     posted.drop("february.csv", chase(("02/06/2025", "ZEPHYR LLC", "-80.00"), ("02/06/2025", "OTHER", "-81.00")))
     posted.run("ingest")
@@ -113,7 +114,7 @@ def test_the_service_keeps_what_is_dropped(posted: Workspace) -> None:
 def test_the_same_file_twice_two_entries_and_a_void(posted: Workspace, paid: dict[str, Any], tmp_path: Path) -> None:
     """One is kept once; it may prove two entries, which may be taken back; a voided entry needs none."""
     file = tmp_path / "paper.pdf"
-    file.write_bytes(b"%PDF-1.4 nothing that can be read")
+    file.write_bytes(make_pdf("nothing"))
     first = posted.json("receipt", "add", str(file), "--entry", paid["entry_id"])["receipts"][0]
     again = posted.json("receipt", "add", str(file), "--entry", "2025-01-001")["receipts"][0]
     assert (again["new"], again["entries"]) == (False, [paid["entry_id"], "2025-01-001"]) and file.exists()
@@ -142,7 +143,7 @@ def test_an_entry_that_is_posted_again_needs_its_receipt(posted: Workspace, tmp_
     """B29: a correction of the day voids the entry and posts another: missing says so, and the file proposes it."""
     [old] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "4.50"]
     file = tmp_path / "2025-01-10 coffee 4.50.jpg"
-    file.write_bytes(b"\xff\xd8")
+    file.write_bytes(JPEG)
     posted.ok("receipt", "add", str(file), "--entry", old)
     assert old not in [p["entry_id"] for p in posted.json("receipt", "missing")["payments"]]
     posted.ok("queue", "correct", old, "--date", "2025-01-11")
@@ -211,9 +212,9 @@ def test_a_receipt_that_stays_on_this_machine(posted: Workspace, paid: dict[str,
     """``receipts.keep: local``: git has the record, not the file; a clone names what it has not got."""
     posted.ok("config", "set", "receipts.keep", "local")
     file = tmp_path / "paper.pdf"
-    file.write_bytes(b"%PDF-1")
+    file.write_bytes(make_pdf("one"))
     filed = posted.json("receipt", "add", str(file), "--entry", paid["entry_id"])["receipts"][0]
-    assert (posted.root / filed["file"]).read_bytes() == b"%PDF-1" and file.exists()
+    assert (posted.root / filed["file"]).read_bytes() == make_pdf("one") and file.exists()
     assert posted.git("ls-files", "receipts").strip() == "" and posted.git("status", "--porcelain").strip() == ""
     assert not list((posted.root / "receipts/inbox").iterdir())
     clone = Workspace(tmp_path / "clone")
@@ -312,24 +313,3 @@ def test_what_is_read_of_other_files() -> None:
         ("r", b"x"),
     ):
         assert read_receipt(name, data) == ((), ())
-
-
-def make_pdf(text: str) -> bytes:
-    """A PDF of one page with one line."""
-    stream = f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode()
-    objects = [
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
-        b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
-        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
-    ]
-    data, places = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        places.append(len(data))
-        data += b"%d 0 obj\n%b\nendobj\n" % (number, content)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return data + b"xref\n0 6\n0000000000 65535 f \n%btrailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % (
-        table,
-        len(data),
-    )

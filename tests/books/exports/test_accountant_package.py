@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness import Workspace, chase, refused
 from openpyxl import load_workbook
+from receipt_files import make_pdf
 
 from cleared.books.reports.catalogue import REPORTS
 
@@ -27,7 +28,7 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
     """B20: statements, journal, bank lines, the books' own files; the same commit gives the same bytes."""
     confirm_all(posted)
     posted.put("receipts/inbox/new.pdf", b"%PDF")
-    (posted.root.parent / "paid.pdf").write_bytes(b"%PDF-1")
+    (posted.root.parent / "paid.pdf").write_bytes(make_pdf("paid"))
     receipt = posted.json("receipt", "add", str(posted.root.parent / "paid.pdf"), "--entry", "2025-01-001")["receipts"][
         0
     ]
@@ -47,7 +48,7 @@ def test_a_package_has_the_year_and_the_digest_of_each_file(posted: Workspace) -
         assert (manifest["draft"], manifest["commit"]) == (False, posted.head())
         journal = archive.read("source/books/2025/01/journal.csv")
         assert journal == (posted.root / "books/2025/01/journal.csv").read_bytes()
-        assert archive.read(receipt["file"]) == b"%PDF-1" and "inbox" not in "".join(made["files"])
+        assert archive.read(receipt["file"]) == make_pdf("paid") and "inbox" not in "".join(made["files"])
         assert [(r["entry_id"], r["name"]) for r in read_table(archive, "receipts.csv")] == [
             ("2025-01-001", "paid.pdf")
         ]
