@@ -1,38 +1,46 @@
-"""An entry: all that explains it, and what a person makes of it: another account, a note, or voided."""
+"""An entry: all that explains it, and what a person makes of it: another account, several, a note, or voided."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from decimal import Decimal
 from typing import Final
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from cleared.base import money
 from cleared.base.errors import UsageError
 from cleared.base.short_text import parse_count
 from cleared.books import queries
-from cleared.books.decisions.entry_correction import Correction, read_shown_entry
+from cleared.books.decisions.bank_agreement import parse_balance
+from cleared.books.decisions.entry_correction import Correction, ShownEntry, read_shown_entry
 from cleared.books.decisions.entry_voiding import void_entry
 from cleared.books.staged_books import ledger_accounts
 from cleared.cards.card import Card
 from cleared.changes.host import Host
-from cleared.review.action_request import ActionResult
 from cleared.review.correction_tests import correct_and_record
 from cleared.review.explanation import explain_record
+from cleared.web.form_answers import answer_form
 from cleared.web.page import PageRequest
-from cleared.web.page_decisions import carry_out
 from cleared.web.receipt_pages import list_pictures
 
-_VERBS: Final = {"correct": "Correct", "void": "Void"}
+_VERBS: Final = {"correct": "Correct", "split": "Split", "void": "Void"}
+_PARTS: Final = 3
+"""Rows of a split that are shown; more are asked for."""
+_MOST_PARTS: Final = 60
 
 
-def show_entry(page: PageRequest) -> Response:
-    """An entry, and all that explains it; where a card asks about it, the way there."""
+def show_entry(page: PageRequest, problem: str = "") -> Response:
+    """An entry, and all that explains it; where a card asks about it, the way there. ``problem``: why a form of it was
+    refused, which is shown again as it was sent."""
     host = page.site.open_host()
     why = explain_record(host, page.part("entry")).data
     with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
         shown = read_shown_entry(books, why["entry"]["entry_id"])
         accounts = books.chart.accounts
-        left_out = {*books.chart.parents, *ledger_accounts(host.config).values()}
+        banks = set(ledger_accounts(host.config).values())
+        left_out = {*books.chart.parents, *banks}
     choices = [each for each in accounts.values() if each.status != "closed" and each.account_id not in left_out]
     return page.render(
         "entry.html",
@@ -41,6 +49,10 @@ def show_entry(page: PageRequest) -> Response:
         accounts={number: account.account_name for number, account in accounts.items()},
         choices=choices,
         shown=shown,
+        problem=problem,
+        whole=abs(_sum_changeable(shown, banks)),
+        parts=_list_typed_parts(page),
+        rows=min(max(parse_count(page.read_query("rows"), 3) or _PARTS, len(_list_typed_parts(page)) + 1), _MOST_PARTS),
         card=_find_card(page, shown.entry_id),
         pictures=list_pictures(host, [each["sha256"] for each in why["receipts"] if each["is_here"]]),
     )
@@ -57,21 +69,59 @@ def decide_entry(page: PageRequest) -> Response:
         raise UsageError("the form does not say what to do", remedy="Load the page again.")
     host, address = page.site.open_host(), f"/books/entries/{quote(name)}"
 
-    def decide() -> ActionResult:
-        return _void(host, name, form.get("reason")) if verb == "void" else _correct(host, name, _read_correction(page))
+    def decide() -> str:
+        if verb == "void":
+            return _void(host, name, form.get("reason"))
+        return _correct(host, name, _read_split(page, host, name) if verb == "split" else _read_correction(page))
 
-    def answer(result: ActionResult) -> Response:
-        return page.go_to(address, result.text if result.ok else f"Not done: {result.text}", ok=result.ok)
-
-    return carry_out(
+    return answer_form(
         page,
         decide,
-        {name: form.get("digest")},
-        address,
-        answer,
+        show_entry,
         what=f"{_VERBS[verb]} {name}",
-        is_long=verb == "correct",
+        back=address,
+        shown={name: form.get("digest")},
+        is_long=verb != "void",
     )
+
+
+def _sum_changeable(shown: ShownEntry, banks: Collection[int]) -> Decimal:
+    """What the accounts of an entry that are no bank's have together: positive is a debit."""
+    return money.total([leg.amount for leg in shown.legs if leg.account_id not in banks])
+
+
+def _list_typed_parts(page: PageRequest) -> list[tuple[str, str]]:
+    """Account and amount of each row of a split, as it was sent."""
+    form = page.form
+    typed = zip(form.get_all("part_account"), form.get_all("part_amount"), strict=False)
+    return [(account.strip(), amount.strip()) for account, amount in typed if account.strip() or amount.strip()]
+
+
+def _read_split(page: PageRequest, host: Host, name: str) -> Correction:
+    """The rows of a split: amounts without a sign go the way of the entry, and one left out takes what is left."""
+    with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
+        whole = _sum_changeable(read_shown_entry(books, name), set(ledger_accounts(host.config).values()))
+    sign = Decimal(-1 if whole < 0 else 1)
+    lines: list[tuple[int, Decimal | None]] = []
+    for account, amount in _list_typed_parts(page):
+        number = parse_count(account, 10)
+        if number is None:
+            raise UsageError(f"{amount} has no account yet", remedy="Choose one of the list.")
+        lines.append((number, parse_balance(host, amount) * sign if amount else None))
+    if len(lines) < 2:
+        raise UsageError("a split has two accounts or more", remedy="Choose them, with the amount of each.")
+    left = whole - money.total([value for _, value in lines if value is not None])
+    if sum(value is None for _, value in lines) > 1:
+        raise UsageError("two amounts are missing", remedy=f"{money.format_amount(abs(left))} is left to place.")
+    if left and all(value is not None for _, value in lines):
+        side = "left to place" if left * sign > 0 else "too much"
+        raise UsageError(f"{money.format_amount(abs(left))} is {side}", remedy="Correct the amounts.")
+    placed = tuple((number, left if value is None else value) for number, value in lines)
+    return Correction(lines=placed, note=_read_note(page), mixed=bool(page.form.get("mixed")))
+
+
+def _read_note(page: PageRequest) -> str | None:
+    return page.form.get("note").strip()[:500] or None
 
 
 def _read_correction(page: PageRequest) -> Correction:
@@ -79,18 +129,18 @@ def _read_correction(page: PageRequest) -> Correction:
     account = parse_count(typed) if typed else None
     if typed and account is None:
         raise UsageError(f"{typed[:20]!r} is no account's number", remedy="Choose one of the list.")
-    return Correction(account=account, note=page.form.get("note").strip()[:500] or None)
+    return Correction(account=account, note=_read_note(page))
 
 
-def _correct(host: Host, name: str, correction: Correction) -> ActionResult:
+def _correct(host: Host, name: str, correction: Correction) -> str:
     result = correct_and_record(host, [name], correction)
     if result.agreed:
-        return ActionResult("It takes two: another reviewer decides the same", True)
-    return ActionResult("; ".join([f"Corrected: {name}", *result.messages]), True)
+        return "It takes two: another reviewer decides the same"
+    return "; ".join([f"Corrected: {name}", *result.messages])
 
 
-def _void(host: Host, name: str, reason: str) -> ActionResult:
+def _void(host: Host, name: str, reason: str) -> str:
     if not reason.strip():
         raise UsageError("voiding needs a reason", remedy="Say why: whoever asks later reads it.")
     _, reversal, _ = void_entry(host, name, " ".join(reason.split())[:500])
-    return ActionResult(f"Voided: {name}, taken back by {reversal}", True)
+    return f"Voided: {name}, taken back by {reversal}"

@@ -28,7 +28,7 @@ def show_receipts(page: PageRequest) -> Response:
     """What is kept and proves nothing yet, what is missing, and the form that takes more."""
     host = page.site.open_host()
     missing = list_missing_receipts(host, Decimal(0))
-    payments = list(reversed(missing["payments"]))
+    payments = sorted(missing["payments"], key=lambda each: each["date"], reverse=True)
     return page.render(
         "receipts.html",
         loose=list_receipts(host, loose=True)["receipts"][:_LISTED],

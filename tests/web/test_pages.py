@@ -16,7 +16,7 @@ import pytest
 from harness import JANUARY, Workspace, chase, copy_books
 from listening import take_port
 from statement_files import MONTH, write_camt
-from web_client import PATIENCE, Server, inner_server, page_server
+from web_client import PATIENCE, Page, Server, inner_server, page_server
 
 
 def test_a_month_from_the_bank_file_to_the_why(ws: Workspace) -> None:
@@ -243,4 +243,38 @@ def test_an_entry_is_corrected_and_voided_on_its_page(posted: Workspace) -> None
         assert "voiding needs a reason" in server.submit(done, address, now, ("choice", "void"), ("reason", " ")).text
         gone = server.submit(done, address, now, ("choice", "void"), ("reason", "twice"))
         assert f"Voided: {booked['entry_id']}, taken back by" in gone.text and 'value="void"' not in gone.body
+    posted.in_order()
+
+
+def test_an_entry_is_split_on_its_page(posted: Workspace) -> None:
+    """PAGE 3: what was typed stays after a refusal, which says how much is left; one amount may be left out."""
+    [aws] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "45.10"]
+    address, names = f"/books/entries/{aws}", ("part_account", "part_amount")
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        page = server.get(address)
+        assert (
+            'data-whole="45.10"' in page.body and server.get(f"{address}?rows=9").body.count('name="part_amount"') == 9
+        )
+
+        def split(page: Page, *parts: tuple[str, str]) -> Page:
+            typed = [pair for part in parts for pair in zip(names, part, strict=True)]
+            digest = ("digest", page.fields("digest")[0])
+            return server.submit(page, address, digest, ("choice", "split"), ("note", "two things"), *typed)
+
+        for parts, said in (
+            ((("5020", "30"), ("5060", "10")), "5.10 is left to place"),
+            ((("5020", "30"), ("5060", "20")), "4.90 is too much"),
+            ((("5020", ""), ("5060", "")), "two amounts are missing"),
+            ((("5020", "45.10"), ("", "")), "two accounts or more"),
+            ((("5020", "30"), ("", "15.10")), "has no account yet"),
+            ((("5020", "a lot"), ("5060", "")), "is no amount of money"),
+        ):
+            refused = split(page, *parts)
+            assert refused.status == 409 and said in refused.text, refused.text
+            assert (
+                all(f'value="{amount}"' in refused.body for _, amount in parts) and 'value="two things"' in refused.body
+            )
+        done = split(page, ("5020", "30"), ("5060", ""))
+        assert f"Corrected: {aws}" in done.text and "Office supplies 5060 15.10" in done.text, done.text
     posted.in_order()

@@ -123,6 +123,24 @@ if (drop) {
   });
 }
 
+// How much of an entry is left to place, while its parts are typed: in whole cents, as decimals do not add up.
+function toCents(text, places) {
+  const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text.trim().replaceAll(",", ""));
+  return match && (match[3] ?? "").length <= places ? BigInt(match[1] + match[2] + (match[3] ?? "").padEnd(places, "0")) : 0n;
+}
+for (const form of document.querySelectorAll("form[data-whole]")) {
+  const places = (form.dataset.whole.split(".")[1] ?? "").length;
+  const show = () => {
+    let left = toCents(form.dataset.whole, places);
+    for (const field of form.querySelectorAll("[name=part_amount]")) left -= toCents(field.value, places);
+    const digits = String(left < 0n ? -left : left).padStart(places + 1, "0");
+    const text = places ? `${digits.slice(0, -places)}.${digits.slice(-places)}` : digits;
+    form.querySelector(".left").textContent = left < 0n ? `${text} too much` : `${text} left to place`;
+  };
+  form.addEventListener("input", show);
+  show();
+}
+
 // A picture that was taken, or a file that was chosen, is kept at once.
 document.addEventListener("change", (event) => {
   if (event.target.type === "file" && event.target.files.length && event.target.closest("[data-sends]")) event.target.form.requestSubmit();
