@@ -14,11 +14,18 @@ T = TypeVar("T")
 
 def keep_newest(
     files: int, versions: int
-) -> Callable[[Callable[Concatenate[bytes | None, P], T]], Callable[Concatenate[bytes | None, P], T]]:
-    """Remember what a function makes of a file's content, its first argument. The other arguments name the file: of so
-    many files that were asked for last, so many versions are kept. A result is shared: do not alter it."""
+) -> Callable[
+    [Callable[Concatenate[bytes | None, tuple[bytes | None, T] | None, P], T]],
+    Callable[Concatenate[bytes | None, P], T],
+]:
+    """Remember what a function makes of a file's content, its first argument. The others but the second name the file:
+    of so many files that were asked for last, so many versions are kept. The second is the newest version of the file
+    that is kept, with what was made of it: most of that is right for the next one, too. A result is shared: do not
+    alter it."""
 
-    def decorate(function: Callable[Concatenate[bytes | None, P], T]) -> Callable[Concatenate[bytes | None, P], T]:
+    def decorate(
+        function: Callable[Concatenate[bytes | None, tuple[bytes | None, T] | None, P], T],
+    ) -> Callable[Concatenate[bytes | None, P], T]:
         known: OrderedDict[Hashable, list[tuple[bytes | None, T]]] = OrderedDict()
         lock = threading.Lock()
 
@@ -26,11 +33,12 @@ def keep_newest(
         def remembered(data: bytes | None, /, *args: P.args, **kwargs: P.kwargs) -> T:
             name = (args, *kwargs.items())
             with lock:
-                for version in known.get(name, ()):
+                kept = known.get(name, [])
+                for version in kept:
                     if version[0] == data:
                         known.move_to_end(name)
                         return version[1]
-            made = function(data, *args, **kwargs)
+            made = function(data, kept[-1] if kept else None, *args, **kwargs)
             with lock:
                 known[name] = [*known.get(name, ()), (data, made)][-versions:]
                 known.move_to_end(name)

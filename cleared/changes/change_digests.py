@@ -15,12 +15,13 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
 
+from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import split_rows
 from cleared.base.multiset_sum import find_moved, hash_element, mark_more
 from cleared.cards.queue_files import SUFFIX
@@ -81,7 +82,7 @@ def _describe_change(old: bytes | None, new: bytes | None) -> list[Hunk]:
     if old is None or new is None:
         lost, gained = ([] if data is None else [hashlib.sha256(data).hexdigest()] for data in (old, new))
         return [(lost, gained, [])]
-    start, end = _find_common_ends(old, new)
+    start, end = find_common_ends(old, new)
     before, after = (_to_lines(data[start : len(data) - end]) for data in (old, new))
     is_lost, is_gained = mark_more(before, after), mark_more(after, before)
     kept = [line for line, is_so in zip(before, is_lost, strict=True) if not is_so]
@@ -109,28 +110,6 @@ def _pass_marked(marks: Sequence[bool], at: int) -> int:
 
 def _to_lines(data: bytes) -> list[str]:
     return [line.decode("latin-1") for line in data.splitlines()]
-
-
-def _find_common_ends(old: bytes, new: bytes) -> tuple[int, int]:
-    """How many bytes of whole lines both texts begin and end with: most of a large file."""
-    most = min(len(old), len(new))
-    same = _count_same(lambda low, high: old[low:high] == new[low:high], most)
-    start = old.rfind(b"\n", 0, same) + 1
-    most -= start
-    same = _count_same(
-        lambda low, high: old[len(old) - high : len(old) - low] == new[len(new) - high : len(new) - low], most
-    )
-    at = old.find(b"\n", len(old) - same) + 1
-    return start, len(old) - at if at else 0
-
-
-def _count_same(is_same: Callable[[int, int], bool], most: int) -> int:
-    """How many bytes are the same, at most so many. ``is_same``: whether those from one place to another are."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_same(low, middle) else (low, middle - 1)
-    return low
 
 
 def _digest(data: object) -> str:
@@ -381,7 +360,7 @@ def _count(path: str, data: bytes, start: int = 0) -> Counter[Element]:
 def _cut_common_rows(path: str, old: bytes | None, new: bytes | None) -> tuple[bytes, bytes]:
     """Two contents of a file without the rows with which both begin and end; of a CSV file with its header."""
     old, new = old or b"", new or b""
-    start, end = _find_common_ends(old, new)
+    start, end = find_common_ends(old, new)
     middles = old[start : len(old) - end], new[start : len(new) - end]
     if not start and path.endswith(".csv"):  # another header, or none
         return old, new

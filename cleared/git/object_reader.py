@@ -30,9 +30,10 @@ _BATCH = 64
 FOLDER_MODES = ("40000", "040000")
 _MODES = frozenset({*FOLDER_MODES, "100644", "100664", "100755", "120000", "160000"})
 
-#: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again.
-_MAX_REMEMBERED = 2 << 20
-_MAX_OBJECT = 256 << 10
+#: Bytes of the objects that are remembered, and of the largest of them: one command reads the same few again and again,
+#: a full month's journal among them.
+_MAX_REMEMBERED = 4 << 20
+_MAX_OBJECT = 1 << 20
 
 #: Bytes of an object that is unpacked here; git reads larger ones, and loose ones that are packed to be large.
 _MAX_LOOSE = 4 << 20
@@ -109,9 +110,9 @@ class ObjectReader:
         size = len(answer[1])
         if size > _MAX_OBJECT:
             return
-        if self._remembered + size > _MAX_REMEMBERED:
-            self._objects.clear()
-            self._remembered = 0
+        while self._remembered + size > _MAX_REMEMBERED:
+            oldest = next(iter(self._objects))
+            self._remembered -= len(self._objects.pop(oldest)[1])
         self._objects[oid] = answer
         self._remembered += size
 

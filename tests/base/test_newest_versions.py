@@ -7,13 +7,16 @@ from cleared.base.newest_versions import keep_newest
 
 def test_only_the_newest_versions_of_few_files_are_kept() -> None:
     made: list[tuple[bytes | None, str]] = []
+    befores: list[tuple[bytes | None, int] | None] = []
 
     @keep_newest(files=2, versions=2)
-    def count(data: bytes | None, name: str) -> int:
+    def count(data: bytes | None, before: tuple[bytes | None, int] | None, name: str) -> int:
         made.append((data, name))
+        befores.append(before)
         return len(made)
 
     assert [count(b"1", "a"), count(b"1", "a"), count(b"2", "a"), count(b"1", "a")] == [1, 1, 2, 1]
     assert [count(b"3", "a"), count(b"2", "a"), count(b"1", "a")] == [3, 2, 4]  # the oldest version had gone
     assert [count(b"1", "b"), count(b"1", "a")] == [5, 4]
     assert [count(None, "c"), count(b"1", "a"), count(b"1", "b")] == [6, 4, 7]  # so had the file asked for longest ago
+    assert befores == [None, (b"1", 1), (b"2", 2), (b"3", 3), None, None, None], "with the one that was made last"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -13,8 +14,18 @@ from hypothesis import strategies as st
 
 from cleared.base import money
 from cleared.base.csv_text import format_record, read_records
+from cleared.base.errors import WorkspaceError
 from cleared.base.json_values import from_wire, to_wire
-from cleared.books.ledger.bank_lines import BankLine, normalise_description, parse_lines
+from cleared.books.ledger.bank_lines import (
+    LINE_COLUMNS,
+    MATCH_COLUMNS,
+    BankLine,
+    append_rows,
+    normalise_description,
+    parse_lines,
+    parse_lines_once,
+    parse_matches_once,
+)
 from cleared.books.ledger.entry import (
     HEADER,
     HEADER_LINE,
@@ -26,9 +37,10 @@ from cleared.books.ledger.entry import (
     leg_suffix,
     parse_entry_id,
 )
-from cleared.books.ledger.journal import append_entries, parse_month, set_columns
+from cleared.books.ledger.journal import append_entries, parse_month, parse_month_once, set_columns
 
 ZERO = Decimal(0)
+numbers = itertools.count()
 EXAMPLES = settings(max_examples=150, deadline=None)
 texts = st.text(
     st.one_of(
@@ -97,6 +109,51 @@ def test_a_status_changes_and_nothing_else(month: tuple[int, list[Entry]], data:
     assert set_columns(after, {name: {"status": status} for name in chosen}) == after
 
 
+@st.composite
+def changes_of_a_text(draw: st.DrawFn, data: bytes) -> bytes:
+    """Lines left out, said twice or in another order, and bytes put in, as commits by hand and others bring them."""
+    lines = data.splitlines(keepends=True)
+    at, to = (draw(st.integers(0, len(lines))) for _ in range(2))
+    how = draw(st.sampled_from(["leave out", "twice", "other order", "bytes"]))
+    if how == "bytes":
+        place = draw(st.integers(0, len(data)))
+        return data[:place] + draw(st.one_of(texts, st.just('"'), st.just("\n"), st.just("1"))).encode() + data[place:]
+    middle = {"leave out": [], "twice": lines[at:to] * 2, "other order": lines[at:to][::-1]}[how]
+    return b"".join([*lines[:at], *middle, *lines[max(at, to) :]])
+
+
+@given(entries_of_a_month(), st.data())
+@EXAMPLES
+def test_a_changed_month_is_read_as_if_it_had_not_been_known(
+    month: tuple[int, list[Entry]], data: st.DataObject
+) -> None:
+    """Most of it is taken from the version before."""
+    places, found = month
+    kept = data.draw(st.integers(0, len(found)))
+    before = append_entries(None, found[:kept], places)
+    chosen = data.draw(st.sets(st.sampled_from([e.entry_id for e in found]))) if found else set()
+    grown = append_entries(before, found[kept:], places)
+    after = set_columns(grown, {name: {"status": data.draw(st.sampled_from(STATUSES))} for name in chosen})
+    other = data.draw(changes_of_a_text(after))
+    name = f"{next(numbers)}"  # else an earlier example's text would be the version before
+    parse_month_once(before, 2025, 2, name, places)
+    for text in (after, other, after):
+        read, whole = parse_month_once(text, 2025, 2, name, places), parse_month(text, 2025, 2, name, places)
+        assert (read.entries, read.lines, read.damage) == (whole.entries, whole.lines, whole.damage)
+        assert list(read.entries) == list(whole.entries)
+
+
+def test_an_entry_is_missed_that_is_left_out_behind_a_changed_one() -> None:
+    """The rows read anew are right by themselves then."""
+    legs = (Leg(5030, Decimal("1.00"), ZERO), Leg(1010, ZERO, Decimal("1.00")))
+    found = [Entry(format_entry_id(2025, 2, number), date(2025, 2, 1), "x", legs) for number in range(1, 6)]
+    before = append_entries(None, found, 2)
+    after = set_columns(append_entries(None, [*found[:2], *found[3:]], 2), {"2025-02-002": {"status": "voided"}})
+    assert not parse_month_once(before, 2025, 2, "left out", 2).damage
+    read = parse_month_once(after, 2025, 2, "left out", 2)
+    assert read.damage == parse_month(after, 2025, 2, "left out", 2).damage != []
+
+
 @given(entries_of_a_month())
 @settings(max_examples=40, deadline=None)
 def test_the_reserved_columns_stay(month: tuple[int, list[Entry]]) -> None:
@@ -149,9 +206,28 @@ def test_a_bank_line_is_read_as_it_was_written(text: str, kind: str, cents: int,
         "",
         kind,
     )
-    from cleared.books.ledger.bank_lines import LINE_COLUMNS, append_rows
+    data, name = append_rows(None, LINE_COLUMNS, [line.to_csv()]), f"{next(numbers)}"
+    assert list(parse_lines_once(data, name)) == parse_lines(data, "f") == [line]
+    assert list(parse_lines_once(append_rows(data, LINE_COLUMNS, [line.to_csv()] * 2), name)) == [line] * 3
 
-    assert parse_lines(append_rows(None, LINE_COLUMNS, line.to_csv()), "f") == [line]
+
+def test_damage_behind_what_is_known_is_told_by_its_line() -> None:
+    lines, matches = (append_rows(None, columns, []) for columns in (LINE_COLUMNS, MATCH_COLUMNS))
+    known = append_rows(matches, MATCH_COLUMNS, ["f1:a,2025-02-001a,-4.00\n"])
+    first = parse_matches_once(known, "damaged matches")
+    more = append_rows(known, MATCH_COLUMNS, ["f1:a,2025-02-002a,1.00\n", "f1:b,2025-02-003a,2.00\n"])
+    parts, sums = parse_matches_once(more, "damaged matches")
+    assert parts["f1:a"] == [("2025-02-001a", Decimal("-4.00")), ("2025-02-002a", Decimal("1.00"))]
+    assert sums == {"f1:a": Decimal("-3.00"), "f1:b": Decimal("2.00")}
+    assert first == ({"f1:a": [("2025-02-001a", Decimal("-4.00"))]}, {"f1:a": Decimal("-4.00")}), "it is shared"
+    parse_lines_once(lines, "damaged lines")
+    for parse, data, line in (
+        (parse_matches_once, more + b"f1:c,2025-02-004a,x\n", 5),
+        (parse_lines_once, lines + b"f1:a,no day" + b"," * 12 + b"\n", 2),
+    ):
+        with pytest.raises(WorkspaceError) as refused:
+            parse(data, "damaged matches" if parse is parse_matches_once else "damaged lines")
+        assert refused.value.place is not None and refused.value.place.line == line
 
 
 @given(texts)

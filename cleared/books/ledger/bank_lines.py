@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -268,8 +269,13 @@ def iter_lines(data: bytes | None, file: str) -> Iterator[BankLine]:
 
 
 @keep_newest(files=16, versions=3)
-def parse_lines_once(data: bytes | None, file: str) -> tuple[BankLine, ...]:
-    """As ``parse_lines``, but the same text is read once in a process."""
+def parse_lines_once(
+    data: bytes | None, before: tuple[bytes | None, tuple[BankLine, ...]] | None, file: str
+) -> tuple[BankLine, ...]:
+    """As ``parse_lines``, but the same text is read once in a process, and of one that grew what is new."""
+    if before is not None and (rows := _cut_new_rows(data, before[0])) is not None:
+        with suppress(WorkspaceError):  # below it is said in which line
+            return (*before[1], *iter_lines(rows, file))
     return tuple(parse_lines(data, file))
 
 
@@ -288,15 +294,26 @@ Matches = tuple[dict[str, list[tuple[str, Decimal]]], dict[str, Decimal]]
 
 
 @keep_newest(files=16, versions=3)
-def parse_matches_once(data: bytes | None, file: str) -> Matches:
-    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process. The result is
-    shared: do not alter it, nor a list in it."""
-    matched: dict[str, list[tuple[str, Decimal]]] = {}
-    sums: dict[str, Decimal] = {}
-    for line_id, leg_id, amount in iter_matches(data, file):
-        matched.setdefault(line_id, []).append((leg_id, amount))
-        sums[line_id] = sums[line_id] + amount if line_id in sums else amount
+def parse_matches_once(data: bytes | None, before: tuple[bytes | None, Matches] | None, file: str) -> Matches:
+    """``line_id → [(leg_id, amount)]`` and ``line_id → sum``; the same text is read once in a process, and of one that
+    grew what is new. The result is shared: do not alter it, nor a list in it."""
+    rows = _cut_new_rows(data, before[0]) if before is not None else None
+    matched, sums = (dict(before[1][0]), dict(before[1][1])) if before is not None and rows is not None else ({}, {})
+    try:
+        for line_id, leg_id, amount in iter_matches(data if rows is None else rows, file):
+            matched[line_id] = [*matched.get(line_id, ()), (leg_id, amount)]
+            sums[line_id] = sums[line_id] + amount if line_id in sums else amount
+    except WorkspaceError:
+        sum(1 for _ in iter_matches(data, file))  # raises with the line of the whole
+        raise
     return matched, sums
+
+
+def _cut_new_rows(data: bytes | None, before: bytes | None) -> bytes | None:
+    """The header, and the rows that come after all those of a version that was read; None where it did not grow so."""
+    if data is None or before is None or not data.startswith(before):
+        return None
+    return before[: before.index(b"\n") + 1] + data[len(before) :]
 
 
 def parse_outcomes(data: bytes | None, file: str) -> dict[str, tuple[str, str]]:

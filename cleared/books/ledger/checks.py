@@ -137,8 +137,9 @@ def _check_unchanged(
     """
     violations = []
     for number, entry in check_deadline(before.entries.items()):
-        place = Place(after.file, after.lines.get(number))
         now = after.entries.get(number)
+        if now is entry:
+            continue
         if now is None:
             violations.append(
                 Violation(
@@ -152,6 +153,7 @@ def _check_unchanged(
             continue
         if now == entry:
             continue
+        place = Place(after.file, after.lines.get(number))
         if now.status != entry.status and now.status not in TRANSITIONS.get(entry.status, frozenset()):
             violations.append(
                 Violation(

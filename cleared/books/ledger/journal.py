@@ -6,14 +6,17 @@ Reading never stops at the first problem: each is a ``Violation`` with its line.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Final
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
+from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place
 from cleared.base.newest_versions import keep_newest
@@ -48,18 +51,54 @@ class JournalMonth:
         return max(self.entries, default=0)
 
 
-def parse_month(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
-    """Read one month's file (None: there is none yet)."""
-    result = JournalMonth(year, month, file, {}, [])
+def parse_month(
+    data: bytes | None,
+    year: int,
+    month: int,
+    file: str,
+    places: int,
+    begun: JournalMonth | None = None,
+    lines_before: int = 0,
+) -> JournalMonth:
+    """Read one month's file (None: there is none yet). ``begun``: of a piece of it, with its header, the month up to
+    there; ``lines_before``: the lines of the file between its header and the piece."""
+    result = begun or JournalMonth(year, month, file, {}, [])
     if data is None:
         return result
     reader = _MonthReader(result, places)
     try:
         for line, row in check_deadline(read_records(data, HEADER, optional=OPTIONAL)):
-            reader.read_row(line, row)
+            reader.read_row(line + lines_before, row)
     except CsvDamage as e:
         result.damage.append(Violation("format", str(e), _restore_remedy(file), Place(file, e.line)))
     reader.finish_entry()
+    return result
+
+
+def _read_changed(old: bytes, before: JournalMonth, data: bytes, places: int) -> JournalMonth | None:
+    """The month of ``data``, where only entries are read that do not stand in the lines with which ``old``, a version
+    without fault, begins and ends, too. None where something is wrong with them: that has to be read whole."""
+    start, end = find_common_ends(old, data)
+    above, below = old.count(b"\n", 0, start), old.count(b"\n", 0, len(old) - end)
+    lines = list(before.lines.values())  # the numbers of entries without fault are 1, 2, 3 …
+    first, last = bisect_right(lines, above) - 1, bisect_right(lines, below)
+    if before.damage or first < 0 or b"\r" in old or b"\r" in data:  # which ends a line, too
+        return None
+    begin, stop = start, len(old) - end
+    for _ in range(above + 1 - lines[first]):  # the last entry that begins above may go on below
+        begin = old.rfind(b"\n", 0, begin - 1) + 1
+    for _ in range((lines[last] if last < len(lines) else old.count(b"\n") + 1) - below - 1):
+        stop = old.find(b"\n", stop) + 1
+    middle = data[begin : len(data) - len(old) + stop]
+    result = JournalMonth(before.year, before.month, before.file, dict(islice(before.entries.items(), first)), [])
+    result.lines = dict(islice(before.lines.items(), first))
+    piece = data[: data.index(b"\n") + 1] + middle
+    parse_month(piece, before.year, before.month, before.file, places, result, lines[first] - 2)
+    if result.damage or (last < len(lines) and len(result.entries) != last):
+        return None
+    moved = data.count(b"\n") - old.count(b"\n")
+    result.entries.update(islice(before.entries.items(), last, None))
+    result.lines.update((number, line + moved) for number, line in islice(before.lines.items(), last, None))
     return result
 
 
@@ -70,9 +109,20 @@ def amount_pattern(places: int) -> re.Pattern[str]:
 
 
 @keep_newest(files=16, versions=3)
-def parse_month_once(data: bytes | None, year: int, month: int, file: str, places: int) -> JournalMonth:
-    """As ``parse_month``, but the same text is read once in a process. The result is shared: do not alter it."""
-    return parse_month(data, year, month, file, places)
+def parse_month_once(
+    data: bytes | None,
+    before: tuple[bytes | None, JournalMonth] | None,
+    year: int,
+    month: int,
+    file: str,
+    places: int,
+) -> JournalMonth:
+    """As ``parse_month``, but the same text is read once in a process, and of one that was changed what is new. The
+    result is shared: do not alter it."""
+    known = None
+    if data and before is not None and before[0]:
+        known = _read_changed(before[0], before[1], data, places)
+    return known or parse_month(data, year, month, file, places)
 
 
 def _restore_remedy(file: str) -> str:
@@ -94,7 +144,7 @@ class _MonthReader:
         self.first_line = 0
         self.legs: list[Leg] = []
         self.dates: dict[str, date | None] = {}
-        self.expected = 1
+        self.expected = len(month.entries) + 1
 
     def add_fault(
         self, check: str, message: str, line: int, entry: str | None = None, column: str | None = None
