@@ -133,14 +133,14 @@ def find_answered_cards(context: Context) -> Iterator[tuple[str, str]]:
     added = [card for card in context.cards.added.values() if card.kind == BAD_FILE.name]
     refused = {path: card.id for card in added for path in list_card_files(card)}
     imported = books_of(context).imports.list_moves()
-    for card in context.cards.open_cards():
-        if card.id in context.cards.added or not (imported or refused):
+    for card in context.cards.open_cards(BAD_FILE.name, BALANCE_GAP.name) if imported or refused else ():
+        if card.id in context.cards.added:
             continue
         if card.kind == BAD_FILE.name:
             outcomes = [_describe_outcome(card, path, context, refused) for path in list_card_files(card)]
             if outcomes and all(outcomes):
                 yield card.id, "; ".join(dict.fromkeys(outcomes))[:300]
-        elif card.kind == BALANCE_GAP.name and _is_gap_filled(card, context):
+        elif _is_gap_filled(card, context):
             yield card.id, f"the missing rows were imported by {context.run_id}"
 
 

@@ -30,7 +30,7 @@ def stage_entry_card(context: Context, entry: Entry, title: str, description: st
 
 def stage_unasked_cards(context: Context, waiting: Iterable[Entry]) -> None:
     """Stage the card of each of these entries that no open card asks about."""
-    asked = {card.record_id for card in context.cards.open_cards() if card.kind == ENTRY.name}
+    asked = {card.record_id for card in context.cards.open_cards(ENTRY.name)}
     for entry in check_deadline(waiting):
         if entry.entry_id not in asked:
             title = f"{entry.date} {entry.amount} {entry.description[:120]}"

@@ -111,13 +111,14 @@ class CardDraft:
         """Stage that what a decision agreed to is taken back."""
         self.withdrawn.append((card_id, at, by, decision))
 
-    def open_cards(self) -> list[Card]:
-        committed = [card for card in self.committed_cards.list_open() if card.id not in self.resolved]
-        return [*committed, *self.added.values()]
+    def open_cards(self, *kinds: str) -> list[Card]:
+        """Those that wait, of these kinds or of all."""
+        committed = [card for card in self.committed_cards.list_open(*kinds) if card.id not in self.resolved]
+        return [*committed, *(card for card in self.added.values() if not kinds or card.kind in kinds)]
 
     def list_about(self, kind: str, record_id: str) -> list[str]:
         """The open cards of a kind about an entry: one that came back has another card than its first."""
-        return [card.id for card in self.open_cards() if card.kind == kind and card.record_id == record_id]
+        return [card.id for card in self.open_cards(kind) if card.record_id == record_id]
 
     def changed_files(self) -> dict[str, bytes]:
         out: dict[str, bytes] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,19 +74,24 @@ def place_in_queue(card: Card) -> tuple[str, str]:
     return card.skipped_at or "", card.created_at
 
 
-def read_events(path: str, data: bytes, add: Callable[[Event], None], *, readable_only: bool = False) -> None:
-    """Hand each line of a file of the queue to ``add``. Raises ``WorkspaceError`` for a damaged one, unless only what
-    is readable is asked for."""
-    lines = data.splitlines()
+def read_events(
+    path: str, data: bytes, add: Callable[[Event], None], *, readable_only: bool = False
+) -> Sequence[Event]:
+    """Hand each line of a file of the queue to ``add``; gives those that it took. Raises ``WorkspaceError`` for a
+    damaged one, unless only what is readable is asked for."""
+    lines, events = data.splitlines(), []
     for number, line in enumerate(_parse_together(lines) or lines, 1):
         try:
-            add(line if isinstance(line, dict) else json.loads(line))
+            event = line if isinstance(line, dict) else json.loads(line)
+            add(event)
+            events.append(event)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if readable_only:
                 continue
             raise WorkspaceError(
                 "a line of the queue is not readable", place=Place(path, number), remedy=restore_remedy(path)
             ) from None
+    return events
 
 
 def _says_same(known: Card, card: Card) -> bool:

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
+from cleared.base.newest_versions import keep_newest
 from cleared.cards.card import Card
 from cleared.cards.card_events import CardEvents, Event, place_in_queue, read_events
 from cleared.cards.kinds import PROPOSAL
@@ -89,22 +90,26 @@ class KnownCards(Mapping[str, Card]):
             with suppress(ValueError, RecursionError):  # what somebody wrote can be read, and not be written
                 sealed.write(_NAME, self._summary.encode())
             new = new[-1:]
-        self._new: list[Event] = []
-        for path in new:
-            read_events(path, source.read(path) or b"", self._note_new)
+        self._new: list[Event] = [event for path in new for event in _read_file_once(source.read(path) or b"", path)]
+        self._lines: dict[str, list[Event]] = {}
+        """Of each card that is not settled in the summary alone."""
+        for event in (*(event for _, event in self._summary.others), *self._new):
+            self._lines.setdefault(str(event["id"]), []).append(event)
 
     # -- what is asked --------------------------------------------------------------------------------------------
 
     def __getitem__(self, card_id: str) -> Card:
-        if (card := self._live.get(card_id) or self._made.get(card_id)) is not None:
+        if (card := self._made.get(card_id)) is not None:
             return card
         line = self._summary.find_line(card_id)
-        if line is None:
-            raise KeyError(card_id)
-        return self._make_settled([line])[0]
+        if line is not None:
+            return self._make_settled([line])[0]
+        return self._make_live([card_id])[card_id]
 
     def __contains__(self, card_id: object) -> bool:
-        return card_id in self._live or (isinstance(card_id, str) and self._summary.find_line(card_id) is not None)
+        return isinstance(card_id, str) and (
+            self._summary.find_line(card_id) is not None or card_id in self._make_live([card_id])
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._all)
@@ -112,9 +117,12 @@ class KnownCards(Mapping[str, Card]):
     def __len__(self) -> int:
         return len(self._live) + len(self._summary.settled)
 
-    def list_open(self) -> list[Card]:
-        """The cards that wait, oldest first; those that were skipped behind all that were not."""
-        return [card for card in self._live.values() if card.status == "open"]
+    def list_open(self, *kinds: str) -> list[Card]:
+        """The cards that wait, of these kinds or of all, oldest first; those that were skipped behind all that were
+        not."""
+        named = [each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)]
+        live = self._make_live(named) if kinds else self._live
+        return [card for card in live.values() if card.status == "open" and (not kinds or card.kind in kinds)]
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
@@ -128,9 +136,15 @@ class KnownCards(Mapping[str, Card]):
         lines = [*self._summary.find_lines(text)] if " " not in text else []
         lines += [line for line in self._summary.settled if f" {text} " in line and line.split(" ")[1] == text]
         settled = self._make_settled(dict.fromkeys(lines))
+        may_fit = [
+            card_id
+            for card_id, events in self._lines.items()
+            if card_id.startswith(text)
+            or any(event.get("entry_id") == text or event.get("kind") == PROPOSAL.name for event in events)
+        ]
         live = [
             card
-            for card in self._live.values()
+            for card in self._make_live(may_fit).values()
             if card.id.startswith(text)
             or card.record_id == text
             or (card.status == "open" and card.kind == PROPOSAL.name and text in _name_proposal(card))
@@ -153,19 +167,20 @@ class KnownCards(Mapping[str, Card]):
     @cached_property
     def _live(self) -> dict[str, Card]:
         """The cards that are not in the summary as settled."""
-        events = CardEvents()
-        for event in (*(event for _, event in self._summary.others), *self._new):
-            events.add_event(event)
-        settled = {str(event["id"]) for event in self._new if self._summary.find_line(str(event["id"])) is not None}
-        return {card_id: card for card_id, card in events.make_cards().items() if card_id not in settled}
+        return self._make_live(self._lines)
 
     @cached_property
     def _all(self) -> dict[str, Card]:
         return load_cards(self._source, self._queue)
 
-    def _note_new(self, event: Event) -> None:
-        CardEvents().add_event(event)  # raises where it is none
-        self._new.append(event)
+    def _make_live(self, ids: Iterable[str]) -> dict[str, Card]:
+        """Of these cards those that are not in the summary as settled."""
+        events = CardEvents()
+        for card_id in ids:
+            if self._summary.find_line(card_id) is None:
+                for event in self._lines.get(card_id, ()):
+                    events.add_event(event)
+        return events.make_cards()
 
     def _make_settled(self, lines: Iterable[str]) -> list[Card]:
         """The cards of these lines of the summary: from the files that they name, and from what came since."""
@@ -222,6 +237,19 @@ class KnownCards(Mapping[str, Card]):
                 others += its_events
         others.sort(key=lambda each: each[0])
         return _Summary(files, sorted(settled), others)
+
+
+@keep_newest(files=4, versions=2)
+def _read_file_once(data: bytes | None, before: tuple[bytes | None, Sequence[Event]] | None, path: str) -> list[Event]:
+    """The lines of a file of the queue; of one that grew, what is new is read. Do not alter them."""
+    data, known = data or b"", tuple[bytes, Sequence[Event]]((b"", ()))
+    if before is not None and before[0] and before[0].endswith(b"\n") and data.startswith(before[0]):
+        known = (before[0], before[1])
+    try:
+        return [*known[1], *read_events(path, data[len(known[0]) :], CardEvents().add_event)]
+    except WorkspaceError:
+        read_events(path, data, CardEvents().add_event)  # says which line of the whole it is
+        raise
 
 
 def _choose(ids: Collection[str], events: CardEvents) -> Callable[[Event], None]:

@@ -29,18 +29,14 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
     if has_payload or (
         event["kind"] != ON_DEMAND.name and is_only_failure(host, repo, snapshot, context.agent, str(event["id"]))
     ):
-        for card in context.cards.open_cards():
-            if (
-                card.kind == FAILED_RUN.name
-                and card.agent == context.agent
-                and card.details.get("event_id") == event["id"]
-            ):
+        for card in context.cards.open_cards(FAILED_RUN.name):
+            if card.agent == context.agent and card.details.get("event_id") == event["id"]:
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it went well at another try: {context.run_id}"
                 )
     handled = _list_handled_files(host, context)
-    for card in context.cards.open_cards() if handled else ():
-        files = list_card_files(card) if card.kind == BAD_FILE.name and card.id not in context.cards.added else []
+    for card in context.cards.open_cards(BAD_FILE.name) if handled else ():
+        files = list_card_files(card) if card.id not in context.cards.added else []
         if files and handled.issuperset(files):
             context.cards.resolve_card(
                 card.id, format_iso(context.now), RESOLVED_BY, f"it was taken by {context.run_id}"
@@ -50,14 +46,14 @@ def resolve_cards(host: Host, repo: Repository, snapshot: Snapshot, context: Con
             context.cards.resolve_card(card_id, format_iso(context.now), RESOLVED_BY, answer)
     imported = {file.sha256 for file in taken_files(context).values()}
     is_plain_run = event["kind"] == ON_DEMAND.name and event["payload"] is None
-    for card in context.cards.open_cards():
-        if card.kind == FAILED_RUN.name and card.agent == context.agent and _is_done_now(card, imported, is_plain_run):
+    for card in context.cards.open_cards(FAILED_RUN.name):
+        if card.agent == context.agent and _is_done_now(card, imported, is_plain_run):
             context.cards.resolve_card(
                 card.id, format_iso(context.now), RESOLVED_BY, f"it went well since: {context.run_id}"
             )
     if imported and _has_files_set_aside(host, snapshot):
-        for card in context.cards.open_cards():
-            if card.kind == SET_ASIDE.name and card.details.get("sha256") in imported:
+        for card in context.cards.open_cards(SET_ASIDE.name):
+            if card.details.get("sha256") in imported:
                 context.cards.resolve_card(
                     card.id, format_iso(context.now), RESOLVED_BY, f"it was imported by {context.run_id}"
                 )

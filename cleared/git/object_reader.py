@@ -74,7 +74,7 @@ class ObjectReader:
         self._git = git
         self._folder = str(folder)
         self._packs = PackReader(self._folder)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._trees: dict[str, dict[str, TreeEntry]] = {}
         self._objects: dict[str, tuple[str, bytes]] = {}
@@ -89,13 +89,13 @@ class ObjectReader:
             if (known := self._objects.get(oid)) is not None:
                 return known
             if (found := self._read_here(oid)) is not None:
-                self._remember(oid, found)
+                self.remember(oid, found)
                 return found
             for attempt in (1, 2):
                 try:
                     self._send_ids([oid])
                     answer = self._read_answer(oid)
-                    self._remember(oid, answer)
+                    self.remember(oid, answer)
                     return answer
                 except (BrokenPipeError, EOFError):
                     self._stop_process()
@@ -106,15 +106,17 @@ class ObjectReader:
     def _read_here(self, oid: str) -> tuple[str, bytes] | None:
         return read_loose_object(self._folder, oid) or self._packs.read(oid, _MAX_LOOSE)
 
-    def _remember(self, oid: str, answer: tuple[str, bytes]) -> None:
+    def remember(self, oid: str, answer: tuple[str, bytes]) -> None:
+        """Keep the type and content of an object that was read, or is written: the next command reads it."""
         size = len(answer[1])
-        if size > _MAX_OBJECT:
-            return
-        while self._remembered + size > _MAX_REMEMBERED:
-            oldest = next(iter(self._objects))
-            self._remembered -= len(self._objects.pop(oldest)[1])
-        self._objects[oid] = answer
-        self._remembered += size
+        with self._lock:
+            if size > _MAX_OBJECT or oid in self._objects:
+                return
+            while self._remembered + size > _MAX_REMEMBERED:
+                oldest = next(iter(self._objects))
+                self._remembered -= len(self._objects.pop(oldest)[1])
+            self._objects[oid] = answer
+            self._remembered += size
 
     def read_objects(self, oids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """As ``read_object``, for many: many ids are sent at once, so that neither side waits for the other."""

@@ -32,7 +32,7 @@ class LooseObjects:
     """
 
     def __init__(self, repo: Repository) -> None:
-        self._hash_name = repo.hash_name
+        self._hash_name, self._reader = repo.hash_name, repo.objects
         self._objects = repo.common_dir / "objects"
         self._contents: dict[Path, tuple[bytes, bytes]] = {}
         """Path → kind and content, which is the caller's own: files can be large."""
@@ -47,6 +47,7 @@ class LooseObjects:
         path = self._objects / oid[:2] / oid[2:]
         if path not in self._contents:
             self._contents[path] = kind.encode(), content
+            self._reader.remember(oid, (kind, content))
             with suppress(OSError):
                 if path.stat().st_size > 0:  # an empty one is what a power cut leaves
                     os.utime(path)

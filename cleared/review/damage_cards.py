@@ -46,7 +46,7 @@ def update_damage_cards(host: Host) -> DamageUpdate:
             wanted.add(card.id)
             if cards.add_card(card):
                 result.opened.append(card.id)
-        for card in [card for card in cards.committed_cards.list_open() if card.kind == DAMAGE.name]:
+        for card in cards.committed_cards.list_open(DAMAGE.name):
             if card.id not in wanted:
                 cards.resolve_card(card.id, format_iso(context.now), CHECK, GONE)
                 result.settled.append(card.id)

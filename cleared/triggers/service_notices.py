@@ -71,9 +71,7 @@ def report_brought_files(host: Host, brought: Mapping[str, ClearedError]) -> Non
     def make_decision(decision_context: DecisionContext) -> Decision | None:
         context, folders = decision_context.context, dict[str, dict[str, ClearedError]]()
         context.agent = RESOLVED_BY
-        named = {
-            path for card in context.cards.open_cards() if card.kind == BAD_FILE.name for path in list_card_files(card)
-        }
+        named = {path for card in context.cards.open_cards(BAD_FILE.name) for path in list_card_files(card)}
         for path, error in brought.items():
             drop = f"{host.layout.import_dir}/"
             folder = host.layout.import_dir if path.startswith(drop) else path.rpartition("/")[0]
@@ -163,8 +161,8 @@ def set_file_aside(host: Host, agent: str, path: str, digest: str, cause: str, t
             if target
             else f"Change {agent}, or the file, to have it tried again.",
         )
-        for card in decision_context.context.cards.open_cards():  # the new card says it now
-            if card.kind == FAILED_RUN.name and card.agent == agent and digest in (card.details.get("files") or ()):
+        for card in decision_context.context.cards.open_cards(FAILED_RUN.name):  # the new card says it
+            if card.agent == agent and digest in (card.details.get("files") or ()):
                 decision_context.context.cards.resolve_card(
                     card.id, format_iso(decision_context.context.now), RESOLVED_BY, "the file was set aside"
                 )

@@ -18,6 +18,7 @@ from cleared.trust.keys import cleared_home
 from cleared.trust.workspace_pin import find_pinned_mark
 
 _MAX_BRANCHES: Final = 50
+_FILE: Final = "seen.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ def read_checkpoint(root: Path) -> Checkpoint | None:
     """What was seen last in this clone; an empty one where nothing was yet, ``None`` where none is kept: it is not
     pinned, or what lies beside the key cannot be read here (in a confined program). Raises ``WorkspaceError`` where it
     is damaged."""
-    path = _find_path(root)
-    if path is None:
+    folder = checkpoint_folder(root)
+    if folder is None:
         return None
+    path = folder / _FILE
     try:
         data = json.loads(path.read_bytes())
         branches = {str(name): _parse_branch(dict(each)) for name, each in data["branches"].items()}
@@ -85,11 +87,11 @@ def read_forgotten(root: Path) -> frozenset[str]:
 
 def write_checkpoint(root: Path, checkpoint: Checkpoint) -> None:
     """Keep it. Raises ``WorkspaceError`` where it cannot be written."""
-    path = _find_path(root)
-    if path is not None:
+    folder = checkpoint_folder(root)
+    if folder is not None:
         branches = {name: seen.to_dict() for name, seen in checkpoint.branches.items()}
         data = {"beginnings": checkpoint.beginnings, "branches": branches, "forgotten": checkpoint.forgotten}
-        write_atomic(path, (json.dumps(data, indent=1) + "\n").encode("ascii"))
+        write_atomic(folder / _FILE, (json.dumps(data, indent=1) + "\n").encode("ascii"))
 
 
 def begin_checkpoint(root: Path, forgotten: Iterable[str] = ()) -> None:
@@ -108,8 +110,3 @@ def checkpoint_folder(root: Path) -> Path | None:
 def _parse_branch(data: dict[str, Any]) -> SeenBranch:
     commit, books = data.pop("commit"), data.pop("books")
     return SeenBranch(commit, books, {str(key): int(count) for key, count in data.items()})
-
-
-def _find_path(root: Path) -> Path | None:
-    folder = checkpoint_folder(root)
-    return folder / "seen.json" if folder is not None else None

@@ -179,26 +179,27 @@ def test_missing_object_and_dead_reader(work: Work) -> None:
 def test_loose_objects_are_read_without_a_process(work: Work) -> None:
     """But for a large one, and one that is cut off or another's: there git says what it says."""
     commit = work.seal({"large": b"0" * (5 << 20), "small": b"small", "cut": b"cut off", "other": b"another's"})
-    snapshot = Snapshot(work.repo, commit)
-    objects = work.repo.common_dir / "objects"
-    places = {name: objects / oid[:2] / oid[2:] for name, (_, oid) in snapshot.list_entries().items()}
-    assert snapshot.read_file("small") == b"small"
-    assert list(snapshot.read_blobs([snapshot.find_blob_id("small") or ""])) == [b"small"]
-    assert work.repo.objects._process is None
-    assert snapshot.read_file("large") == b"0" * (5 << 20)
-    assert work.repo.objects._process is not None
-    for name, content in (("cut", places["cut"].read_bytes()[:-3]), ("other", places["small"].read_bytes())):
-        places[name].chmod(0o644)
-        places[name].write_bytes(content)
-    for name in ("cut", "other"):
-        told = subprocess.run(
-            ["git", "cat-file", "blob", f"HEAD:{name}"], cwd=work.root, capture_output=True, check=False
-        )
-        if told.returncode == 0:
-            assert snapshot.read_file(name) == told.stdout
-        else:
-            with pytest.raises(WorkspaceError):
-                snapshot.read_file(name)
+    with Repository.open(work.root, for_writing=False) as repo:  # the one that wrote them knows them
+        snapshot = Snapshot(repo, commit)
+        objects = repo.common_dir / "objects"
+        places = {name: objects / oid[:2] / oid[2:] for name, (_, oid) in snapshot.list_entries().items()}
+        assert snapshot.read_file("small") == b"small"
+        assert list(snapshot.read_blobs([snapshot.find_blob_id("small") or ""])) == [b"small"]
+        assert repo.objects._process is None
+        assert snapshot.read_file("large") == b"0" * (5 << 20)
+        assert repo.objects._process is not None
+        for name, content in (("cut", places["cut"].read_bytes()[:-3]), ("other", places["small"].read_bytes())):
+            places[name].chmod(0o644)
+            places[name].write_bytes(content)
+        for name in ("cut", "other"):
+            told = subprocess.run(
+                ["git", "cat-file", "blob", f"HEAD:{name}"], cwd=work.root, capture_output=True, check=False
+            )
+            if told.returncode == 0:
+                assert snapshot.read_file(name) == told.stdout
+            else:
+                with pytest.raises(WorkspaceError):
+                    snapshot.read_file(name)
 
 
 def test_many_objects_are_read_together_as_one_by_one(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,8 +235,8 @@ def _stage_brought(
     host, context = decision_context.host, decision_context.context
     stage_refusals(brought, host.root / INBOX, INBOX, host.config.receipts.max_bytes, context.stage_card, "kept")
     kept = {f"{INBOX}/{escape_name(each.inbox_name)}" for each in found if each.inbox_name not in brought}
-    for card in context.cards.open_cards():
-        files = list_card_files(card) if card.kind == BAD_FILE.name else []
+    for card in context.cards.open_cards(BAD_FILE.name):
+        files = list_card_files(card)
         if files and kept.issuperset(files):
             context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, "it was kept")
 
@@ -373,8 +373,8 @@ def take_back_links(decision_context: DecisionContext, before: Snapshot, made: S
 def _settle_cards(decision_context: DecisionContext, receipt: Receipt, entry_id: str | None, answer: str) -> None:
     """Settle the open cards about a receipt: the one about the entry with ``answer``, others as different."""
     context = decision_context.context
-    for card in context.cards.open_cards():
-        if card.kind == RECEIPT.name and card.details.get("receipt") == receipt.sha256:
+    for card in context.cards.open_cards(RECEIPT.name):
+        if card.details.get("receipt") == receipt.sha256:
             same = entry_id is None or card.details.get("entry") == entry_id
             resolution = answer if same else "different"
             context.cards.resolve_card(card.id, format_iso(context.now), decision_context.by, resolution)

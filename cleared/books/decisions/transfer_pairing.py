@@ -76,9 +76,9 @@ def settle_decided_transfers(decision_context: DecisionContext, result: Decision
     """Settle the cards of possible transfers that the decisions so far have answered: one side is voided, or both are
     decided."""
     context = decision_context.context
-    for card in context.cards.open_cards() if result.records else ():
+    for card in context.cards.open_cards(TRANSFER.name) if result.records else ():
         ids = card.details.get("entries")
-        if card.kind != TRANSFER.name or not isinstance(ids, list) or set(result.records).isdisjoint(ids):
+        if not isinstance(ids, list) or set(result.records).isdisjoint(ids):
             continue
         statuses = [e.status if (e := books_of(context).books.find_entry(str(each))) else "voided" for each in ids]
         if "voided" in statuses:

@@ -304,23 +304,28 @@ def set_columns(data: bytes, changes: Mapping[str, Mapping[str, str]]) -> bytes:
     text = data.decode("utf-8")
     out: list[str] = []
     done = counted = quotes = 0
-    for match in _LEG_ROW.finditer(text):
-        entry_changes = changes.get(match[1])
-        if not entry_changes:
-            continue
-        quotes, counted = quotes + text.count('"', counted, match.start()), match.start()
-        if quotes % 2:  # a line of a quoted field
-            continue
-        end = text.find("\n", match.start()) + 1 or len(text)
-        while text.count('"', match.start(), end) % 2 and end < len(text):
-            end = text.find("\n", end) + 1 or len(text)
-        row = next(csv.reader(io.StringIO(text[match.start() : end], newline=""), strict=True))
-        before = list(row)
-        for column, value in entry_changes.items():
-            row[HEADER.index(column)] = value
-        if row != before:
-            out += [text[done : match.start()], format_record(row)]
-            done = end
+    for entry_id in sorted(changes, key=lambda each: (len(each), each)):  # as they stand in the file
+        at = max(done, counted)
+        while (at := text.find(entry_id, at)) >= 0:
+            begin = at - (text[at - 1] == '"')
+            match = _LEG_ROW.match(text, begin)
+            quotes, counted = quotes + text.count('"', counted, begin), begin
+            if match is None or match[1] != entry_id or quotes % 2:  # a line of a quoted field
+                at += 1
+                continue
+            end = text.find("\n", begin) + 1 or len(text)
+            while text.count('"', begin, end) % 2 and end < len(text):
+                end = text.find("\n", end) + 1 or len(text)
+            row = next(csv.reader(io.StringIO(text[begin:end], newline=""), strict=True))
+            before = list(row)
+            for column, value in changes[entry_id].items():
+                row[HEADER.index(column)] = value
+            if row != before:
+                out += [text[done:begin], format_record(row)]
+                done = end
+            at = end
+            if not text.startswith((entry_id, f'"{entry_id}'), end):  # its legs stand together
+                break
     return "".join([*out, text[done:]]).encode("utf-8")
 
 

@@ -141,8 +141,8 @@ def _refuse_closed_period(books: Books, entries: list[Entry]) -> None:
 def settle_posted_lines(case: UndoCase) -> None:
     """Settle the cards of held lines that are posted again."""
     context = case.context
-    for card in context.cards.open_cards():
-        if card.kind == LINE.name and books_of(context).bank.posted_amount(str(card.details.get("line", ""))) != 0:
+    for card in context.cards.open_cards(LINE.name):
+        if books_of(context).bank.posted_amount(str(card.details.get("line", ""))) != 0:
             context.cards.resolve_card(card.id, format_iso(context.now), case.by, TAKEN_BACK)
 
 

@@ -91,7 +91,7 @@ def _refuse_what_would_be_lost(host: Host, decision_context: DecisionContext) ->
                 f"({key.removeprefix('ed25519:')[:16]}): in new books it would count for nothing",
                 remedy="Look at whose it is, and say whether it counts: cleared trust. Then cleared trust --new-books.",
             )
-    waiting = [c.id for c in decision_context.context.cards.open_cards() if c.kind == QUESTION.name]
+    waiting = [c.id for c in decision_context.context.cards.open_cards(QUESTION.name)]
     if waiting:
         raise PolicyError(
             f"a run waits for an answer ({waiting[0]}), which would not count in new books",
