@@ -38,6 +38,23 @@ def currency_exponent(currency: str) -> int:
     return _EXPONENTS.get(currency, 2)
 
 
+_BY_CURRENCY: Final = {"EUR": "\u00a0", "SEK": "\u00a0", "NOK": "\u00a0", "PLN": "\u00a0", "CZK": "\u00a0", "CHF": "’"}
+
+
+def find_separator(currency: str) -> str:
+    """What stands between thousands where a currency is at home; the decimal mark is a point everywhere here."""
+    return _BY_CURRENCY.get(currency, ",")
+
+
+def group_thousands(text: str, separator: str) -> str:
+    """An amount as people read it: ``1234567.50`` with the separator between thousands; any other text as it is."""
+    if not separator or not _PLAIN.fullmatch(text):
+        return text
+    whole, point, rest = text.partition(".")
+    digits = whole.lstrip("+-")
+    return f"{whole[: len(whole) - len(digits)]}{int(digits):,}".replace(",", separator) + point + rest
+
+
 @lru_cache(maxsize=8)
 def quantum(places: int) -> Decimal:
     """The smallest unit with ``places`` decimals: ``quantum(2)`` is ``Decimal('0.01')``."""

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from cleared.base.terminal import escape_text
+from cleared.base.terminal import escape_lines, escape_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def link_commands(text: str, prefix: str) -> Markup:
 def _name_fields(text: str) -> Markup:
     for option, field in FIELDS.items():
         text = re.sub(rf"(?<![\w-]){re.escape(option)}(?![\w-])(?: (?:…|\d{{4}}-\d\d-\d\d))?", field, text)
-    return escape(escape_text(text))
+    return escape(escape_lines(text))
 
 
 @cache

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from cleared.base.errors import ClearedError
+from cleared.base.money import group_thousands
 from cleared.base.terminal import count_noun, escape_text
 from cleared.cards.kinds import kind_named
 from cleared.sandbox.trigger_kinds import ON_DEMAND, TRIGGER_KINDS
@@ -60,6 +61,12 @@ def _link_commands(context: Context, text: str) -> Markup:
     return link_commands(text, str(context["prefix"]))
 
 
+@pass_context
+def _group_amount(context: Context, amount: object) -> str:
+    """An amount with the separators that the books' owner reads."""
+    return group_thousands(str(amount), context["thousands"])
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -73,6 +80,7 @@ def _environment() -> Environment:
     environment.globals["static"] = find_static_address
     environment.filters["count"] = count_noun
     environment.filters["moment"] = _describe_moment
+    environment.filters["money"] = _group_amount
     environment.filters["ways"] = _link_commands
     environment.filters["due"] = _describe_due
     environment.filters["triggers"] = _describe_triggers
@@ -99,6 +107,7 @@ def render_page(
         .render(
             data,
             site=site,
+            thousands=site.thousands if site is not None else "",
             prefix=address_prefix(session, site),
             session=session,
             messages=messages,

@@ -47,7 +47,7 @@ def show_report(page: PageRequest) -> Response:
         report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
-        body = Markup("".join(write_body(shown, _make_link(page, report))))  # it quotes every text
+        body = Markup("".join(write_body(shown, _make_link(page, report), page.site.thousands)))  # it quotes every text
     asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}
     return page.render(
         "report.html",

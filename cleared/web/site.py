@@ -11,6 +11,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from cleared.base.errors import ClearedError
+from cleared.base.money import find_separator
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
@@ -94,6 +95,16 @@ class Site:
             return ZoneInfo(self.open_host().config.business.timezone)
         except ClearedError:
             return UTC
+
+    @property
+    def thousands(self) -> str:
+        """What stands between thousands; nothing where the settings cannot be read."""
+        try:
+            business = self.open_host().config.business
+        except ClearedError:
+            return ""
+        separators = {"none": "", "comma": ",", "space": "\u00a0", "apostrophe": "’"}
+        return separators.get(business.thousands, find_separator(business.currency))
 
     def read_stamp(self) -> str:
         """Another text for each state of the books and of the runs. Raises ``ClearedError``, ``OSError``."""

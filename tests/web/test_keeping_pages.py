@@ -64,7 +64,7 @@ def test_a_statement_is_reconciled_and_taken_back(posted: Workspace) -> None:
         differs = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2450.90"))
         assert differs.status == 409 and "The difference is" in differs.text and posted.head() == head
         opening = server.get("/books/opening")
-        assert "1000" in opening.text and "Book it" in opening.text
+        assert "1,000.00" in opening.text and "Book it" in opening.text
         stale = server.follow(
             server.send("POST", "/books/opening", [("token", opening.fields("token")[0]), ("digest", "0" * 64)])
         )
@@ -76,7 +76,7 @@ def test_a_statement_is_reconciled_and_taken_back(posted: Workspace) -> None:
         differs = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2446.40"))
         assert "Cash out" in differs.text and f"/books/entries/{cash}" in differs.body, differs.text
         posted.ok("journal", "void", cash, "--reason", "it was not paid")
-        agreed = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2446.40"))
+        agreed = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", "2,446.40"))
         assert "agrees with the bank on 2025-01-31: 2446.40" in agreed.text, agreed.text
         assert "reconciled through 2025-01-31" in agreed.text
         withdrawal = (before, ("date", "2025-01-31"), ("choice", "withdraw"))
@@ -120,7 +120,7 @@ def test_an_unknown_file_becomes_a_bank_account(ws: Workspace) -> None:
         head = ws.head()
         page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
         assert "of no account yet" in page.text and "As understood: 2 rows" in page.text
-        assert "2025-01-15" in page.text and "1250.00" in page.text and "Rechnung 12 Müller KG" in page.text
+        assert "2025-01-15" in page.text and "1,250.00" in page.text and "Rechnung 12 Müller KG" in page.text
         assert "cleared" not in page.text
         (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
         assert "giro.csv" in server.get("/bank").text and "giro.csv" in server.get("/").text
@@ -150,7 +150,7 @@ def test_what_a_file_does_not_say_is_asked(ws: Workspace) -> None:
         page = server.get(f"{address}?{columns}&sign=inverted")
         assert "please say" in page.text, "01/02 is January or February"
         page = server.get(f"{address}?{columns}&sign=inverted&date_format=%25m%2F%25d%2F%25Y")
-        assert "-1500.00" in page.text and "2025-01-03" in page.text and "add it and import" in page.text, page.text
+        assert "-1,500.00" in page.text and "2025-01-03" in page.text and "add it and import" in page.text, page.text
         note = page.body.partition("<b>Note</b>")[2].partition("</select>")[0]
         assert "not used" in note and "selected" not in note
         assert server.get(f"{address}?ledger_account=x").status == 404

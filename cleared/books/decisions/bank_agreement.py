@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -62,7 +63,8 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
 def parse_balance(host: Host, text: str) -> Decimal:
     """The amount that was typed. Raises ``UsageError`` for what is no amount of money."""
     try:
-        amount = Decimal(text.replace(",", "") if "." in text else text)
+        plain = re.sub(r"[\s’']", "", text)
+        amount = Decimal(plain.replace(",", "") if "." in plain else plain)
     except InvalidOperation:
         amount = Decimal("NaN")
     if (

@@ -96,7 +96,10 @@ def _chart_cash(books: ReportBooks, period: DateSpan, banks: Sequence[int]) -> B
     if not 1 < len(period.months) <= 36:
         return None
     groups = []
+    last = max(books.index.months, default=(0, 0))
     for month in period.split_months():
+        if month.start is not None and (month.start.year, month.start.month) > last:
+            break  # nothing is booked yet
         held = books.balances(None, month.end)
         groups.append((month.label, (money.total([books.zero, *(held.get(b, books.zero) for b in banks)]),)))
     return BarChart("Cash at the end of each month", ("",), tuple(groups))

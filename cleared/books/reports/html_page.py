@@ -11,7 +11,7 @@ from cleared.base import money
 from cleared.base.short_text import shorten_text
 from cleared.base.terminal import escape_text
 from cleared.books.reports.cell_texts import format_cell, format_label
-from cleared.books.reports.report import BarChart, Report, Row
+from cleared.books.reports.report import BarChart, Cell, Column, Report, Row
 
 STYLE: Final = """
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #1c1c1a; }
@@ -49,18 +49,19 @@ def write_page(report: Report) -> Iterator[str]:
     yield "</body>\n</html>\n"
 
 
-def write_body(report: Report, link: Callable[[Row], str] | None = None) -> Iterator[str]:
-    """What stands below the title, for a page of its own or another. ``link``: where a row's label leads; or empty."""
+def write_body(report: Report, link: Callable[[Row], str] | None = None, separator: str = "") -> Iterator[str]:
+    """What stands below the title, for a page of its own or another. ``link``: where a row's label leads; or empty.
+    ``separator``: what stands between thousands."""
     yield f'<p class="span">{quote_text(report.span)} · {quote_text(report.currency)}</p>\n'
     yield "".join(f'<p class="warning">{quote_text(text)}</p>\n' for text in report.list_warnings())
     chart = report.make_chart()
     if chart is not None:
-        yield draw_bars(chart)
+        yield draw_bars(chart, separator)
     heads = "".join(f'<th scope="col"{_figure_class(c.kind)}>{quote_text(c.title)}</th>' for c in report.columns)
     first = f'<th scope="col">{quote_text(report.label_title)}</th>'
     yield f'<div class="scroll"><table><thead><tr>{first}{heads}</tr></thead><tbody>\n'
     for row in report.rows:
-        yield _write_row(report, row, link(row) if link else "")
+        yield _write_row(report, row, link(row) if link else "", separator)
     basis = f"{report.basis} basis · commit {report.commit[:10] or 'none'}"
     yield f"</tbody></table></div>\n<footer>{quote_text(basis[0].upper() + basis[1:])}</footer>\n"
 
@@ -70,7 +71,7 @@ def quote_text(text: object) -> str:
     return escape(escape_text(text), quote=True)
 
 
-def _write_row(report: Report, row: Row, address: str) -> str:
+def _write_row(report: Report, row: Row, address: str, separator: str) -> str:
     depth = f' class="d{min(row.depth, _MAX_DEPTH)}"' if row.depth else ""
     label = quote_text(format_label(row))
     if address:
@@ -78,11 +79,16 @@ def _write_row(report: Report, row: Row, address: str) -> str:
     if row.kind == "heading":
         return f'<tr class="heading"><td colspan="{len(report.columns) + 1}"{depth}>{label}</td></tr>\n'
     cells = "".join(
-        f"<td{_figure_class(column.kind)}>{quote_text(format_cell(cell, column, row))}</td>"
+        f"<td{_figure_class(column.kind)}>{quote_text(_format_figure(cell, column, row, separator))}</td>"
         for column, cell in zip(report.columns, row.cells, strict=True)
     )
     kind = ' class="total"' if row.kind == "total" else ""
     return f"<tr{kind}><td{depth}>{label}</td>{cells}</tr>\n"
+
+
+def _format_figure(cell: Cell, column: Column, row: Row, separator: str) -> str:
+    text = format_cell(cell, column, row)
+    return money.group_thousands(text, separator) if isinstance(cell, Decimal) else text
 
 
 def _figure_class(kind: str) -> str:
@@ -94,15 +100,25 @@ _HEIGHT: Final = 220
 _TOP: Final = 30
 _BOTTOM: Final = 22
 _MAX_LABEL: Final = 14
+_AXIS: Final = 92
+"""Where the bars begin: left of it stand the amounts of the axis."""
 
 
-def draw_bars(chart: BarChart) -> str:
-    """An ``<svg>``; each bar has its label and amount as a title. Bars of negative amounts hang from the line."""
-    amounts = [amount for _, group in chart.groups for amount in group]
+def draw_bars(chart: BarChart, separator: str = "") -> str:
+    """An ``<svg>``; each bar has its label and amount as a title. Bars of negative amounts hang from the line. The axis
+    names the highest and the lowest; nothing is drawn behind the last group that has an amount."""
+
+    def show(amount: Decimal) -> str:
+        return money.group_thousands(money.format_amount(amount), separator)
+
+    groups = list(chart.groups)
+    while len(groups) > 1 and not any(groups[-1][1]):
+        groups.pop()
+    amounts = [amount for _, group in groups for amount in group]
     high, low = max([Decimal(0), *amounts]), min([Decimal(0), *amounts])
     scale = (_HEIGHT - _TOP - _BOTTOM) / float(high - low) if high > low else 0.0
     line = _TOP + float(high) * scale
-    step = _WIDTH / max(len(chart.groups), 1)
+    step = (_WIDTH - _AXIS) / max(len(groups), 1)
     width = min(step * 0.8 / max(len(chart.series), 1), 60.0)
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{_quote(chart.title)}">'
@@ -114,21 +130,25 @@ def draw_bars(chart: BarChart) -> str:
             parts.append(f'<rect class="s{n % 2}" x="{x}" y="5" width="10" height="10"/>')
             parts.append(f'<text x="{x + 15}" y="14">{_quote(name)}</text>')
     every = max(1, round(90 / step)) if step < 90 else 1
-    for g, (label, group) in enumerate(chart.groups):
-        left = g * step + (step - width * len(group)) / 2
+    for g, (label, group) in enumerate(groups):
+        left = _AXIS + g * step + (step - width * len(group)) / 2
         for n, amount in enumerate(group):
             height = abs(float(amount)) * scale
             top = line - height if amount >= 0 else line
-            name = " ".join(filter(None, (label, chart.series[n], money.format_amount(amount))))
+            name = " ".join(filter(None, (label, chart.series[n], show(amount))))
             parts.append(
                 f'<rect class="s{n % 2}" x="{left + n * width:.1f}" y="{top:.1f}" width="{width * 0.92:.1f}" '
                 f'height="{height:.1f}"><title>{_quote(name)}</title></rect>'
             )
         if g % every == 0:
             shown = shorten_text(label, _MAX_LABEL)
-            middle = g * step + step / 2
+            middle = _AXIS + g * step + step / 2
             parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{_quote(shown)}</text>')
-    parts.append(f'<line x1="0" x2="{_WIDTH}" y1="{line:.1f}" y2="{line:.1f}"/></svg>\n')
+    for amount, y in ((high, _TOP + 4), (low, _HEIGHT - _BOTTOM + 4)):
+        if amount:
+            parts.append(f'<text x="{_AXIS - 8}" y="{y}" text-anchor="end">{_quote(show(amount))}</text>')
+    parts.append(f'<text x="{_AXIS - 8}" y="{line + 4:.1f}" text-anchor="end">0</text>')
+    parts.append(f'<line x1="{_AXIS}" x2="{_WIDTH}" y1="{line:.1f}" y2="{line:.1f}"/></svg>\n')
     return "".join(parts)
 
 

@@ -25,6 +25,9 @@ class Business(Section):
     """Base currency, ISO 4217. All debits, credits and balances are in it."""
     timezone: str = protected(default="UTC")
     """IANA zone; governs schedules and ``ctx_today``. Stored times are always UTC."""
+    thousands: Literal["auto", "none", "comma", "space", "apostrophe"] = harmless(default="auto")
+    """What stands between thousands on the page; ``auto``: as where the base currency is at home. Forms take amounts
+    with a comma and without."""
     tax_year_end: str = reserved(default="12-31")
     """MM-DD."""
 
