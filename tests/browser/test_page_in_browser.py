@@ -154,6 +154,16 @@ PAGES = [
     "/reports/monthly",
     "/reports/ledger",
     "/chat",
+    "/books/reconcile",
+    "/books/opening",
+    "/books/months",
+    "/books/accounts",
+    "/books/accounts/5020",
+    "/bank",
+    "/receipts",
+    "/rules",
+    "/settings",
+    "/settings/review.remind_after",
 ]
 
 

@@ -1,0 +1,104 @@
+"""The books kept by taps and typing alone, on a phone and on a desk; nothing sticks out on either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import PHONE, Visit, find_message
+from harness import Workspace
+from playwright.sync_api import Page, expect
+from receipt_files import make_png
+from web_client import PATIENCE
+
+expect.set_options(timeout=1000 * PATIENCE)
+DESK = {"viewport": {"width": 1280, "height": 800}}
+UNSURE = "When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n01/03/2025,INVOICE OF A LONG NAME,two,1500.00\n"
+both = pytest.mark.parametrize("device", [PHONE, DESK], ids=["phone", "desk"])
+
+
+def assert_fits(page: Page) -> None:
+    page.wait_for_load_state()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{page.url} sticks out"
+
+
+@both
+def test_what_needs_a_look_leads_to_its_form(
+    visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]
+) -> None:
+    """From Today to an opening balance, a reconciled statement, a new bank account and a closed month."""
+    page = visit.open(**device)
+    page.get_by_role("link", name="Opening balances").click()
+    assert_fits(page)
+    page.get_by_role("button", name="Book it").click()
+    expect(find_message(page, "1 opening balance booked")).to_be_visible()
+    visit.go(page, "/books")
+    page.get_by_role("link", name="Reconcile").click()
+    page.get_by_label("The statement’s last day").fill("2025-01-31")
+    page.get_by_label("What the statement says").fill("2,450.90")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_text("The difference is")).to_be_visible()
+    assert_fits(page)
+    page.get_by_label("What the statement says").fill("2,446.40")
+    page.get_by_role("button", name="Compare").click()
+    expect(find_message(page, "agrees with the bank on 2025-01-31")).to_be_visible()
+
+    file = tmp_path / "unsure.csv"
+    file.write_text(UNSURE)
+    visit.go(page, "/")
+    page.set_input_files("#files", file)
+    page.get_by_role("button", name="Hand in and import").click()
+    page.get_by_label("Days are written").select_option("%m/%d/%Y")  # each tap shows what it makes of the file
+    expect(page.get_by_label("Days are written")).to_have_value("%m/%d/%Y")
+    page.get_by_label("Money out is written").select_option("inverted")
+    expect(page.get_by_text("As understood: 2 rows")).to_be_visible()
+    assert_fits(page)
+    page.get_by_label("What it is at the bank").select_option("savings")
+    page.get_by_role("button", name="It is right: add it and import").click()
+    expect(find_message(page, "unsure.csv; 1 booked")).to_be_visible()
+
+    visit.go(page, "/books/months")
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(page.get_by_text("decisions about the time up to 2025-01-31 wait")).to_be_visible()
+    assert_fits(page)
+    page.get_by_label("Although decisions wait").check()
+    page.get_by_role("button", name="Close", exact=True).click()
+    expect(page.get_by_text("The books are closed through 2025-01-31").first).to_be_visible()
+    visit.problems[:] = [each for each in visit.problems if "409" not in each]  # a refusal is told as one
+    visit.assert_clean()
+    posted.in_order()
+
+
+@both
+def test_a_receipt_is_taken_and_an_entry_split(
+    visit: Visit, posted: Workspace, tmp_path: Path, device: dict[str, Any]
+) -> None:
+    """A picture is kept as soon as it is taken, one tap links it; what is left to place of a split is counted."""
+    photo = tmp_path / "2025-01-10 45.10.png"
+    photo.write_bytes(make_png(300, 400))
+    page = visit.open("/receipts", **device)
+    page.get_by_label("Take a picture").set_input_files(photo)
+    expect(page.get_by_role("img", name="The receipt")).to_be_visible()
+    assert_fits(page)
+    page.get_by_role("button", name="Amazon Web Services").click()
+    expect(find_message(page, "has its receipt")).to_be_visible()
+    [aws] = [entry["entry_id"] for entry in posted.entries() if entry["amount"] == "45.10"]
+    visit.go(page, f"/books/entries/{aws}")
+    expect(page.get_by_role("img", name="The receipt")).to_be_visible()
+    assert_fits(page)
+    page.get_by_text("Split it over several accounts").click()
+    page.get_by_label("Account 1").select_option("5020")
+    page.get_by_label("Amount 1").fill("30")
+    expect(page.get_by_text("15.10 left to place")).to_be_visible()
+    page.get_by_label("Account 2").select_option("5060")
+    page.get_by_label("Amount 2").fill("20")
+    expect(page.get_by_text("4.90 too much")).to_be_visible()
+    page.get_by_label("Amount 2").fill("")
+    page.get_by_role("button", name="Split").click()
+    expect(find_message(page, f"Corrected: {aws}")).to_be_visible()
+    for path in ("/books/entries?month=2025-01", "/", "/books/accounts", "/rules", "/settings", "/bank"):
+        visit.go(page, path)
+        assert_fits(page)
+    visit.assert_clean()
+    posted.in_order()
