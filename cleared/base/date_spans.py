@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.days import parse_month
 from cleared.base.errors import UsageError
@@ -16,8 +17,7 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 REMEDY: Final = "Write 2025, 2025-Q1, 2025-03, 2025-03-31, 2025-01..2025-03, or FY2025 for a fiscal year."
 
 
-@dataclass(frozen=True, slots=True)
-class DateSpan:
+class DateSpan(Struct, frozen=True):
     """Some days. ``label``: as it is written."""
 
     start: date

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from decimal import Decimal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+
+class Effect(Struct, frozen=True):
     """One thing that a draft or a commit does, and that may take a reviewer's right, or two reviewers."""
 
     mark: str

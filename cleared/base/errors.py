@@ -16,10 +16,11 @@ traceback reaches a user for anything they can cause.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
 from shlex import quote
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.bounds import clip_text
 from cleared.base.short_text import list_first
@@ -39,8 +40,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where something is wrong: a file (relative to the workspace), a 1-based line and column, a field."""
 
     file: str | None = None

@@ -40,8 +40,6 @@ _WAITING: Final = "pending-review"
 class BooksDraft(StagedBooks):
     """The books as a ``Staged`` domain."""
 
-    __slots__ = ()
-
     @property
     def has_changes(self) -> bool:
         books, bank = self.books, self.bank

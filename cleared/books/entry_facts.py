@@ -6,7 +6,8 @@ A card lies in a tracked file, which whoever can push can write, and what is dec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleared.base.money import currency_exponent
 from cleared.books.card_kinds import ENTRY

@@ -14,13 +14,14 @@ import hashlib
 import itertools
 from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from heapq import nlargest
 from operator import attrgetter
 from statistics import median
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.books.card_kinds import RECURRING, TRANSFER
@@ -205,8 +206,7 @@ _STEADY: Final = Decimal("1.05")
 _DEARER: Final = Decimal("1.2")
 
 
-@dataclass(frozen=True, slots=True)
-class RecurringFinding:
+class RecurringFinding(Struct, frozen=True):
     """``what``: ``missing``, ``doubled`` or ``dearer``. ``series`` names the payee on the account, ``about`` the
     occasion: together they are never said twice. ``lines``: the charges before, oldest first, then the new one."""
 

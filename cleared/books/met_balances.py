@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.clock import format_iso

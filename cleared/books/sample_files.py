@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
 from xml.sax.saxutils import escape
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.file_source import FileSource
@@ -25,8 +26,7 @@ from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.model import Config
 
 
-@dataclass(frozen=True, slots=True)
-class SampleRow:
+class SampleRow(Struct, frozen=True):
     """One made-up row."""
 
     day: date

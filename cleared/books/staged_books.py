@@ -5,9 +5,10 @@ header allows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import cast
+
+from msgspec import Struct, field
 
 from cleared.base import money
 from cleared.base.file_source import FileSource
@@ -26,8 +27,7 @@ from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 
 
-@dataclass(slots=True)
-class LastEntry:
+class LastEntry(Struct):
     """The entry that the run staged last: what ``"pending"`` means."""
 
     entry_id: str | None = None
@@ -35,8 +35,7 @@ class LastEntry:
     was_duplicate: bool = False
 
 
-@dataclass(slots=True)
-class Spent:
+class Spent(Struct):
     """What the run has used of its budget."""
 
     entries: int = 0
@@ -44,8 +43,7 @@ class Spent:
     """Sum of the amounts of all entries that it posted."""
 
 
-@dataclass(slots=True)
-class StagedBooks:
+class StagedBooks(Struct):
     """Journal, bank lines and drop folder of one draft. ``books_draft`` says what comes of them."""
 
     layout: Layout

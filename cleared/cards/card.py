@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.cards.kinds import QUESTION
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """One question. Its id follows from what it asks about, so asking twice makes one card."""
 
     id: str
@@ -24,7 +24,7 @@ class Card:
     record_id: str | None = None
     """Of the record that it is about."""
     agent: str | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
     status: str = "open"
     """open | resolved."""
     resolved_at: str | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
 from cleared.cards.card import Card
@@ -14,17 +16,16 @@ from cleared.cards.kinds import QUESTION
 Event = Mapping[str, Any]
 
 
-@dataclass(slots=True)
-class CardEvents:
+class CardEvents(Struct):
     """``add_event`` takes the lines, ``make_cards`` gives the cards."""
 
-    _opened: dict[str, Card] = field(default_factory=dict)
-    _resolved: dict[str, list[Event]] = field(default_factory=dict)
-    _went_on: dict[str, Event] = field(default_factory=dict)
-    _agreed: dict[str, dict[str, Event]] = field(default_factory=dict)
-    _withdrawn: set[tuple[str, str]] = field(default_factory=set)
-    _skipped: dict[str, set[str]] = field(default_factory=dict)
-    _taken_back: dict[str, set[str]] = field(default_factory=dict)
+    _opened: dict[str, Card] = {}
+    _resolved: dict[str, list[Event]] = {}
+    _went_on: dict[str, Event] = {}
+    _agreed: dict[str, dict[str, Event]] = {}
+    _withdrawn: set[tuple[str, str]] = set()
+    _skipped: dict[str, set[str]] = {}
+    _taken_back: dict[str, set[str]] = {}
 
     def add_event(self, data: Event) -> None:
         """Raises ``KeyError``, ``TypeError`` or ``AttributeError`` where it is none."""

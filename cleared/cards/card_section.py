@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class CardSection:
+
+class CardSection(Struct, frozen=True):
     """A part of a card: its heading, and its lines, or the rows of a table."""
 
     title: str

@@ -7,9 +7,10 @@ kind is one more ``CardKind`` here, or in ``Domain.list_card_kinds``, and the co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.domains.installed_domains import DomainTable, load_domains
 
@@ -18,8 +19,7 @@ INTRODUCTION: Final = "A card is a question that waits for a person."
 SEEN: Final = MappingProxyType({"seen": "Seen."})
 
 
-@dataclass(frozen=True, slots=True)
-class CardKind:
+class CardKind(Struct, frozen=True):
     """What a sort of card asks, and what can be done about it."""
 
     name: str
@@ -32,9 +32,9 @@ class CardKind:
     """What such a card says, in one sentence."""
     settled_by: str
     """What settles it, besides an answer; empty where nothing else does."""
-    answers: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = {}
     """What ``cleared queue answer`` takes: answer → what it means. A question's answers are in the card itself."""
-    actions: Mapping[str, str] = field(default_factory=dict)
+    actions: Mapping[str, str] = {}
     """What else a person can do about it: verb (``review.card_actions``) → label."""
     person_only: bool = False
     """Whether such a card of a run is a person's to settle: one that is settled by nobody's decision is a violation."""

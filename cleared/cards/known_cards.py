@@ -13,9 +13,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
@@ -33,14 +34,13 @@ _WORD: Final = re.compile(r"[!-~]{1,60}")
 _NO_RECORD: Final = "-"
 
 
-@dataclass(slots=True)
-class _Summary:
+class _Summary(Struct):
     """``files``: path → blob, in the order in which they are read. ``settled``: lines ``id record kind files``, sorted.
     ``others``: events of all other cards, each with the number of its file."""
 
-    files: dict[str, str] = field(default_factory=dict)
-    settled: list[str] = field(default_factory=list)
-    others: list[tuple[int, Event]] = field(default_factory=list)
+    files: dict[str, str] = {}
+    settled: list[str] = []
+    others: list[tuple[int, Event]] = []
 
     def encode(self) -> bytes:
         head = json.dumps([self.files, self.others], ensure_ascii=False, separators=(",", ":"))

@@ -13,10 +13,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
@@ -56,8 +58,7 @@ ORIGIN_TRAILERS: Final = ("Run", "Decision", "Proposed")
 _SIGNED: Final = "signed"
 
 
-@dataclass(frozen=True, slots=True)
-class Signed:
+class Signed(Struct, frozen=True):
     """What one key attested: how many runs and decisions, and of the first who and when, of the last what and when."""
 
     count: int

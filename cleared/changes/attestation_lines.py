@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.git import Snapshot
 from cleared.trust.keys import Key, verify_signature
@@ -19,8 +20,7 @@ _DOMAIN: Final = b"cleared attestation 1\n"
 """Part of what is signed, so that no signature of another kind can be taken for an attestation's."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Attestation:
+class Attestation(Struct, frozen=True, eq=False):
     """One line with a valid signature of ``key``. ``trusted_signers`` says whether that key counts."""
 
     key: str

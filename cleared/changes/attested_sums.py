@@ -8,8 +8,9 @@ lines that it added and that did not count (``covers``), which count no more onc
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.file_source import find_whole
 from cleared.base.multiset_sum import decode_sum, encode_sum
@@ -21,8 +22,7 @@ from cleared.git import Snapshot
 ACCEPTS: Final = "accepts"
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """What a person who answers for a commit says of it."""
 
     line: str
@@ -33,13 +33,12 @@ class Acceptance:
     withdraws: frozenset[str]
 
 
-@dataclass(slots=True)
-class Attested:
+class Attested(Struct):
     """What the lines of one commit come to."""
 
-    sums: dict[str, int] = field(default_factory=dict)
+    sums: dict[str, int] = {}
     """Digest of a line that counts → its sum."""
-    acceptances: list[Acceptance] = field(default_factory=list)
+    acceptances: list[Acceptance] = []
 
     def total(self, covered: Collection[str], elsewhere: Collection[tuple[str, int]] = ()) -> int:
         """The sum of all of them but for lines that are ``covered`` or withdrawn, and for what was accepted that is

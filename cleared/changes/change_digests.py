@@ -17,9 +17,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.common_ends import find_common_ends
 from cleared.base.csv_text import split_rows
@@ -282,8 +283,7 @@ Element = tuple[bytes, ...]
 """A row, and the one before it where that counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowChanges:
+class RowChanges(Struct, frozen=True):
     """What a file gains and loses from one commit to another."""
 
     path: str

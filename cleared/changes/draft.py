@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError
 from cleared.changes import agent_log, consumed_events, imported_files
@@ -24,8 +25,7 @@ from cleared.primitives.context import Context, taken_files
 SignChanges = Callable[[Mapping[str, bytes | None], str, Sequence[tuple[str, str]]], list[tuple[str, str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """``changes``: path → new content (``None``: deleted); ``moves``: files outside git that move with the commit."""
 
     changes: dict[str, bytes | None]

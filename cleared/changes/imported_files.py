@@ -14,10 +14,13 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
@@ -34,8 +37,7 @@ MAX_HELD_FILES: Final = 1_000
 _SUFFIX: Final = ".json"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldFile:
+class HeldFile(Struct, frozen=True):
     """A file as it was imported. ``name``: its path then, ``held``: where it lies now, both relative to the workspace.
 
     ``modified`` is in nanoseconds, 0 where it is not known. The fields are the keys of the record on disk.

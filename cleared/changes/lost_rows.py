@@ -14,8 +14,10 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.short_text import join_words, list_first
@@ -32,8 +34,7 @@ MAX_COMMITS_COMPARED: Final = 50
 _REVERTS: Final = re.compile(r"This reverts commit ([0-9a-f]{40,64})")
 
 
-@dataclass(frozen=True, slots=True)
-class LostRows:
+class LostRows(Struct, frozen=True):
     """What was committed here, and is not in the branch's commit any more."""
 
     tip: str
@@ -42,7 +43,7 @@ class LostRows:
     subject: str
     kinds: Sequence[RowKind]
     """The kinds of rows that were compared."""
-    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ids: Mapping[str, tuple[str, ...]] = {}
     """Key of a kind → the ids of its rows that are gone: of cards opened or resolved, of runs and decisions whose
     attestations are gone, and so on."""
     beginning: str = ""

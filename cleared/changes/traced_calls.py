@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.bounds import MAX_FIRST_CALLS, MAX_LAST_CALLS
 from cleared.primitives.dispatch import Call
@@ -16,8 +17,7 @@ _FIRST_OF_NAME: Final = 10
 _MAX_SITES: Final = 200
 
 
-@dataclass(slots=True)
-class CallSum:
+class CallSum(Struct):
     """Calls of one primitive at one place of a script, of which no more is kept."""
 
     first: Call

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from cleared.base.errors import UsageError
 from cleared.base.json_values import to_json

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message
 from cleared.changes.backup.backup_passphrase import open_with_passphrase, read_new_passphrase

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec.structs import asdict
 
 from cleared.base.errors import Interrupted, PrimitiveError
 from cleared.base.safe_files import read_stable
@@ -231,8 +232,6 @@ def undo_bank_import(
     Lines that another imported file has, too, stay. Refused where a day of it is closed, and where somebody has
     confirmed, corrected or reconciled what it brought.
     """
-    from dataclasses import asdict
-
     done = undo_import(open_host(workspace), name, reason=reason, despite=despite)
     if json:
         print_json(asdict(done))

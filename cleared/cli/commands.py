@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
 import typer
+from msgspec import Struct
 
 from cleared import __version__
 from cleared.base.errors import Interrupted
@@ -25,8 +25,7 @@ Results go to stdout, everything else to stderr. Exit codes: 0 done · 1 the scr
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A command or group of the top level: where it is defined, and what ``cleared --help`` says of it."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.cli.machine_errors import as_refusal
 
@@ -15,8 +16,7 @@ _MEND_FIRST: Final = "Put that right, then look again."
 _LOW_SPACE, _TOO_LOW_SPACE = 1 << 30, 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One thing that was looked at. ``remedy`` is empty where there is nothing to do."""
 
     name: str

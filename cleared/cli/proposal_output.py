@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from cleared.base.terminal import count_noun, print_line, print_message
 from cleared.cards.card_section import CardSection, list_lines, list_part

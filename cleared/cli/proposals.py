@@ -10,6 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec.structs import replace
 
 from cleared.base.terminal import count_noun, print_json, print_line, print_message, print_table
 from cleared.cli.completion import complete_agents, complete_changes
@@ -234,8 +235,6 @@ def approve_proposal(proposal: ProposalArgument, json: JsonOption = False, works
 
 def take_proposal(host: Host, proposal: str, json: bool = False, *, asks_always: bool = False) -> None:
     """Approve it as it is shown. ``asks_always``: a person is asked also where this terminal has shown all of it."""
-    from dataclasses import replace
-
     from cleared.gate.proposals.approval import approve_proposal as do
     from cleared.gate.proposals.proposal import split_name
     from cleared.gate.proposals.shown_proposal import read_shown_proposal

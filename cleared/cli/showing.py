@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, WorkspaceError
 from cleared.changes.decisions.shown_cards import expecting
@@ -29,8 +29,7 @@ DigestOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What is to be approved. ``name``: as ``changes.decisions.shown_cards`` names it; ``digest``: of all of it.
 
     ``command``: takes it, but for the digits of its digest. ``parts``: name → what prints that part; one that this

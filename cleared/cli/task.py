@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from cleared.base.errors import ExitCode, UsageError
 from cleared.base.safe_files import read_stable
@@ -170,8 +171,6 @@ def claim_task(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Claim a task that is ready, to work on it in this workspace; then: cleared task done."""
-    from dataclasses import asdict
-
     refuse_in_job()
     made = task_claims.claim_task(open_host(workspace), task, by or current_user(), worker_pid=pid)
     if json:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from cleared.base.effects import Effect
 from cleared.base.file_source import FileSource
@@ -74,8 +75,7 @@ class TakenFile(Protocol):
         """The path where it lies afterwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
+class ImportedFile(Struct, frozen=True):
     """A file of the drop folder that a run or decision took in, as the records of a domain say."""
 
     name: str
@@ -87,15 +87,14 @@ class ImportedFile:
     """How the event ``import.new`` describes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftDescription:
+class DraftDescription(Struct, frozen=True):
     """What a draft would do to the records of a domain, in values that JSON takes."""
 
-    records: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, Any]] = {}
     """The records that it adds, as they would be, by their id; in the order in which they were staged."""
-    statuses: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = {}
     """Committed record → the status that it gets."""
-    set_aside: Mapping[str, str] = field(default_factory=dict)
+    set_aside: Mapping[str, str] = {}
     """What was read and becomes no record (a line of a file) → what becomes of it."""
 
 
@@ -165,8 +164,7 @@ class Staged(Protocol):
         return {}
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """What the records of a domain are opened from. ``stage_card`` stages a card (kind, key, title, **details)."""
 
     layout: Layout
@@ -194,8 +192,7 @@ def import_when_called(reference: str) -> Callable[..., Any]:
     return call
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Struct, frozen=True):
     """One domain, as the runtime knows it: what stands first it must have, the rest where it has such. Modules are
     named, and imported when they are used."""
 
@@ -229,7 +226,7 @@ class Domain:
     """How its records are compared and shown."""
     audit: Callable[[Layout], RecordAudit] = RecordAudit
     """How its records are judged, in any commit and in the working tree."""
-    latest_rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    latest_rows: Mapping[str, Sequence[int]] = {}
     """The names of its files of which, of all rows about the same, the last counts; with the columns that say what a
     row is about, from 0 on: none where all are about the same."""
     list_checks: Callable[[], Mapping[str, str]] = dict
@@ -288,8 +285,7 @@ class DraftParts(dict[str, Staged]):
         return part
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOutcome:
+class RecordOutcome(Struct, frozen=True):
     """How sure a script was of a record, from 0 to 1, and what a person decided about it."""
 
     confidence: Decimal
@@ -297,8 +293,7 @@ class RecordOutcome:
     """Whether it stayed as the script had it; None: no person has decided about it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """``heading`` and ``lines`` are for people, ``rows`` the same for programs; by itself there is nothing to say."""
 
     heading: str = ""

@@ -6,8 +6,9 @@ What it finds are violations: values, listed all together. Faults are exceptions
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.csv_text import split_rows
 from cleared.base.effects import Effect
@@ -33,8 +34,7 @@ TWO_CLONES_PAGE: Final = "docs/howto/two-clones.md"
 """The page that says what to do where two clones have written the same thing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """One thing wrong with the records."""
 
     check: str
@@ -63,8 +63,7 @@ NamedRow = tuple[tuple[str, ...], str]
 """The values that tell a row from others of its kind, and its id."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowKind:
+class RowKind(Struct, frozen=True):
     """One kind of rows that stay once they are committed: that a branch has lost some is told, and they come back."""
 
     key: str
@@ -82,8 +81,7 @@ class RowKind:
     """Whether a message names some of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFile:
+class SharedFile(Struct, frozen=True):
     """A file of records to which people may add by hand; who alters what is there makes a decision of it."""
 
     path: str
@@ -95,13 +93,12 @@ class SharedFile:
     """What is altered or gone between two commits, in words each; nothing where there is only more of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class DefinitionChange:
+class DefinitionChange(Struct, frozen=True):
     """What it does to approve another text of a definition."""
 
     lines: Sequence[str]
     """In words, for the person who is asked."""
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    files: Mapping[str, bytes | None] = {}
     """What is committed with it: path → content (None: removed)."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from cleared.base.file_source import FileSource
 from cleared.workspace.location import Layout
@@ -13,8 +14,7 @@ Record = Mapping[str, Any]
 """A record in values that JSON takes, as ``DraftDescription`` has it; with or without its ids."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordSummary:
+class RecordSummary(Struct, frozen=True):
     """What a record is told apart and counted by."""
 
     key: str
@@ -35,8 +35,7 @@ class RecordSummary:
         return {"date": self.date, "description": self.description, "amount": self.amount}
 
 
-@dataclass(frozen=True, slots=True)
-class RecordDifference:
+class RecordDifference(Struct, frozen=True):
     """How a record would be another one, in words of its domain."""
 
     group: str

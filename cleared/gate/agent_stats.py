@@ -7,9 +7,10 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.terminal import count_noun
 from cleared.cards import queue_files
@@ -27,8 +28,7 @@ _STEPS: Final = (Decimal("0.95"), Decimal("0.90"), Decimal("0.70"), Decimal(0))
 """The bounds of confidence, from the surest, by which it is compared with what persons decided."""
 
 
-@dataclass(frozen=True, slots=True)
-class AgentStats:
+class AgentStats(Struct, frozen=True):
     """How one agent does. Shares are from 0 to 1, None where there is nothing to take a share of."""
 
     agent: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import read_stable
@@ -27,8 +29,7 @@ MAX_CASE = 32 << 20
 _TEXT_PLACES: Final = {"rules": (".md", ".txt"), "templates": (".md", ".txt", ".py")}
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One file. ``old``: as last approved (None: never). ``new``: as proposed (None: removed)."""
 
     path: str
@@ -47,15 +48,14 @@ class Change:
         return "" if self.new is None else digest_of(self.new)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """Files that become live together or not at all. ``looked_at``: agents to examine though they do not change."""
 
     changes: tuple[Change, ...]
     agents_to_examine: tuple[str, ...] = ()
     config: Config | None = None
     """The new configuration, where ``config.yaml`` is among the changes."""
-    texts: Mapping[str, bytes | None] = field(default_factory=dict)
+    texts: Mapping[str, bytes | None] = {}
 
     @property
     def fingerprint(self) -> str:

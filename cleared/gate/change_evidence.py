@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.short_text import parse_count
 from cleared.base.terminal import count_noun
@@ -32,8 +33,7 @@ _MIN_CHANCE: Final = 0.05
 """What would come about less often than this is not what the rate would be, had it risen by as much as is said."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunEvidence:
+class RunEvidence(Struct, frozen=True):
     """What one attested run says of itself."""
 
     run: str
@@ -50,8 +50,7 @@ class RunEvidence:
     """Records that it added; None where it does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeEvidence:
+class ChangeEvidence(Struct, frozen=True):
     """The runs before a change and since it, each oldest first."""
 
     before: Sequence[RunEvidence]

@@ -11,9 +11,10 @@ import difflib
 import re
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.short_text import list_lines
 from cleared.domains.installed_domains import load_domains
@@ -47,8 +48,7 @@ _NO_CODE: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLine:
+class CodeLine(Struct, frozen=True):
     """A line that is new, or gone. ``number``: in its version of the script."""
 
     file: str

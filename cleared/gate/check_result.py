@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
+
+from msgspec import Struct
 
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.impact import Impact
@@ -16,8 +17,7 @@ from cleared.sandbox.header import Header
 Status = Literal["passed", "failed", "skipped"]
 
 
-@dataclass(slots=True)
-class Subject:
+class Subject(Struct):
     """The script under examination, and what the checks so far have learnt about it."""
 
     kind: Literal["agent", "script"]
@@ -34,29 +34,28 @@ class Subject:
     """The new version, once it passed the checks that read its text."""
     old: Script | None = None
     """The version approved last."""
-    dry_runs: list[DryRun] = field(default_factory=list)
+    dry_runs: list[DryRun] = []
     """With ``ctx_dry_run()`` false, as in a real run."""
-    flagged_dry_runs: list[DryRun] = field(default_factory=list)
+    flagged_dry_runs: list[DryRun] = []
     """The same with ``ctx_dry_run()`` true."""
     impact: Impact | None = None
     """On the agent's past runs, against the approved version."""
     sample_impact: Impact | None = None
     """On the sample data, likewise."""
-    past_runs: list[tuple[DryRunInput, DryRun]] = field(default_factory=list)
+    past_runs: list[tuple[DryRunInput, DryRun]] = []
     """The agent's past runs, and what the new version would have done then."""
     latent: Any = None
     """A ``Latent``: what it could do that no dry run showed; None where nobody looked."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(Struct, frozen=True):
     """How one check ended. ``findings`` stop the change; ``warnings`` stop nothing."""
 
     check: str
     status: Status
     findings: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
     reason: str = ""
     """Why it was skipped."""
 
@@ -64,8 +63,7 @@ class CheckResult:
 Means = TypeVar("Means")
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Generic[Means]):
+class Check(Struct, Generic[Means], frozen=True):
     """One check, declared beside the function that makes it.
 
     ``id`` stands in JSON and rule lists, ``title`` in what people read. ``run`` gets what checks of its kind work with,

@@ -17,12 +17,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import FixedClock, format_iso
 from cleared.base.errors import ClearedError
@@ -58,8 +59,7 @@ _MAX_ANSWERS: Final = 16
 """Answers that are tried, of all questions."""
 
 
-@dataclass(slots=True)
-class Order:
+class Order(Struct):
     """What is to be done. ``folder`` holds a workspace (``books``) whose drop folder has what the run takes."""
 
     folder: str
@@ -75,20 +75,19 @@ class Order:
     """Whose approvals and runs count, as ``Trust`` has them."""
 
 
-@dataclass(slots=True)
-class Sweep:
+class Sweep(Struct):
     """What came of it. ``points``: all, in their order; ``killed``: those at which the run was killed."""
 
     status: str = ""
     """How it ended last."""
-    points: list[str] = field(default_factory=list)
+    points: list[str] = []
     killed: int = 0
     tree: str = ""
     answers: int = 0
     """With how many answers to its questions it went on."""
     untried: int = 0
     """Answers with which it did not, as there are too many."""
-    differing: list[str] = field(default_factory=list)
+    differing: list[str] = []
     """Where something else lay there afterwards, a sentence each; empty where nothing ever did."""
 
 
@@ -105,8 +104,7 @@ class _RecordedAnswers(ModelAsker):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Stage:
+class _Stage(Struct, frozen=True):
     """A run, or how it goes on with an answer. ``template``: what lies there before."""
 
     template: Path
@@ -351,7 +349,7 @@ def main() -> None:
     except (ClearedError, OSError) as error:
         print(json.dumps({"error": str(error)}))  # noqa: T201
         return
-    print(json.dumps({name: getattr(sweep, name) for name in Sweep.__slots__}))  # noqa: T201
+    print(json.dumps({name: getattr(sweep, name) for name in Sweep.__struct_fields__}))  # noqa: T201
 
 
 if __name__ == "__main__":

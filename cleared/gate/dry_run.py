@@ -8,10 +8,11 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, PolicyError
 from cleared.base.json_values import to_json
@@ -31,16 +32,14 @@ from cleared.runs.attempt import Attempt, Event, Resumption
 from cleared.runs.outcome import RunError
 
 
-@dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(Struct, frozen=True):
     """A configuration and scripts to run with: the approved ones, or those of a candidate."""
 
     host: Host
     scripts: Scripts
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """What a script would have done. Without ids and times, so that two dry runs can be compared."""
 
     label: str
@@ -50,20 +49,20 @@ class DryRun:
     """What they are called (``entries``) → the new ones."""
     cards: tuple[tuple[str, str], ...]
     events: tuple[Mapping[str, Any], ...]
-    lines: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, str] = {}
     """Lines of files that were set aside: line → outcome."""
     files: tuple[str, ...] = ()
     """Files marked processed."""
-    calls: Mapping[str, int] = field(default_factory=dict)
+    calls: Mapping[str, int] = {}
     violations: tuple[Violation, ...] = ()
     """What the books' invariants say of it."""
-    answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[str, Any]] = {}
     """What language models had answered, as far as the script asked it: the request's key → answer."""
     printed: tuple[str, ...] = ()
     """What the script printed, as it came."""
-    statuses: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = {}
     """Committed record → the status that it gets."""
-    outputs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    outputs: Mapping[str, tuple[str, ...]] = {}
     """What else a person would see of it, as they would see it: kind (``run_outputs.KINDS``) → texts."""
 
     @property

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, Place
 from cleared.changes.record_sources import CommittedSource

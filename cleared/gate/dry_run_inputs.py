@@ -10,11 +10,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Any, Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.cards.kinds import PROPOSAL
@@ -41,13 +43,12 @@ class NotRepeatable(Exception):
     """An input of the dry run is gone, so it cannot be repeated; the text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunPin:
+class DryRunPin(Struct, frozen=True):
     """``now``: the clock; ``run``: whose files, or ``files``: name → SHA-256 of what waited in ``import/``."""
 
     now: datetime
     run: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
     event: Mapping[str, Any] | None = None
     """The event of an agent that something starts, as ``Event.to_record`` gives it."""
 

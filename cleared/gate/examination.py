@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import Struct, structs
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
 from cleared.changes.host import Host
@@ -45,17 +47,16 @@ _LABELS_IN_DIGESTS: Final = {SAMPLE_DATA: "a made-up month"}
 """Labels as they stand in the digests of proposals that wait: another label would make all of them stale."""
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """The results of all checks: of each script by its file, and findings in the candidate as a whole."""
 
     candidate: Candidate
     base: str
-    results: dict[str, list[CheckResult]] = field(default_factory=dict)
-    subjects: dict[str, Subject] = field(default_factory=dict)
-    general_findings: list[Finding] = field(default_factory=list)
-    pins: dict[str, DryRunPin] = field(default_factory=dict)
-    programs: list[str] = field(default_factory=list)
+    results: dict[str, list[CheckResult]] = {}
+    subjects: dict[str, Subject] = {}
+    general_findings: list[Finding] = []
+    pins: dict[str, DryRunPin] = {}
+    programs: list[str] = []
     """Changed settings that name a program that this machine will run."""
 
     @property
@@ -229,7 +230,7 @@ class Gate:
         """
         then = self.host
         if candidate.config is not None:
-            layout = replace(self.host.layout, config=candidate.config)
+            layout = structs.replace(self.host.layout, config=candidate.config)
             then = replace(self.host, config=candidate.config, layout=layout, reread_policy=None)
         report = Report(candidate, self.snapshot.commit or "")
         proposed = [c.path for c in candidate.changes_of_kind("case")]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base.terminal import count_noun
 from cleared.domains.installed_domains import count_records, load_comparisons
@@ -24,14 +25,13 @@ _MOST_OUTPUTS: Final = 5
 """Of one kind, that differ from each other."""
 
 
-@dataclass(slots=True)
-class Impact:
+class Impact(Struct):
     """How two versions differ over past runs. ``entries`` holds every difference, oldest run first."""
 
     runs: int = 0
-    not_comparable: list[str] = field(default_factory=list)
+    not_comparable: list[str] = []
     """Runs whose input is not in the repository, and those that fail today with both versions."""
-    entries: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[dict[str, Any]] = []
     records: Counter[str] = field(default_factory=Counter)
     """What they are called (``entries``) → how many of them differ."""
     before: Counter[str] = field(default_factory=Counter)
@@ -39,9 +39,9 @@ class Impact:
     after: Counter[str] = field(default_factory=Counter)
     calls_before: Counter[str] = field(default_factory=Counter)
     calls_after: Counter[str] = field(default_factory=Counter)
-    failed: list[str] = field(default_factory=list)
+    failed: list[str] = []
     """Runs the new version fails where the old one did not, with the reason."""
-    outputs: list[dict[str, Any]] = field(default_factory=list)
+    outputs: list[dict[str, Any]] = []
     """What else a person would see otherwise (``run_outputs``): each difference once, with its number of runs;
     ``more``: in how many further runs it was another one that is not shown."""
 

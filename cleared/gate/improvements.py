@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from itertools import chain
 from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
@@ -33,8 +34,7 @@ AUTHOR: Final = "improve"
 """Who proposes what was learned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Improvement:
+class Improvement(Struct, frozen=True):
     """One small change of an agent's script, with what speaks for it."""
 
     path: str
@@ -47,13 +47,12 @@ class Improvement:
     """That, and then the evidence, in one line."""
     edit: Callable[[str], str]
     """The script with the change; every byte that it is not about stays. Gives the same text where it is not needed."""
-    confirms: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    confirms: Mapping[str, frozenset[str]] = {}
     """Where all that it is about was decided by persons, and equally: each such record, and what it went to, as
     ``RecordComparison.list_references`` says. Empty where a person must look at it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenQuestion:
+class OpenQuestion(Struct, frozen=True):
     """Something that only a person can settle. Asked once: its key makes the card's id."""
 
     kind: str
@@ -62,8 +61,7 @@ class OpenQuestion:
     details: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Unwritten:
+class Unwritten(Struct, frozen=True):
     """A change that an agent's script has no place for: a person or a model may write it."""
 
     path: str
@@ -71,19 +69,17 @@ class Unwritten:
     """As that of an ``Improvement``."""
 
 
-@dataclass(slots=True)
-class Lessons:
+class Lessons(Struct):
     """What a domain learned of one commit."""
 
-    improvements: list[Improvement] = field(default_factory=list)
-    questions: list[OpenQuestion] = field(default_factory=list)
-    unwritten: list[Unwritten] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
+    improvements: list[Improvement] = []
+    questions: list[OpenQuestion] = []
+    unwritten: list[Unwritten] = []
+    findings: list[str] = []
     """What nothing is proposed about, a sentence each."""
 
 
-@dataclass(frozen=True, slots=True)
-class LessonSource:
+class LessonSource(Struct, frozen=True):
     """What a domain learns from."""
 
     host: Host

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cache, partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.short_text import quote_text
 from cleared.changes.record_sources import CommittedSource

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
@@ -20,8 +21,7 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class UnreachedLine:
+class UnreachedLine(Struct, frozen=True):
     """A line of a script that does, or did, what no dry run showed."""
 
     file: str
@@ -33,26 +33,25 @@ class UnreachedLine:
     new ``no difference``, where it made none, and ``untried`` where too much is new to try each line."""
 
 
-@dataclass(slots=True)
-class Latent:
+class Latent(Struct):
     """All of it, of one agent. Empty where every dry run together shows what is new."""
 
-    lines: list[UnreachedLine] = field(default_factory=list)
-    references: list[str] = field(default_factory=list)
+    lines: list[UnreachedLine] = []
+    references: list[str] = []
     """What new text names, and nothing in any dry run went to: ``3200 Member draws``."""
-    values: list[str] = field(default_factory=list)
+    values: list[str] = []
     """New texts, amounts and dates that no dry run met."""
-    outcomes: list[str] = field(default_factory=list)
+    outcomes: list[str] = []
     """What came of them where they were made to come, one sentence each."""
-    code: list[CodeLine] = field(default_factory=list)
+    code: list[CodeLine] = []
     """The lines of code that change, but for rows of tables that are said in words."""
     is_new: bool = False
     """Whether all of its code is new."""
-    rows: list[str] = field(default_factory=list)
+    rows: list[str] = []
     """These words. They hide nothing, so that they alone are no finding."""
-    prose: list[CodeLine] = field(default_factory=list)
+    prose: list[CodeLine] = []
     """Comments, and prose of the header, that change: no finding either."""
-    files: list[str] = field(default_factory=list)
+    files: list[str] = []
     """The scripts of which it tells what changes."""
 
     def __bool__(self) -> bool:

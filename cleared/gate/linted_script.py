@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from cleared.base.errors import Place
 from cleared.domains.installed_domains import parse_header
@@ -112,12 +113,11 @@ class LintedScript:
 Check = Callable[[LintedScript], Iterator[Finding]]
 
 
-@dataclass(slots=True)
-class RuleSet:
+class RuleSet(Struct):
     """The lint rules of one module. Each rule is declared beside the function that looks for it."""
 
-    rules: dict[str, Rule] = field(default_factory=dict)
-    checks: list[Check] = field(default_factory=list)
+    rules: dict[str, Rule] = {}
+    checks: list[Check] = []
 
     def declare(self, rule: str, *, finds: str, why: str, remedy: str, since: str = "") -> Rule:
         """A rule: its id, what it finds, why it exists, what to do about a finding."""

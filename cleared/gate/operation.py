@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.json_arguments import ArgumentFault, read_arguments
@@ -46,8 +47,7 @@ def settings_refusal() -> PolicyError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter. ``type``: a JSON type, ``any``, ``names`` (a list of texts), or ``files`` (path → text, null to
     remove the file; a function gets bytes). Null stands for the default, where it has one."""
 
@@ -95,8 +95,7 @@ class Parameter:
         return files
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """``function`` takes the host and the parameters by name, and gives plain JSON data of the shape ``result``; one of
     effect ``propose`` also takes ``author``."""
 
@@ -105,7 +104,7 @@ class Operation:
     effect: Effect
     function: Callable[..., Any]
     parameters: tuple[Parameter, ...] = ()
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, Any] = {}
     """JSON Schema of what it gives."""
     is_oldest_first: bool = False
     """Whether of many rows the last ones are those to show."""

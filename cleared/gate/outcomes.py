@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.short_text import join_words, list_first
 
@@ -13,8 +14,7 @@ _ASKS: Final = {"pending-review": "and asks you", "auto-confirmed": "without ask
 _ASKED: Final = {"pending-review": "asks you", "auto-confirmed": "does not ask"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """What came of one row: a record of the proposed version that is not as the approved one makes it; or ``failure``,
     a sentence. ``text``: the row; ``to``, ``away``: where it goes, and where it went, ``5070 Meals``; ``now``,
     ``then``: the status of both, none where the approved version makes no record of it."""

@@ -6,9 +6,10 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
@@ -26,8 +27,7 @@ from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 from cleared.workspace.watched_names import is_ready_name
 
 
-@dataclass(frozen=True, slots=True)
-class DryRunInput:
+class DryRunInput(Struct, frozen=True):
     """Books as they stood, the files that lay in the drop folder, and the clock of that moment."""
 
     label: str

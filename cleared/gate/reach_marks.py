@@ -11,7 +11,8 @@ import ast
 import copy
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 # Functions whose results a condition may turn on, though they were the same in every dry run.
 _CALCULATE = frozenset(("len", "int", "sum", "min", "max", "abs", "round"))
@@ -34,8 +35,7 @@ def {both}(number, value):
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A branch, or one of the two outcomes of a condition. ``nodes``: ``id`` of each node that runs only then; of an
     outcome, those of the condition."""
 

@@ -10,10 +10,11 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, restore_command
@@ -58,8 +59,7 @@ def path_of_test(name: str) -> str:
     return f"{CASES_DIR}/{name}.json"
 
 
-@dataclass(frozen=True, slots=True)
-class RegressionTest:
+class RegressionTest(Struct, frozen=True):
     """``expected`` holds the effects of a dry run; or, of a correction, only what its domain holds the records to (of
     entries the legs), under ``RecordComparison.correction_key``."""
 
@@ -67,13 +67,13 @@ class RegressionTest:
     agent: str
     why: str
     now: datetime
-    inputs: Mapping[str, bytes] = field(default_factory=dict)
-    books: Mapping[str, bytes] = field(default_factory=dict)
-    expected: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, bytes] = {}
+    books: Mapping[str, bytes] = {}
+    expected: Mapping[str, Any] = {}
     run: str = ""
     event: Event | None = None
     """Why it was run; None: on demand."""
-    answers: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, Any] = {}
     """What language models had answered: the request's key → answer."""
 
     @property

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, PrimitiveError
@@ -46,8 +48,7 @@ _OUTSIDE: Final = ("cleared.primitives.files", "cleared.primitives.loop")
 _MAX_SHOWN: Final = 300
 
 
-@dataclass(slots=True)
-class PastRun:
+class PastRun(Struct):
     """A run as its commit and its trace record it. ``commit``: None where it made none."""
 
     run: str
@@ -62,21 +63,20 @@ class PastRun:
     calls: list[dict[str, Any]] | None
     """As the trace has them; None where it is not here."""
     error: str | None
-    inputs: Mapping[str, bytes] = field(default_factory=dict)
-    missing: list[str] = field(default_factory=list)
+    inputs: Mapping[str, bytes] = {}
+    missing: list[str] = []
     """What neither git nor the trace holds of it, in words."""
 
 
-@dataclass(slots=True)
-class Replay:
+class Replay(Struct):
     """How a past run went once more. ``diverges``: where it first differs, and why; None where it does not."""
 
     past: PastRun
     calls: int = 0
     compared_calls: int = 0
-    effects: list[str] = field(default_factory=list)
+    effects: list[str] = []
     """The files that it would change."""
-    differing: list[str] = field(default_factory=list)
+    differing: list[str] = []
     """Those that the commit has otherwise."""
     diverges: dict[str, Any] | None = None
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
+
+from msgspec import Struct
 
 _LEAST_ROWS: Final = 2
 """A literal with so many elements is a table."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class Piece(Struct, frozen=True, eq=False):
     """``nodes``: all that belongs to it, but for the blocks below it and the rows of its table."""
 
     depth: int

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError, PolicyError, UsageError
@@ -39,8 +41,7 @@ _MAX_AT_ONCE: Final = 20
 """Runs that are gone through after one run, where many were missed."""
 
 
-@dataclass(slots=True)
-class Shadow:
+class Shadow(Struct):
     """A proposal that runs beside what is live. ``texts``: its files, path → digest (empty: removed)."""
 
     proposal: str
@@ -52,9 +53,9 @@ class Shadow:
     """Why it is over; empty while it goes on."""
     compared: int = 0
     same: int = 0
-    differing: list[dict[str, Any]] = field(default_factory=list)
+    differing: list[dict[str, Any]] = []
     """The runs in which it would have done something else: run, time, and what, one sentence each."""
-    seen: list[str] = field(default_factory=list)
+    seen: list[str] = []
     """The runs that were gone through."""
 
     def to_dict(self) -> dict[str, Any]:

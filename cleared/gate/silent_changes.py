@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.gate.dry_run import DryRun
 from cleared.gate.past_runs import DryRunInput
@@ -23,8 +24,7 @@ RunText = Callable[[str, DryRunInput], DryRun]
 """Runs the agent with this source of the script in question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reversal:
+class Reversal(Struct, frozen=True):
     """One piece of a change, and the script without it."""
 
     piece: Piece

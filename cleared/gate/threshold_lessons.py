@@ -5,9 +5,10 @@ it would not have been.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.domains.domain import RecordOutcome
 
@@ -15,8 +16,7 @@ _LEAST_RECORDS: Final = 20
 _LEAST_WRONG: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Overconfidence:
+class Overconfidence(Struct, frozen=True):
     """Scripts were wrong more often than ``threshold`` says. Counts are of what was booked as sure."""
 
     threshold: Decimal

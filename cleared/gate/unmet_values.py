@@ -6,10 +6,11 @@ import ast
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.short_text import quote_text
 from cleared.gate.past_runs import DryRunInput
@@ -22,15 +23,14 @@ _MOST_WORDS: Final = 6
 _ISO_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 
-@dataclass(slots=True)
-class UnmetValues:
+class UnmetValues(Struct):
     """What is new in the text of scripts, and no dry run met."""
 
-    texts: list[str] = field(default_factory=list)
-    amounts: list[Decimal] = field(default_factory=list)
-    dates: list[date] = field(default_factory=list)
+    texts: list[str] = []
+    amounts: list[Decimal] = []
+    dates: list[date] = []
 
-    words: list[str] = field(default_factory=list)
+    words: list[str] = []
     """Texts of the tables that were there before: a new condition may be about what they name."""
 
     def combine_texts(self) -> list[str]:

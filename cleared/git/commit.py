@@ -12,10 +12,12 @@ import errno
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import place_file, sweep_temporaries
@@ -74,8 +76,7 @@ class Unfinished(WorkspaceError):
         self.commit = commit
 
 
-@dataclass(frozen=True, slots=True)
-class CommitHeader:
+class CommitHeader(Struct, frozen=True):
     """What a commit says beside its files. ``merges``: another commit to be a parent of it. ``command_key``: by which
     ``find_unreported_commit`` finds the commit, where the command is killed after it."""
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+
+from msgspec import Struct, to_builtins
 
 from cleared.base.errors import WorkspaceError, restore_command
 from cleared.base.safe_files import create_temporary, write_durably
@@ -24,8 +26,7 @@ _NAME = "seal.json"
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """One committed path: its blob before and after (``None``: no file)."""
 
     path: str
@@ -33,8 +34,7 @@ class PathChange:
     new: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class PathMove:
+class PathMove(Struct, frozen=True):
     """A file outside the commit: moved to ``target`` once the commit is there, or removed (``None``)."""
 
     source: str
@@ -42,8 +42,7 @@ class PathMove:
     oid: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommitIntent:
+class CommitIntent(Struct, frozen=True):
     """A commit under way. ``made``: folders made for it; ``pending``: paths whose index entries are not set yet."""
 
     base: str | None
@@ -62,7 +61,7 @@ def intent_file(state_dir: Path) -> Path:
 
 def encode_intent(intent: CommitIntent) -> bytes:
     """The intent as text, for ``decode_intent``."""
-    return json.dumps({"version": _VERSION, **asdict(intent)}, indent=1).encode("ascii")
+    return json.dumps({"version": _VERSION, **to_builtins(intent)}, indent=1).encode("ascii")
 
 
 def save_intent(state_dir: Path, intent: CommitIntent) -> None:

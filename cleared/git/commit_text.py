@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 
@@ -19,8 +20,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u2028\u2029]")
 _TRIMMED = " .,:;<>\"\\'\t"
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """Whom a commit is by. No text in the two fields can break the commit's header."""
 
     name: str

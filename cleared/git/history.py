@@ -10,10 +10,11 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError, WorkspaceError
 from cleared.git.commit_text import parse_parents, parse_trailers
@@ -30,8 +31,7 @@ _ID_DIGITS = re.compile(r"[0-9a-fA-F]{4,64}")
 _FORMAT = "--format=tformat:%H%x00%h%x00%at%x00%an%x00%ae%x00%B"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
+class CommitInfo(Struct, frozen=True):
     """One commit. ``trailers`` are those of the last paragraph; a repeated key's values are joined by newlines."""
 
     id: str
@@ -43,7 +43,7 @@ class CommitInfo:
     subject: str
     #: The message without its subject and its trailers.
     body: str
-    trailers: dict[str, str] = field(default_factory=dict)
+    trailers: dict[str, str] = {}
     #: What it changed against its first parent; ``None`` where that was not read.
     changes: Changes | None = None
 
@@ -249,13 +249,12 @@ def _output_of(result: Any) -> bytes:
     return bytes(result)
 
 
-@dataclass(frozen=True, slots=True)
-class RecentCommit:
+class RecentCommit(Struct, frozen=True):
     """One commit: its id, the first line of its message, and its trailers."""
 
     id: str
     subject: str
-    trailers: Mapping[str, str] = field(default_factory=dict)
+    trailers: Mapping[str, str] = {}
 
 
 def read_recent_commits(

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Final, cast
+
+from msgspec import Struct
 
 from cleared.base.errors import BusyError, WorkspaceError
 from cleared.git.git_process import Git, first_line
@@ -44,8 +45,7 @@ _CHUNK: Final = 1 << 20
 _MAX_LINE: Final = 8 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryState:
+class RepositoryState(Struct, frozen=True):
     """What git holds besides objects. ``head``: the full name of the branch, or the id of a commit. ``refs``: name →
     id; ``symbolic``: name → the reference that it stands for. ``index``: as ``git ls-files --stage -z`` prints it."""
 

@@ -12,10 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.safe_files import write_durably
@@ -69,8 +70,7 @@ def hold_interrupts() -> Iterator[None]:
             handler(held[0], None)
 
 
-@dataclass(frozen=True, slots=True)
-class _CommandNote:
+class _CommandNote(Struct, frozen=True):
     commit: str
     at: datetime
 

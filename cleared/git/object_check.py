@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.object_reader import blob_id
@@ -17,8 +18,7 @@ _PROBLEM: Final = re.compile(r"(?:error|fatal|missing|broken|bad|corrupt)\b")
 _OID: Final = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{40})\b")
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectDamage:
+class ObjectDamage(Struct, frozen=True):
     """``objects``: id of a damaged or missing object → its path in the last commit, or ``""``. ``git_messages``: what
     git prints, line by line. ``repairable``: path → git's damaged file, where the working tree has the content."""
 

@@ -11,9 +11,10 @@ import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, cast
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.git_process import Git
@@ -47,8 +48,7 @@ def is_oid(text: object) -> bool:
     return isinstance(text, str) and OID_PATTERN.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """One name in a tree: git's octal mode exactly as stored, and the id of what it names."""
 
     mode: str

@@ -13,8 +13,9 @@ import os
 import struct
 import zlib
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _INDEX_START: Final = b"\377tOc\0\0\0\2"
 _FANOUT: Final = len(_INDEX_START)
@@ -31,8 +32,7 @@ blocks, of a few thousand bytes at least."""
 _DAMAGE: Final = (ValueError, IndexError, struct.error, zlib.error, OSError)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pack:
+class _Pack(Struct, frozen=True):
     """One pack, mapped into memory with its index."""
 
     index: mmap.mmap

@@ -10,8 +10,9 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import place_file, sweep_temporaries, sync_files

@@ -14,9 +14,11 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.errors import WorkspaceError
 from cleared.git.object_reader import OID_PATTERN, read_loose_object
@@ -36,8 +38,7 @@ _FIRST, _LAST = 4, 3
 _FOLDER: Final = re.compile(r"[0-9a-f]{2}")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreState:
+class StoreState(Struct, frozen=True):
     """``files``: of packs and their indexes, path below ``objects`` → SHA-256. ``loose``: ids. ``tips``: the commits of
     all branches and the like."""
 

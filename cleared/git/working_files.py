@@ -8,10 +8,11 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import create_temporary, is_temporary
@@ -141,8 +142,7 @@ def remove_file(root: Path, path: str) -> None:
 DifferenceKind = Literal["modified", "deleted", "untracked", "type", "unreadable"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Difference:
+class Difference(Struct, frozen=True, order=True):
     """One path that is not as the commit has it."""
 
     path: str

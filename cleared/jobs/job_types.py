@@ -7,12 +7,13 @@ plug-in's is an entry point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_names import require_safe_name
@@ -37,8 +38,7 @@ PROTECTED: Final = (".git", ".cleared", "agents", "scripts")
 _BUILT_IN_ONLY: Final = ("reads_setting", "confinement", "opt_in", "configured_by", "paced_by", "counts_failures")
 
 
-@dataclass(frozen=True, slots=True)
-class JobType:
+class JobType(Struct, frozen=True):
     """A type of job. Either ``command`` or ``function`` says what it runs."""
 
     name: str
@@ -86,8 +86,7 @@ class JobType:
         return pace
 
 
-@dataclass(frozen=True, slots=True)
-class JobPace:
+class JobPace(Struct, frozen=True):
     """When a job may start: not before ``not_before`` (UTC; None: at once), and not while ``is_held``.
     ``goes_on_since``: another is to follow the one that has ended, as was decided then; None where none is."""
 

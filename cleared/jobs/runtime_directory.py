@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import describe_os_error
@@ -22,8 +23,7 @@ _JOB_ID: Final = re.compile(r"job_[0-9]{8}T[0-9]{6}Z_[a-z0-9_]{1,60}", re.ASCII)
 _FIELDS: Final = ("runtime_dir", "log_dir")
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeDirectory:
+class RuntimeDirectory(Struct, frozen=True):
     """The paths of one loop's files. Two runtime directories share nothing."""
 
     root: Path

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from msgspec import Struct
+
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.workspace.settings.model import Llm
 from cleared.workspace.settings.secrets import MIN_LENGTH
@@ -149,8 +151,7 @@ KEY_VARIABLES: Final = {
 """The variables of the environment that hold their keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(Struct, frozen=True):
     """``base_url``: None for the provider's own server. ``key_variable``: None where no variable is read."""
 
     provider: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.llm.api_keys import ModelChoice, find_api_key, require_api_key
@@ -20,14 +21,13 @@ _SMALLEST_ANSWER: Final = 64
 """Tokens; some models think a little before they say anything."""
 
 
-@dataclass(slots=True)
-class ModelCheck:
+class ModelCheck(Struct):
     """What is known; ``problems`` are what keeps the model from being asked. ``answer_cost`` is of the one call."""
 
     choice: ModelChoice | None = None
     key_source: str | None = None
     price: Price | None = None
-    problems: list[ClearedError] = field(default_factory=list)
+    problems: list[ClearedError] = []
     has_answered: bool | None = None
     answer_cost: Decimal | None = None
 

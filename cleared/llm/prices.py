@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.llm.api_keys import ModelChoice
@@ -17,8 +19,7 @@ _MOST_PLAUSIBLE: Final = Decimal(10_000)
 """Dollars; a provider that names more for one call is not believed."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCount:
+class TokenCount(Struct, frozen=True):
     """Tokens of one call. ``input_tokens`` includes those that the provider had in its cache, or put there."""
 
     input_tokens: int = 0
@@ -29,13 +30,12 @@ class TokenCount:
 
 def count_tokens(usage: Any) -> TokenCount:
     """The tokens of a reply (RequestUsage of pydantic-ai), within what can be: a provider may say anything."""
-    read = (getattr(usage, each.name, 0) for each in fields(TokenCount))
+    read = (getattr(usage, name, 0) for name in TokenCount.__struct_fields__)
     whole, written, *cached = (min(max(0, count if isinstance(count, int) else 0), _MOST_TOKENS) for count in read)
     return TokenCount(max(whole, sum(cached)), written, *cached)
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars for a million tokens. ``source``: where the figures are from. ``listed``: the name under which the
     price list has the model, whose finer rules (long prompts, cache writes) then count."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.llm.failures import Kind, name_failure
 
@@ -14,8 +15,7 @@ _PASSING: Final[frozenset[Kind]] = frozenset({"rate_limit", "unavailable", "time
 """What may be over a moment later. A wrong key, an unknown model or too long a text is the same next time."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """At most so many attempts, with pauses in seconds that double. A provider may ask for a longer pause, up to
     ``longest_pause``; where it asks for more than that, the failure is told instead of waited for."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.llm.model_door import OpenWorkspace
 from cleared.llm.spending import find_business_day
 from cleared.llm.usage_store import UsageRow, UsageStore
 
 
-@dataclass(frozen=True, slots=True)
-class UsageReport:
+class UsageReport(Struct, frozen=True):
     """Amounts are US dollars. ``total`` is of ``rows``, newest day first."""
 
     rows: list[UsageRow]

@@ -10,10 +10,11 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.workspace.database import connect_to_read, connect_to_write
 
@@ -32,8 +33,7 @@ _MOST_NANO: Final = 10**15
 """A million dollars: sums of such stay within SQLite's integers."""
 
 
-@dataclass(frozen=True, slots=True)
-class BegunCall:
+class BegunCall(Struct, frozen=True):
     """A call that is about to be sent. ``day`` is in the business's time zone; ``cost`` what it may come to."""
 
     began: str
@@ -46,8 +46,7 @@ class BegunCall:
     cost: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class EndedCall:
+class EndedCall(Struct, frozen=True):
     """What came of it. ``cost`` in US dollars. ``outcome``: ``ok``, or in a word what went wrong."""
 
     ended: str
@@ -58,16 +57,14 @@ class EndedCall:
     outcome: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """US dollars of the session, and of the day."""
 
     session: Decimal
     day: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class UsageRow:
+class UsageRow(Struct, frozen=True):
     """Calls of one day, model and purpose. ``unfinished``: calls whose process ended before they did."""
 
     day: str

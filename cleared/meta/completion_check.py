@@ -10,8 +10,9 @@ evidence says otherwise is stopped.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.bounds import clip_text
 from cleared.base.short_text import list_lines
@@ -43,16 +44,14 @@ VERDICT: cannot - and why it cannot be done
 If your last reply to the user was not right, write the corrected reply first, whole: only that one is shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What the model is asked next."""
 
     phase: Phase
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How the session's turn ends. ``reason`` is one word; ``message`` says it to a person."""
 
     status: Literal["done", "answered", "asks", "cannot", "stopped"]
@@ -61,8 +60,7 @@ class Ending:
     proposal: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """What is known of a reply without tool calls.
 
     ``phase``: the question it answers, if any. ``rounds``: questions so far. ``acted``: whether a tool that changes

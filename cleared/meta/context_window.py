@@ -10,8 +10,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -34,8 +35,7 @@ _CLIPPED_RESULT: Final = 2_000
 _CLIPPED_TEXT: Final = 8_000
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """``window``: tokens that the model takes. ``threshold``: the share of it from which on room is made."""
 
     window: int
@@ -49,8 +49,7 @@ class Limits:
         return int(self.window * self.threshold)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One message of the context. ``number``: its place in the whole session. ``tokens``: estimated."""
 
     number: int

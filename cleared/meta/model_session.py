@@ -7,10 +7,11 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.base.short_text import list_first
@@ -31,8 +32,7 @@ AUTHORS: Final = ("meta", "chat")
 """Who a session's proposals are by. What a session's folder says is no other."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionOptions:
+class SessionOptions(Struct, frozen=True):
     """How a session runs. ``max_cost``: USD for this start, beside the budgets of the settings. ``model``: instead of
     the configured one, for tests. ``emit`` takes each event."""
 

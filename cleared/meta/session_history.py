@@ -11,9 +11,10 @@ import hashlib
 import json
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from cleared.meta.context_window import Item, Purpose, compact_items, make_item, prune_results
 from cleared.meta.session_store import SessionStore
@@ -27,8 +28,7 @@ _COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_
 SUMMARY_HEAD: Final = "[summary of the work so far; the messages themselves were left out to save room]\n"
 
 
-@dataclass(slots=True)
-class Usage:
+class Usage(Struct):
     """Totals of a session. Tokens; ``input`` includes what came from the provider's cache."""
 
     requests: int = 0
@@ -44,11 +44,10 @@ class Usage:
             setattr(self, name, getattr(self, name) + (value if isinstance(value, int) else 0))
 
     def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(slots=True)
-class PendingCall:
+class PendingCall(Struct):
     """A call of the last reply that has no result yet. ``begun``: it was started, and it acts."""
 
     part: ToolCallPart
@@ -56,16 +55,15 @@ class PendingCall:
     result: ToolReturnPart | None = None
 
 
-@dataclass(slots=True)
-class SessionHistory:
+class SessionHistory(Struct):
     """Read with ``read_history``; then every step goes through a ``record_…`` method, to the disk first."""
 
     store: SessionStore
     fixed_tokens: int = 0
     """Estimated tokens of the system prompt and the tools."""
-    items: list[Item] = field(default_factory=list)
+    items: list[Item] = []
     """What the model still sees."""
-    calls: dict[str, PendingCall] = field(default_factory=dict)
+    calls: dict[str, PendingCall] = {}
     """Calls of the last reply, in its order, until all are answered."""
     usage: Usage = field(default_factory=Usage)
     cost: Decimal = Decimal(0)
@@ -90,7 +88,7 @@ class SessionHistory:
     scale: float = 1.0
     """Tokens that the provider counted for each one estimated."""
     _next: int = 0
-    _used_ids: set[str] = field(default_factory=set)
+    _used_ids: set[str] = set()
     _repeats: deque[str] = field(default_factory=lambda: deque(maxlen=_REMEMBERED_CALLS))
 
     @property

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from cleared.base.short_text import list_lines
 from cleared.books import queries
@@ -42,8 +43,7 @@ _MOST_ACCOUNTS: Final = 1_000
 _MOST_RULE_BYTES: Final = 32_768
 
 
-@dataclass(frozen=True, slots=True)
-class SystemPrompt:
+class SystemPrompt(Struct, frozen=True):
     """``source``: the file it was made from. ``notices``: what was left out, and why, for the user."""
 
     text: str

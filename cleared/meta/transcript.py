@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.short_text import shorten_line
 
@@ -29,8 +30,7 @@ _ENDINGS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """``text``: of a model or its owner as it is, of several lines; else one line of this program's."""
 
     kind: Kind

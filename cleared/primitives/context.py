@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base.bounds import MAX_LOG_BYTES, MAX_LOG_LAST, MAX_LOG_ROWS
 from cleared.base.clock import format_iso
@@ -28,8 +29,7 @@ from cleared.workspace.settings.model import Config
 _LAST_BYTES: Final = 1 << 20
 
 
-@dataclass(slots=True)
-class LogRow:
+class LogRow(Struct):
     """What was done, and to which entry."""
 
     action: str
@@ -86,18 +86,16 @@ class RunLog:
 MAX_EVENTS: Final = 1_000
 
 
-@dataclass(slots=True)
-class Permissions:
+class Permissions(Struct):
     """What one script may do: what its header says, job types from its approval."""
 
-    header_values: Mapping[str, Any] = field(default_factory=dict)
+    header_values: Mapping[str, Any] = {}
     """What the header says under keys that domains declare, such as budgets; none of it where it does not say so."""
     enqueue_grants: frozenset[str] = frozenset()
     """The job types that it may ask for, each as the grant ``loop_enqueue:KIND``."""
 
 
-@dataclass(slots=True)
-class HostCalls:
+class HostCalls(Struct):
     """What a primitive asks of the program around the run."""
 
     show_log_line: Callable[[str], None]
@@ -110,20 +108,18 @@ class HostCalls:
     """Raises ``RecordsViolated`` where base + draft breaks an invariant."""
 
 
-@dataclass(slots=True)
-class QuestionState:
+class QuestionState(Struct):
     """The questions that this run asks, and what people have answered."""
 
-    answers: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = {}
     """Question key → choice."""
     stops_to_ask: bool = False
     """Whether a question without an answer stops the run; else it takes its default, or the first choice."""
-    asked_keys: list[str] = field(default_factory=list)
+    asked_keys: list[str] = []
     """The keys of the questions that the run has come to."""
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Struct):
     """What the primitives of one run work on.
 
     First what stands still during the run, then what it reads and stages (base + draft), then what it leaves behind.
@@ -144,16 +140,16 @@ class Context:
     source: FileSource
     """The files of the commit that the run builds on."""
     cards: CardDraft
-    parts: dict[str, Staged] = field(default_factory=dict)
+    parts: dict[str, Staged] = {}
     """What is staged of each domain, by its name."""
 
     permissions: Permissions = field(default_factory=Permissions)
     questions: QuestionState = field(default_factory=QuestionState)
     model_answers: ModelAnswers = field(default_factory=ModelAnswers)
     log: RunLog = field(default_factory=RunLog)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    commit_messages: list[str] = field(default_factory=list)
-    attested: dict[str, object] = field(default_factory=dict)
+    events: list[dict[str, Any]] = []
+    commit_messages: list[str] = []
+    attested: dict[str, object] = {}
     """What the attestation of the commit says beside all this, by name; empty values are left out."""
 
     @property

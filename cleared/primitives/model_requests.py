@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 MODEL_ANSWER_EVENT: Final = "llm.answered"
 """An answer, as it stands among the events of the run that used it. Nothing else can emit it."""
@@ -21,8 +22,7 @@ MAX_REQUESTS: Final = 200
 """Different requests of one run."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One question to a model. ``primitive``: llm_classify or llm_summarize."""
 
     primitive: str
@@ -62,16 +62,15 @@ class ModelRequest:
         return {"choice": None, "confidence": 0.0, "source": NO_ANSWER, "reason": reason}
 
 
-@dataclass(slots=True)
-class ModelAnswers:
+class ModelAnswers(Struct):
     """The answers of one run: those it was given, those it used, and what it asked in vain."""
 
-    known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    known: Mapping[str, Mapping[str, Any]] = {}
     """Request's key → answer."""
-    budgets: Mapping[str, Decimal] = field(default_factory=dict)
+    budgets: Mapping[str, Decimal] = {}
     """Primitive → US dollars that its requests may cost in a run; one that is not here may not be asked."""
-    used: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    missing: dict[str, ModelRequest] = field(default_factory=dict)
+    used: dict[str, Mapping[str, Any]] = {}
+    missing: dict[str, ModelRequest] = {}
 
     def find_answer(self, request: ModelRequest) -> Mapping[str, Any]:
         """The answer, or that there is none; then the request is noted."""

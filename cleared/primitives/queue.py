@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
@@ -27,8 +28,7 @@ class Unanswered(PrimitiveError):
         self.question = question
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Question:
+class Question(Struct, frozen=True, eq=False):
     """``key`` names it within the run: which question it is, and what it asks."""
 
     key: str

@@ -7,9 +7,10 @@ import hashlib
 import io
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
@@ -21,8 +22,7 @@ MAX_RUN_BYTES: Final = 128 << 20
 """Of all files that one run reads."""
 
 
-@dataclass(slots=True)
-class WatchedFiles:
+class WatchedFiles(Struct):
     """``watch``: what the header says; nothing else can be read."""
 
     root: Path
@@ -32,11 +32,11 @@ class WatchedFiles:
     """Whether only runs and decisions change a file: primitives read such, and say what they mean."""
     watch: Sequence[str] = ()
     _paths: list[str] | None = None
-    _texts: dict[str, str] = field(default_factory=dict)
+    _texts: dict[str, str] = {}
     _bytes: int = 0
-    digests: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = {}
     """Path → SHA-256 of what was read."""
-    told: set[str] = field(default_factory=set)
+    told: set[str] = set()
     """Those of which the log has a row."""
 
     def list_paths(self) -> list[str]:

@@ -20,10 +20,11 @@ import select
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.processes.syscall_numbers import NUMBERS
 from cleared.processes.syscalls import CHANGING_MODES, CHANGING_TIMES, MAKING_PROCESSES
@@ -43,8 +44,7 @@ _OWN_NAMES: Final = (b"/proc/self/", b"/proc/thread-self/", b"/dev/fd/")
 """What means another file for whoever looks it up: that of the program is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(Struct, frozen=True):
     """``folder``: a descriptor, or that of the working directory; ``path``: its address, 0 where the descriptor itself
     is meant; ``value``: a mode, or the address of times."""
 

@@ -24,9 +24,10 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.processes import landlock, seccomp
@@ -40,8 +41,7 @@ _OPEN_FILES = 32
 _CAPABILITY_VERSION_3 = 0x20080522
 
 
-@dataclass(frozen=True, slots=True)
-class ConfinementLevel:
+class ConfinementLevel(Struct, frozen=True):
     """The confinement in force for a worker. ``str()`` is e.g. ``landlock+seccomp+rlimits``, or ``none``."""
 
     landlock: int = 0
@@ -66,8 +66,7 @@ class ConfinementUnavailable(WorkspaceError):
     """The kernel refused a restriction, or has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restrictions:
+class Restrictions(Struct, frozen=True):
     """Restrictions that a thread can put on itself. They are prepared before, as it can open no files afterwards."""
 
     abi: int

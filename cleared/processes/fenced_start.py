@@ -15,11 +15,12 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from stat import S_ISCHR
 from types import FrameType
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from cleared.base.process_identity import PARENT, read_stat
 from cleared.base.programs import INTERRUPTS, blocked_signals

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.processes import landlock, seccomp
 from cleared.processes.confinement import ConfinementUnavailable, Restrictions, landlock_abi
@@ -23,8 +24,7 @@ _TCP: Final[dict[seccomp.Network, Literal["none", "connect", "all"]]] = {
 _system_rules = cache(system_rules)
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """What holds a program, and all that it starts.
 
     ``writable``: all else is mounted read-only, with ``mounts``; real paths. ``memory``: whether it gets shared memory
@@ -92,8 +92,7 @@ def make_fence(
     return Fence(restrictions, writable, offered.mounts, memory, spaces, make_filter, own, network != "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Wall:
+class Wall(Struct, frozen=True):
     """A mechanism of the kernel that holds programs. ``gives``: in words, what it does here, or what is missing."""
 
     name: str

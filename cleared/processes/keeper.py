@@ -15,9 +15,10 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.processes import leftovers
 from cleared.processes.confinement import ConfinementUnavailable, core_limit
@@ -29,8 +30,7 @@ _POLL_SECONDS: Final = 0.1
 _PORT_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(Struct, frozen=True):
     """What all programs of a keeper share. ``own_network``: loopback and nothing else, instead of the machine's."""
 
     own_network: bool = False
@@ -40,36 +40,31 @@ class Surroundings:
     """These three: 0 for no limit. Processes are counted in a network of its own only: elsewhere others would count."""
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """Answered by the program's number, or by why it was not started. ``apart``: tell errors from output."""
 
     program: Program
     apart: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
+class Signal(Struct, frozen=True):
     pid: int
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     pid: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(Struct, frozen=True):
     """Answered by whether it is open."""
 
     host: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """Told of a program that has written something."""
 
     pid: int
@@ -77,15 +72,13 @@ class Written:
     is_error: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """Answers ``Written``: its owner is ready for more of this program."""
 
     pid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """Told of a program, once nothing of it is left."""
 
     pid: int

@@ -12,11 +12,12 @@ import struct
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from stat import S_IROTH
 from typing import Final, NoReturn
+
+from msgspec import Struct
 
 from cleared.base.programs import fork_process
 
@@ -33,8 +34,7 @@ _TERMINALS, _OPENED = "/dev/pts", "/dev/ptmx"
 SHARED_MEMORY: Final = Path("/dev/shm")
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedNamespaces:
+class OfferedNamespaces(Struct, frozen=True):
     """What this kernel gives this user. ``problem``: why something is missing, empty where nothing is."""
 
     mounts: bool = False

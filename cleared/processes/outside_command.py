@@ -10,9 +10,10 @@ import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import Clock
 from cleared.base.programs import find_program, search_path
@@ -27,8 +28,7 @@ class CommandFailed(Exception):
     """The command could not be started, took too long, or ended with an error; the text says which."""
 
 
-@dataclass(slots=True)
-class _Output:
+class _Output(Struct):
     """What a program has written so far: the beginning of its output, the end of its errors."""
 
     most: int

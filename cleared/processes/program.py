@@ -15,9 +15,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import SystemClock
 from cleared.processes.fenced_start import start_fenced
@@ -36,8 +37,7 @@ Take = Callable[[bytes], object]
 _monotonic = SystemClock().monotonic
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """What is started, and what holds it. ``input``: what it reads. ``log``: a new file for all that it writes."""
 
     argv: Sequence[str]
@@ -51,8 +51,7 @@ class Program:
     """Whether what it has started may stay, where it ends by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """How a program ended: ``code`` is negative for a signal; ``reason``: why it was ended, empty where it was not."""
 
     code: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleared.changes.audit.commit_origins import CommitOrigins
 from cleared.changes.decisions.decision_context import UNDO_TRAILER
@@ -20,8 +21,7 @@ _REMEMBERED = 200
 """Rows of all tables whose decisions count: those that were decided last."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecidedRow:
+class DecidedRow(Struct, frozen=True):
     """A row as a person left it; of several decisions the last counts."""
 
     id: str

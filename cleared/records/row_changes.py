@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+
+from msgspec import Struct
 
 from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
@@ -15,8 +16,7 @@ from cleared.records.table_schema import Schema, table_of, table_path
 from cleared.workspace.location import Layout
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class RowChange(Struct, frozen=True):
     """``before`` and ``after``: None where there is no such row."""
 
     schema: Schema

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError
 from cleared.records.table_rows import Row, Table
 
 
-@dataclass(frozen=True, slots=True)
-class RowCorrection:
+class RowCorrection(Struct, frozen=True):
     """``values``: column → its text. Of what it does not name, the row stays as it is."""
 
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = {}
 
     def to_data(self) -> Mapping[str, Any]:
         return {"values": dict(self.values)}

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base.terminal import count_noun
 from cleared.cards.kinds import CONTRADICTION
@@ -52,8 +53,7 @@ class _Script(NamedTuple):
         return _name_agent(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Decided rows of a table that have the same text in a column, and what became of another one."""
 
     table: Table

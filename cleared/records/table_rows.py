@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.csv_text import CsvDamage, encode, format_record, read_records
@@ -18,13 +19,12 @@ Row: TypeAlias = tuple[str, ...]
 """The texts of a row, in the order of the columns."""
 
 
-@dataclass(slots=True)
-class Table:
+class Table(Struct):
     """A table of a commit. ``rows``: by their keys, sorted."""
 
     name: str
     schema: Schema
-    rows: dict[Key, Row] = field(default_factory=dict)
+    rows: dict[Key, Row] = {}
 
     def key_of(self, row: Row) -> Key:
         columns = list(self.schema.columns)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.money import require_bounded
@@ -23,8 +24,7 @@ _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _UNSEEN: Final = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A type of columns. ``parse`` and ``take`` raise ``ValueError`` with the reason."""
 
     parse: Callable[[str], Any]
@@ -35,8 +35,7 @@ class Kind:
     """What a schema may say of such a column beside ``optional``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column of a table, and what its values may be."""
 
     name: str
@@ -225,8 +224,7 @@ _FILE: Final = re.compile(rf"{FOLDER}/([^/]+)\.(csv|yaml)")
 _OPTIONS: Final = ("type", "optional", "min", "max", "places", "max_length", "choices")
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(Struct, frozen=True):
     """The columns of one table in their order, by their names, and those that tell its rows apart."""
 
     columns: Mapping[str, Column]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from cleared.review.card_facts import CardChoice
 
@@ -16,8 +17,7 @@ class CorrectionWish(Protocol):
         """It as plain data, so that a second person can decide the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
+class ActionRequest(Struct, frozen=True):
     """A choice that a person made about open cards, with everything that it needs."""
 
     choice: CardChoice
@@ -43,8 +43,7 @@ NAME_LAST_ACT = ActionRequest(CardChoice("name", "Undo"), (), "")
 """Says what undo would take back; ``act`` of its result is what ``UNDO`` is bound to then."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionResult:
+class ActionResult(Struct, frozen=True):
     """What came of a request."""
 
     text: str

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.cards.card import Card
@@ -23,8 +24,7 @@ TASK_BRANCHES: Final = "cleared-task/"
 _BRANCH: Final = re.compile(rf"(?:{CYCLE_BRANCHES}|{TASK_BRANCHES})[a-z0-9-]{{1,60}}")
 
 
-@dataclass(frozen=True, slots=True)
-class BranchCommit:
+class BranchCommit(Struct, frozen=True):
     """The one commit of a branch, and that before it."""
 
     base: Snapshot

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.cards.card_section import list_part
@@ -36,8 +37,7 @@ def request_decision(queue: QueueSnapshot, choice: CardChoice, rows: Sequence[Qu
     return ActionRequest(choice, ids, cards_summary(rows), shown=digest_shown_cards(queue, ids))
 
 
-@dataclass(slots=True)
-class ActionExecutor:
+class ActionExecutor(Struct):
     """Carries out requests, each as one commit."""
 
     open: OpenHost

@@ -6,14 +6,14 @@ Texts are as they came from outside or from a script: whoever shows them escapes
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRow:
+class QueueRow(Struct, frozen=True):
     """A card in a list."""
 
     id: str
@@ -23,8 +23,7 @@ class QueueRow:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CardChoice:
+class CardChoice(Struct, frozen=True):
     """Something that can be done about a card. ``verb`` is what ``cleared.review.card_actions`` knows, or a domain."""
 
     verb: str
@@ -36,8 +35,7 @@ class CardChoice:
     """What a suggestion rests on, in one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class CardTheme:
+class CardTheme(Struct, frozen=True):
     """What cards have in common that one decision could cover."""
 
     key: Hashable
@@ -48,8 +46,7 @@ class CardTheme:
     """What else is the same, such as the accounts."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRow:
+class SourceRow(Struct, frozen=True):
     """The row of a file that was taken in, which a card is about."""
 
     name: str

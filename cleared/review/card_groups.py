@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.review.card_facts import QueueRow
 from cleared.review.queue_snapshot import QueueSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class CardGroup:
+class CardGroup(Struct, frozen=True):
     """Open cards of one theme, such as those of one vendor on the same accounts: what one decision would cover."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
@@ -19,8 +20,7 @@ from cleared.review.card_groups import card_group
 from cleared.review.queue_snapshot import QueueSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class CardView:
+class CardView(Struct, frozen=True):
     """One card in full."""
 
     id: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.changes.decisions.decision_context import DecisionContext

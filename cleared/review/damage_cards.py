@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.cards.card import Card, card_id
@@ -20,13 +21,12 @@ CHECK = "check"
 GONE = "gone"
 
 
-@dataclass(slots=True)
-class DamageUpdate:
+class DamageUpdate(Struct):
     """Cards that were made, and those that were settled, by a commit; empty where none was needed."""
 
     commit: str = ""
-    opened: list[str] = field(default_factory=list)
-    settled: list[str] = field(default_factory=list)
+    opened: list[str] = []
+    settled: list[str] = []
 
 
 def update_damage_cards(host: Host) -> DamageUpdate:

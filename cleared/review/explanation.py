@@ -10,8 +10,9 @@ import contextlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, UsageError
@@ -35,8 +36,7 @@ from cleared.trust.reviewers import KEY
 from cleared.trust.verification import Approvals
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
+class _Maker(Struct, frozen=True):
     """Recognises the call that made a record."""
 
     review: RecordReview
@@ -46,8 +46,7 @@ class _Maker:
         return self.review.find_in_answer(answer, self.record_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Why a record is as it is."""
 
     data: dict[str, Any]

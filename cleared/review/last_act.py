@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError
 from cleared.cards.card import Card
@@ -33,8 +34,7 @@ _FIRST_LOOK: Final = 20
 _FURTHEST_LOOK: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class LastAct:
+class LastAct(Struct, frozen=True):
     """The newest act of a person that stands."""
 
     commit: history.CommitInfo

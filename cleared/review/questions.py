@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
@@ -34,16 +35,15 @@ KeepAsker = Callable[[str], AbstractContextManager[ModelAsker | None]]
 ProblemHandler = Callable[[Card, ClearedError], None]
 
 
-@dataclass(slots=True)
-class TimeoutResult:
+class TimeoutResult(Struct):
     """What became of questions that were past due, by card, and of runs that went on."""
 
     commit: str | None = None
-    answered: dict[str, str] = field(default_factory=dict)
-    rejected: list[str] = field(default_factory=list)
-    escalated: list[str] = field(default_factory=list)
-    runs: list[RunResult] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
+    answered: dict[str, str] = {}
+    rejected: list[str] = []
+    escalated: list[str] = []
+    runs: list[RunResult] = []
+    messages: list[str] = []
     waits_for_model: bool = False
     """Whether a run cannot go on yet, as ``keep_asker`` asks a model for it."""
     next_due: datetime | None = None

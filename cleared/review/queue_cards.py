@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.cards.age import overdue_cards
 from cleared.cards.card import Card
@@ -20,8 +22,7 @@ from cleared.git import Repository, Snapshot
 from cleared.runs.question_tickets import Questions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QueueState:
+class QueueState(Struct, frozen=True, eq=False):
     """Cards, oldest first. ``overdue``: ids of those that are open for ``review.remind_after``; ``held``: of open
     ones that cannot be decided as things are, why, and what to do."""
 

@@ -6,10 +6,11 @@ A domain derives from ``RecordReview``; ``Domain.review`` makes it. By itself a 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias, cast
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
@@ -33,8 +34,7 @@ DecisionData: TypeAlias = Mapping[str, Any]
 """A decision as plain data, so that a second person can make the same one: its ``verb`` and arguments."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundRecord:
+class FoundRecord(Struct, frozen=True):
     """A record of a domain."""
 
     id: str
@@ -42,16 +42,14 @@ class FoundRecord:
     """It, as the domain has it; its ``repr`` tells when it has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPlace:
+class RecordPlace(Struct, frozen=True):
     """Where a record lies: the commit that made it is the one since which the file has the mark."""
 
     path: str
     mark: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class RecordOrigin:
+class RecordOrigin(Struct, frozen=True):
     """What a domain knows of how a record came about; the runtime adds run, script, approval and decisions."""
 
     record_id: str
@@ -64,8 +62,7 @@ class RecordOrigin:
     """Of what took the record away, where the commit of that may be about many and not name it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedRecord:
+class CorrectedRecord(Struct, frozen=True):
     """What a record should have been that an agent got wrong: a test holds the agent to it."""
 
     review: RecordReview
@@ -79,37 +76,35 @@ class CorrectedRecord:
     """``RecordComparison.correction_key`` of the domain."""
 
 
-@dataclass(slots=True)
-class DecisionResult:
+class DecisionResult(Struct):
     """What a decision did."""
 
     commit: str = ""
     act: str = ""
     """Of an undo: the id of the act that it takes back."""
-    cards: list[str] = field(default_factory=list)
-    records: list[str] = field(default_factory=list)
+    cards: list[str] = []
+    records: list[str] = []
     """Records that were decided about."""
-    added: list[str] = field(default_factory=list)
+    added: list[str] = []
     """Records that were added."""
-    similar_cards: list[str] = field(default_factory=list)
+    similar_cards: list[str] = []
     """Open cards that look like the corrected one."""
-    agreed: list[str] = field(default_factory=list)
+    agreed: list[str] = []
     """Open cards of which this was the first of two decisions: nothing else has come of it yet."""
     asked_by_run: bool = False
     """Whether a run waited for this answer."""
-    ended_questions: list[str] = field(default_factory=list)
+    ended_questions: list[str] = []
     """Questions whose runs do not go on."""
     test_path: str | None = None
     """The file of the test that records a correction."""
-    messages: list[str] = field(default_factory=list)
-    corrected: dict[str, CorrectedRecord] = field(default_factory=dict)
+    messages: list[str] = []
+    corrected: dict[str, CorrectedRecord] = {}
     """By their ids, what records should have been that an agent got wrong."""
-    files: dict[str, bytes | None] = field(default_factory=dict)
+    files: dict[str, bytes | None] = {}
     """Files that are committed with it beside what is staged: path → content, None where a file is removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """What one id means: a card, a record, or a record with its card."""
 
     card: Card | None
@@ -124,8 +119,7 @@ class Target:
         return self.record.id if self.record else self.card.id if self.card else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
+class _Case(Struct, frozen=True):
     decision_context: DecisionContext
 
     @property
@@ -137,8 +131,7 @@ class _Case:
         return self.decision_context.by
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionCase(_Case):
+class DecisionCase(_Case, frozen=True):
     """A decision about one target: what it works on, and what it has come to so far."""
 
     target: Target
@@ -155,8 +148,7 @@ class DecisionCase(_Case):
             self.result.records.append(record.id)
 
 
-@dataclass(frozen=True, slots=True)
-class UndoCase(_Case):
+class UndoCase(_Case, frozen=True):
     """A decision that is taken back: its commit, and the commits around it."""
 
     commit: CommitInfo
@@ -165,8 +157,7 @@ class UndoCase(_Case):
     result: DecisionResult
 
 
-@dataclass(slots=True)
-class RevertedRun:
+class RevertedRun(Struct):
     """A run that is taken back. ``voided`` and ``kept``: the ids of its records that go, and that stay because people
     have decided about them, or because something has changed them since."""
 
@@ -178,14 +169,13 @@ class RevertedRun:
     """Why it is taken back with another one; empty for that one."""
     has_read: bool = False
     """Whether that is because it read what the other wrote: then it can be done again, over what is left."""
-    voided: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
-    again: list[str] = field(default_factory=list)
+    voided: list[str] = []
+    kept: list[str] = []
+    again: list[str] = []
     """Commands that do again what it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class RevertCase(_Case):
+class RevertCase(_Case, frozen=True):
     """A run that is taken back: its commit, and the commits around it."""
 
     run: RevertedRun

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, Final
+
+from msgspec import Struct, to_builtins
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError
@@ -38,26 +39,26 @@ AGAIN: Final = "Again"
 """The trailer of such a decision that has agents run again: which."""
 
 
-@dataclass(slots=True)
-class RevertPlan:
+class RevertPlan(Struct):
     """What taking back a run comes to. ``runs``: it, and those that rest on it, newest first."""
 
-    runs: list[RevertedRun] = field(default_factory=list)
-    decisions: list[dict[str, str]] = field(default_factory=list)
+    runs: list[RevertedRun] = []
+    decisions: list[dict[str, str]] = []
     """What people have decided about records of these runs: it stays."""
-    may_have_read: list[dict[str, str]] = field(default_factory=list)
+    may_have_read: list[dict[str, str]] = []
     """Later runs of which it is not known whether they read it, and why: they stay."""
-    again: list[str] = field(default_factory=list)
+    again: list[str] = []
     """Commands that do again what was taken back, where it is wanted."""
     commit: str = ""
     """The decision; where nothing was left to do but to run agents again, the one that had taken it back."""
-    readers: list[str] = field(default_factory=list)
+    readers: list[str] = []
     """The agents whose runs had read what goes, in the order in which they ran; each once."""
-    reran: list[dict[str, Any]] = field(default_factory=list)
+    reran: list[dict[str, Any]] = []
     """The runs that were made again, as ``agent run --json`` prints them."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        data: dict[str, Any] = to_builtins(self)
+        return data
 
 
 def revert_run(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import resolve_inside
@@ -16,8 +17,7 @@ from cleared.review.queue_snapshot import QueueSnapshot
 SHOWN_BYTES: Final = 8 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class FileView:
+class FileView(Struct, frozen=True):
     """A file to look at; ``line`` is the one that matters, from 1."""
 
     name: str

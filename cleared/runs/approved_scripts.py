@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError
@@ -33,8 +35,7 @@ from cleared.workspace import template
 MAX_SCRIPT_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A script that passed the checks. ``grants``: the primitives it may call, those of its shared scripts too, and
     the job types that it may enqueue (``loop_enqueue:KIND``)."""
 

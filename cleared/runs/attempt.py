@@ -9,10 +9,12 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.bounds import MAX_SHOWN_LINES
 from cleared.base.clock import DeadlineExceeded, run_deadline
@@ -44,8 +46,7 @@ _READING: Final = ("importer_parse", "importer_scan")
 WatchAnswer = Callable[[str, tuple[Any, ...], Mapping[str, Any], Place, Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Why a run happens. ``key`` makes it idempotent; a run's commit consumes it, for this agent."""
 
     kind: str = ON_DEMAND.name
@@ -77,8 +78,7 @@ def parse_event(data: Mapping[str, Any]) -> Event:
     return Event(str(data["kind"]), str(data["name"]), payload, str(data["id"]), int(data.get("depth") or 0), files)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Resumption:
+class Resumption(Struct, frozen=True, eq=False):
     """What a run is about: its event; and where it takes up one that asked, its first id and time, and the answers."""
 
     event: Event
@@ -88,7 +88,7 @@ class Resumption:
     now: datetime | None = None
     expected_question: str = ""
     """The question that it must come to again; empty where it starts anew."""
-    answers: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = {}
 
 
 class Attempt:

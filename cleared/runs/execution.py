@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Interrupted, PolicyError
@@ -82,8 +84,7 @@ def run_agent(
         wanted.asker.ask_model()
 
 
-@dataclass(frozen=True, slots=True)
-class _WantedRun:
+class _WantedRun(Struct, frozen=True):
     """What ``run_agent`` was asked for."""
 
     name: str

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
+
+from msgspec import Struct, field
 
 from cleared.base.errors import ClearedError, ExitCode
 from cleared.base.json_values import to_json
@@ -22,8 +23,7 @@ MADE: Final = "made"
 """What the attestation of a run calls how many records it added, in digits: 0 says so, too."""
 
 
-@dataclass(slots=True)
-class RunError:
+class RunError(Struct):
     """Why a run failed. ``line`` is the script's line, ``primitive`` the call that was refused, if one was."""
 
     type: str
@@ -58,25 +58,24 @@ class RunError:
         }
 
 
-@dataclass(slots=True)
-class RunResult:
+class RunResult(Struct):
     """One ended run."""
 
     run_id: str
     agent: str
     status: Status
     result: Any = None
-    commits: list[str] = field(default_factory=list)
+    commits: list[str] = []
     records: Records = field(default_factory=no_records)
     """What it added."""
-    cards: list[Card] = field(default_factory=list)
-    events: list[Mapping[str, Any]] = field(default_factory=list)
+    cards: list[Card] = []
+    events: list[Mapping[str, Any]] = []
     duration_ms: int = 0
     error: RunError | None = None
     message: str | None = None
     """The commit's first line."""
-    warnings: list[str] = field(default_factory=list)
-    edited: list[str] = field(default_factory=list)
+    warnings: list[str] = []
+    edited: list[str] = []
     """Scripts that ran as committed while their working copies were others."""
 
     @property

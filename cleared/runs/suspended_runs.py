@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import parse_script
@@ -15,8 +16,7 @@ from cleared.sandbox.source_edits import find_line_end, find_span, indent_of
 _MAX_TEXT: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """What an ``if`` or ``elif`` does where its condition is true; ``is_other``: what follows where it is not."""
 
     node: ast.If

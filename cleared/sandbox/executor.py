@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import UsageError
@@ -15,8 +16,7 @@ from cleared.sandbox.script_failure import Position
 HostCall = Callable[[str, tuple[object, ...], dict[str, object], Position], object]
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptRun:
+class ScriptRun(Struct, frozen=True):
     """A script to run, with all that the run needs."""
 
     source: str
@@ -33,7 +33,7 @@ class ScriptRun:
     """The start of its random numbers."""
     timezone: str = "UTC"
     """Its local zone."""
-    inputs: Mapping[str, object] = field(default_factory=dict)
+    inputs: Mapping[str, object] = {}
     """Bound as variables."""
     on_print: Callable[[str], None] | None = None
     """Gets printed text at once."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place
 
@@ -24,8 +25,7 @@ NOT_SWITCHED: Final = (
 """Rules that no setting can turn off; also those whose id begins with one of these and a dash."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Rule:
+class Rule(Struct, frozen=True, eq=False):
     """A rule. Every module that makes findings declares its rules in ``RULES``."""
 
     id: str
@@ -48,8 +48,7 @@ def make_rules(stage: str, texts: Mapping[str, tuple[str, str, str]], since: str
     return {rule: Rule(rule, stage, *parts, since=since) for rule, parts in texts.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """``rule`` is a stable id (``import``, ``header-cron`` …); ``place`` has a 1-based line and column."""
 
     rule: str

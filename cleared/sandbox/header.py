@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import Place
 from cleared.sandbox import header_values
@@ -96,8 +97,7 @@ _KEY = re.compile(r"([A-Za-z_][\w-]*)\s*:(?:\s+(.*)|)$")
 _OPENING = re.compile(r"""[rRuU]?(\"\"\"|'''|"|')""")
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderLine:
+class HeaderLine(Struct, frozen=True):
     """One ``key: value`` as written; ``line`` is 1-based in the file."""
 
     key: str
@@ -105,8 +105,7 @@ class HeaderLine:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderKey:
+class HeaderKey(Struct, frozen=True):
     """A key that a domain declares, such as a bound of what a run may do to its records."""
 
     name: str
@@ -115,8 +114,7 @@ class HeaderKey:
     """What a value means, as a proposal's card says it: ``at most 5 entries a run``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a script declares. ``None`` means that the workspace's own setting applies."""
 
     name: str
@@ -143,7 +141,7 @@ class Header:
     jitter: float | None = None
     """Seconds."""
     raw: tuple[HeaderLine, ...] = ()
-    own_values: Mapping[str, Any] = field(default_factory=dict)
+    own_values: Mapping[str, Any] = {}
     """What it says under keys of domains."""
 
     def line_of(self, key: str) -> int | None:
@@ -152,7 +150,7 @@ class Header:
 
     def value_of(self, key: str) -> Any:
         """The value under ``key``, also of a key that has no attribute here; ``None`` where the header has none."""
-        if key in Header.__slots__:
+        if key in Header.__struct_fields__:
             return getattr(self, key)
         if key in self.own_values:
             return self.own_values[key]
@@ -269,7 +267,7 @@ class _HeaderReader:
         if self.findings:
             self.findings.sort(key=lambda finding: (finding.place.line or 0, finding.rule))
             return None, self.findings
-        fields = {key: value for key, value in values.items() if key in Header.__slots__}
+        fields = {key: value for key, value in values.items() if key in Header.__struct_fields__}
         own = {key: value for key, value in values.items() if key in self._own}
         return Header(raw=tuple(self._lines.values()), own_values=own, **fields), []  # type: ignore[arg-type]
 

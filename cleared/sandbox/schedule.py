@@ -11,13 +11,14 @@ import sys
 from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.sandbox import header_values
@@ -149,8 +150,7 @@ class Schedule:
                 yield day + self._calendar.time_of_rank(rank) - piece.offset
 
 
-@dataclass(frozen=True, slots=True)
-class DueTimes:
+class DueTimes(Struct, frozen=True):
     """What of a schedule is to be run at a moment."""
 
     times: tuple[datetime, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import CheckFailed, ClearedError, Place
 
@@ -16,8 +17,7 @@ _SHOWN_FRAMES = 12  # frames shown at each end of a deep traceback
 _MAX_MESSAGE = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Struct, frozen=True):
     """A place in the author's text: 1-based line and column, counted in characters."""
 
     file: str
@@ -25,8 +25,7 @@ class Position:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One level of a traceback, outermost first. ``function`` is ``<module>`` outside of functions."""
 
     file: str

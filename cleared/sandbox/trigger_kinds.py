@@ -9,9 +9,10 @@ a dry run (``gate.dry_run_inputs``). To add a kind, declare it here and write it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from cleared.base.short_text import join_words, quote_name
 from cleared.sandbox import header_values
@@ -29,8 +30,7 @@ class TriggerHeader(Protocol):
     def value_of(self, key: str) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True)
-class TriggerKind:
+class TriggerKind(Struct, frozen=True):
     """One kind of trigger, as it is declared, read and shown."""
 
     name: str
@@ -46,7 +46,7 @@ class TriggerKind:
     """Reads the value of ``key``. Raises ``BadValue``."""
     example: str = ""
     """A value of ``key``, for the finding that it is missing."""
-    options: Mapping[str, header_values.Reader] = field(default_factory=dict)
+    options: Mapping[str, header_values.Reader] = {}
     """Other keys of the header that are about this kind of trigger."""
     sample: str = ""
     """The one of ``options`` that gives the payload of the sample event of a dry run; empty where none does."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, Interrupted, PolicyError, UsageError, WorkspaceError
@@ -36,8 +37,7 @@ _YIELD_SECONDS: Final = 2.0
 """Seconds for which a command that a person waits for goes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class _WaitingRun:
+class _WaitingRun(Struct, frozen=True):
     """A run of an agent that goes on when a model has answered; it began at ``began``."""
 
     key: str | None

@@ -11,10 +11,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct, structs
+from msgspec.structs import asdict, replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, UsageError
@@ -132,8 +134,7 @@ def _list_agent_trouble(agents: list[dict[str, Any]], failed_agents: Sequence[st
             yield f"{agent['name']} is held: {agent['held']}"
 
 
-@dataclass(frozen=True, slots=True)
-class _AgentState:
+class _AgentState(Struct, frozen=True):
     """An agent that something starts. ``listener``: None where its header cannot be read."""
 
     name: str
@@ -176,7 +177,7 @@ def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
         triggers = list(header.triggers) if header else []
         summary = AgentSummary(each.name, triggers, on, each.state, each.why, each.remedy)
         if times is not None:
-            summary = replace(summary, schedule=times.expression, timezone=times.timezone)
+            summary = structs.replace(summary, schedule=times.expression, timezone=times.timezone)
         summaries.append(summary)
     return summaries
 
@@ -267,8 +268,7 @@ _FRESH: Final = timedelta(days=1)
 _SOURCES: Final = ("trust", "sandbox", "triggers", "service", "runs", "workspace", "git")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSummary:
+class AgentSummary(Struct, frozen=True):
     """An agent that something starts, as it stands in the last commit."""
 
     name: str
@@ -298,7 +298,7 @@ def list_summaries(host: Host, now: datetime, read: Callable[[Snapshot], list[Ag
     dated = [
         agent
         if agent.schedule is None or (believed and agent.next_due is not None and agent.next_due > asked)
-        else replace(agent, next_due=_find_next(agent.schedule, agent.timezone, now))
+        else structs.replace(agent, next_due=_find_next(agent.schedule, agent.timezone, now))
         for agent in agents
     ]
     if name and len(dated) >= FEWEST and dated != kept:

@@ -10,9 +10,10 @@ import os
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 
@@ -22,8 +23,7 @@ _MAX_SLUG: Final = 40
 _UNUSABLE_PROGRAM: Final = re.compile(r"""["'\\$]""")
 
 
-@dataclass(frozen=True, slots=True)
-class UnitFile:
+class UnitFile(Struct, frozen=True):
     """A file for the system's service manager."""
 
     name: str
@@ -32,8 +32,7 @@ class UnitFile:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceDefinition:
+class ServiceDefinition(Struct, frozen=True):
     """What is to be kept running. Paths are absolute."""
 
     root: Path

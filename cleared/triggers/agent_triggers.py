@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.changes.host import Host
 from cleared.domains.installed_domains import parse_header
@@ -20,8 +21,7 @@ from cleared.sandbox.trigger_kinds import EVENT, FILE_WATCH, ON_DEMAND, SCHEDULE
 _DOCSTRING: Final = re.compile(rb'(?:[ \t]*(?:#[^\n]*)?\r?\n)*"""(?:[^"\\]|"(?!""))*"""[ \t]*(?:\r?\n|$)')
 
 
-@dataclass(frozen=True, slots=True)
-class TriggeredAgent:
+class TriggeredAgent(Struct, frozen=True):
     """An agent with a trigger other than ``on_demand``."""
 
     name: str

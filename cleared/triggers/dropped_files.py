@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, PolicyError
 from cleared.changes.consumed_events import files_handled_by
@@ -28,8 +29,7 @@ _WHILE_GIT_WRITES: Final = timedelta(seconds=1)
 """After what time to look again where git writes files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _WatchedAgent:
+class _WatchedAgent(Struct, frozen=True):
     listener: TriggeredAgent
     folder: WatchedFolder
 
@@ -156,8 +156,7 @@ class DroppedFiles:
         return [outcome.recheck_seconds] if outcome is not None and outcome.recheck_seconds is not None else []
 
 
-@dataclass(frozen=True, slots=True)
-class _AgentFiles:
+class _AgentFiles(Struct, frozen=True):
     """One agent's complete files at one moment."""
 
     owner: DroppedFiles

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError, WorkspaceError
 from cleared.changes.host import Host
@@ -38,8 +39,7 @@ _SCAN_PAUSE: Final = 0.2
 """Seconds between two looks that were hinted: a job's output, too, is written into the folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndedJobsScan:
+class EndedJobsScan(Struct, frozen=True):
     """What a scan has found. ``is_first``: it is not known which events were delivered before."""
 
     events: list[RecordedEvent]

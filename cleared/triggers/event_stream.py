@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
@@ -30,8 +31,7 @@ MAX_EVENT_AGE: Final = timedelta(days=7)
 _MAX_COMMITS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(Struct, frozen=True):
     """An event, its commit, and the run or decision that made that commit. The event of a job that ended has no commit;
     it is made by the run that asked for the job."""
 

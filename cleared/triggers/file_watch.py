@@ -11,9 +11,10 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from cleared.base.safe_files import describe_os_error
 from cleared.workspace.watched_names import escape_name
@@ -47,8 +48,7 @@ _WatchRequest = tuple[str, bool, str]
 """What was asked for: the tag, whether all beneath too, the directory."""
 
 
-@dataclass(slots=True)
-class _ActiveWatch:
+class _ActiveWatch(Struct):
     watch: ObservedWatch
     emitter: EventEmitter
     identity: tuple[int, int]

@@ -10,10 +10,11 @@ import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError
 from cleared.runs.attempt import Event, parse_event
@@ -41,8 +42,7 @@ DONE_SECONDS: Final = 14 * 86_400
 """Seconds for which it is remembered that an event was dealt with, beside what the history says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """One event for one agent, waiting to be run."""
 
     id: int

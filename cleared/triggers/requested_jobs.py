@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.changes.consumed_events import event_depth
 from cleared.changes.host import Host
@@ -15,8 +16,7 @@ from cleared.triggers.event_stream import read_events_since
 _RUN: Final = "run:"
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedJobRequest:
+class CommittedJobRequest(Struct, frozen=True):
     """A job that a run asked for."""
 
     run: str

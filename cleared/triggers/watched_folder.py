@@ -11,9 +11,10 @@ import math
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import Clock
 from cleared.base.safe_files import describe_os_error
@@ -32,8 +33,7 @@ _FileState = tuple[int, int, int, int, int]
 """Device, inode, size, and the times of the last change of content and of anything, in nanoseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompleteFile:
+class CompleteFile(Struct, frozen=True):
     """A complete file."""
 
     path: str
@@ -43,8 +43,7 @@ class CompleteFile:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class FolderScan:
+class FolderScan(Struct, frozen=True):
     """What one scan of the folders found."""
 
     ready: tuple[CompleteFile, ...]
@@ -56,8 +55,7 @@ class FolderScan:
     between."""
 
 
-@dataclass(frozen=True, slots=True)
-class _IncompleteFile:
+class _IncompleteFile(Struct, frozen=True):
     """A file that was not complete when it was last seen. Times are of the monotonic clock."""
 
     state: _FileState

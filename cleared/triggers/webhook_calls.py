@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from cleared.base.errors import BusyError, ClearedError, WorkspaceError
 from cleared.workspace.database import connect_to_read, connect_to_write
 from cleared.workspace.location import find_git_folders
@@ -36,8 +38,7 @@ CREATE INDEX IF NOT EXISTS waiting ON calls (number) WHERE settled IS NULL;
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookCall:
+class WebhookCall(Struct, frozen=True):
     """An accepted call: its sender's id for it, and its body, a JSON text."""
 
     agent: str
@@ -53,15 +54,13 @@ class WebhookCall:
         return event_key(self.id)
 
 
-@dataclass(slots=True)
-class _PendingCall:
+class _PendingCall(Struct):
     call: WebhookCall
     outcome: Literal["", "new", "known", "full"] = ""
     """Empty: not stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallState:
+class CallState(Struct, frozen=True):
     """What became of a call. ``result``: of its last run, as ``agent run --json`` prints it."""
 
     is_settled: bool

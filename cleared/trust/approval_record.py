@@ -18,8 +18,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from cleared.trust.device_signing import make_token
 from cleared.trust.keys import Key, verify_signature
@@ -39,8 +41,7 @@ _MAX_TEXT: Final = 4_000
 Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", "passkey", "definition", "certificate"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ApprovalRecord:
+class ApprovalRecord(Struct, frozen=True, eq=False):
     """One approval. ``policy`` holds protected settings (or says what a passkey is)."""
 
     kind: Kind
@@ -66,7 +67,7 @@ class ApprovalRecord:
     base: str = ""
     """The commit that its dry runs began from."""
     reason: str = ""
-    policy: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = {}
     id: str = field(default_factory=lambda: make_token(8))
     key: str = ""
     signature: str = ""
@@ -101,12 +102,12 @@ class ApprovalRecord:
         return record_path(self.path, self.digest) if self.kind == "script" else self.path
 
 
-_SIGNED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name != "signature")
+_SIGNED: Final = tuple(name for name in ApprovalRecord.__struct_fields__ if name != "signature")
 
 
 def sign_record(record: ApprovalRecord, key: Key) -> ApprovalRecord:
     """The record, signed."""
-    data = {f.name: getattr(record, f.name) for f in fields(record)} | {"key": key.public}
+    data = asdict(record) | {"key": key.public}
     unsigned = ApprovalRecord(**data)
     return ApprovalRecord(**data | {"signature": key.sign(unsigned.signed_bytes())})
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -21,28 +23,26 @@ _MAX_BRANCHES: Final = 50
 _FILE: Final = "seen.json"
 
 
-@dataclass(frozen=True, slots=True)
-class SeenBranch:
+class SeenBranch(Struct, frozen=True):
     """The last commit of a branch that was found to lack nothing: its id, where its books lay, and how many rows of
     each kind it had (``changes.change_digests``)."""
 
     commit: str
     books: str
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = {}
 
     def to_dict(self) -> dict[str, Any]:
         """As the checkpoint keeps it."""
         return {"commit": self.commit, "books": self.books, **self.counts}
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """``beginnings``: the commits without a parent that were accepted with the clone. ``branches``: by full name, the
     one seen last at the end. ``forgotten``: the ids of runs and decisions of which a person said that they are meant to
     be gone."""
 
     beginnings: tuple[str, ...] = ()
-    branches: Mapping[str, SeenBranch] = field(default_factory=dict)
+    branches: Mapping[str, SeenBranch] = {}
     forgotten: tuple[str, ...] = ()
 
     @property

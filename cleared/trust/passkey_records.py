@@ -6,8 +6,9 @@ agents/approvals/passkeys/1f3a9c0d12aa.json
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.trust.approval_record import FOLDER as APPROVALS
 from cleared.trust.approval_record import ApprovalRecord, digest_of, short_digest, try_parse_record
@@ -18,8 +19,7 @@ FOLDER: Final = f"{APPROVALS}/passkeys"
 _NAME: Final = re.compile(r"[\w][\w .@'-]{0,59}")
 
 
-@dataclass(frozen=True, slots=True)
-class Passkey:
+class Passkey(Struct, frozen=True):
     """A registered device. ``id``: what lists and commands call it. ``credential``: what the browser calls it.
     ``counter``: how often it had signed when it was registered."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.short_text import list_first
@@ -74,8 +76,7 @@ def _file_stamp(path: Path) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SettingsInForce:
+class SettingsInForce(Struct, frozen=True, eq=False):
     """The configuration to work with; what in ``config.yaml`` waits for approval; why nothing may run, if so."""
 
     config: Config

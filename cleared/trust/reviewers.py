@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base import money
 from cleared.base.effects import Effect
@@ -25,12 +27,11 @@ _VERSION: Final = 1
 _MAX_TEXT: Final = 8_000
 
 
-@dataclass(frozen=True, slots=True)
-class ReviewRules:
+class ReviewRules(Struct, frozen=True):
     """``reviewers``: public key → name; nobody: everybody may decide. ``two_person``: the amount from which on it
     takes two of them."""
 
-    reviewers: Mapping[str, str] = field(default_factory=dict)
+    reviewers: Mapping[str, str] = {}
     two_person: Decimal | None = None
 
     @property
@@ -91,8 +92,7 @@ def commit_payload(
 # -- what the first of two agrees to ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Struct, frozen=True):
     """``covers``: marks of everything it would do (see ``effects``); ``wish``: how to decide the same again."""
 
     card: str
@@ -102,7 +102,7 @@ class Agreement:
     workspace: str
     says: str
     covers: tuple[str, ...]
-    wish: Mapping[str, Any] = field(default_factory=dict)
+    wish: Mapping[str, Any] = {}
     key: str = ""
     signature: str = ""
 

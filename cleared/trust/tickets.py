@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from cleared.trust.approval_record import canonical_digest
 from cleared.trust.keys import Key, verify_signature
@@ -21,8 +23,7 @@ _VERSION: Final = 1
 _MAX_TEXT: Final = 100_000
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Ticket:
+class Ticket(Struct, frozen=True, eq=False):
     """What a waiting run is, by the machine that ran it. Times are UTC, ISO 8601."""
 
     workspace: str
@@ -68,7 +69,7 @@ class Ticket:
 
 
 _TEXTS: Final = tuple(
-    f.name for f in fields(Ticket) if f.name not in ("event", "choices", "default", "answers", "signature")
+    name for name in Ticket.__struct_fields__ if name not in ("event", "choices", "default", "answers", "signature")
 )
 
 

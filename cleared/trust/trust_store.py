@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -27,23 +28,22 @@ def is_workspace_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Trust:
+class Trust(Struct, eq=False):
     """``keys``: public key → whose it was said to be. ``withdrawn``: ids of records that count no more. ``barred``:
     ``path@digest`` of a version → when it was rolled back; approvals from before then count no more.
     ``path@disabled`` → when an agent was disabled; ``path@starter`` → when these books had a version of their own of
     what came with the program, or removed it."""
 
     workspace: str
-    keys: dict[str, str] = field(default_factory=dict)
-    withdrawn: set[str] = field(default_factory=set)
-    barred: dict[str, str] = field(default_factory=dict)
-    newest: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = {}
+    withdrawn: set[str] = set()
+    barred: dict[str, str] = {}
+    newest: dict[str, str] = {}
     """Path of a record of settings → when the last one that counted here was made, and its id; an older one counts no
     more, nor does one that it took the place of here."""
-    runs: dict[str, str] = field(default_factory=dict)
+    runs: dict[str, str] = {}
     """Key of another machine's runs → whose it was said to be: it asks and answers, and approves nothing."""
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = {}
     """The protected settings that were last verified or approved here (``policy``), the digest of the file of their
     record (``record``), its key (``key``), and this user's (``key_file``): a damaged record does not make the books
     unreadable, and a good one is verified once."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError
 from cleared.base.file_source import FileSource
@@ -35,8 +36,7 @@ TRUST_DOUBTS: Final = frozenset({UNTRUSTED, UNPINNED, COPIED})
 State = Literal["approved", "starter", "quarantined", "untrusted", "unapproved", "elsewhere", "disabled"]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Verification:
+class Verification(Struct, frozen=True, eq=False):
     """``record`` is the approval, or the quarantine, where there is one. ``why``: in words."""
 
     state: State
@@ -50,8 +50,7 @@ class Verification:
         return self.state in ("approved", "starter")
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Approvals:
+class Approvals(Struct, eq=False):
     """The records of one commit (or working tree), judged by what this user trusts."""
 
     source: FileSource
@@ -64,7 +63,7 @@ class Approvals:
     _own: str | None = None
     _own_run: str | None = None
     _books: WorkspaceIdentity | None = None
-    _judged: dict[str, ApprovalRecord | None] = field(default_factory=dict)
+    _judged: dict[str, ApprovalRecord | None] = {}
 
     @property
     def workspace(self) -> str:

@@ -13,8 +13,10 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -35,8 +37,7 @@ from cleared.trust.trust_store import is_workspace_id
 from cleared.workspace.location import exclude_temporaries, find_git_folders
 
 
-@dataclass(frozen=True, slots=True)
-class ClonePin:
+class ClonePin(Struct, frozen=True):
     """``git_dir``: of the clone; ``commits``: some that it had, to tell later whether others are of the same books.
     ``next_workspace``: the id that this machine is about to give these books, and has told nobody yet."""
 
@@ -47,8 +48,7 @@ class ClonePin:
     next_workspace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceIdentity:
+class WorkspaceIdentity(Struct, frozen=True):
     """``id``: what records here must be bound to, empty where there is none yet; what the tracked file says where
     nothing is pinned. ``problem``: why nothing may run here at all."""
 

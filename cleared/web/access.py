@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 CODE_SECONDS: Final = 600.0
 """How long a code can be used."""
 SESSION_SECONDS: Final = 12 * 3600.0
@@ -35,8 +37,7 @@ class Said(NamedTuple):
     act: str = ""
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """One browser that has signed in."""
 
     path: str
@@ -49,7 +50,7 @@ class Session:
     last_used: float
     passkey: str = ""
     """The key of the passkey that signed in, and signs what is decided; empty after a code of the terminal."""
-    messages: list[Said] = field(default_factory=list)
+    messages: list[Said] = []
     """What is to be said on the next page."""
 
     @property

@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
@@ -68,8 +68,7 @@ _MAX_COLUMNS: Final = 60
 _SAMPLE_DAY: Final = date(2025, 12, 31)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """What is understood of a file, and what would be written for it."""
 
     table: ReadTable | None

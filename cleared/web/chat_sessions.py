@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base.errors import BusyError, CheckFailed, ClearedError, UsageError
 from cleared.meta.model_session import (
@@ -28,8 +29,7 @@ _END_SECONDS: Final = 5.0
 _CANCEL_SECONDS: Final = 0.2
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(Struct):
     """One request that is worked on. ``session_id`` is empty until the session is made or opened."""
 
     request: str

@@ -12,9 +12,11 @@ import stat
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -28,8 +30,7 @@ Scope = Literal["read", "run"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "run")
 
 
-@dataclass(frozen=True, slots=True)
-class ClientToken:
+class ClientToken(Struct, frozen=True):
     """A program's token: what is known of it is its SHA-256. ``made``: when, ISO 8601."""
 
     name: str
@@ -38,8 +39,7 @@ class ClientToken:
     made: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookSecret:
+class WebhookSecret(Struct, frozen=True):
     """A secret with which calls of an agent's webhook are signed; ``id`` names it in lists."""
 
     id: str
@@ -48,8 +48,7 @@ class WebhookSecret:
     made: str
 
 
-@dataclass(frozen=True, slots=True)
-class Clients:
+class Clients(Struct, frozen=True):
     """All programs of one clone."""
 
     tokens: tuple[ClientToken, ...] = ()

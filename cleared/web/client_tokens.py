@@ -6,8 +6,9 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError

@@ -7,18 +7,17 @@ the place of each command that has a page, and says of the others that they are 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 from cleared.base.terminal import escape_lines, escape_text
 
 
-@dataclass(frozen=True, slots=True)
-class CommandPage:
+class CommandPage(Struct, frozen=True):
     """What some commands are on the page. ``commands``: without the name of the program. ``label``: what the link says.
     ``one``: the address of the one thing that the first argument names, which takes the place of ``{}``; ``argument``:
     what such an argument looks like."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes.host import Host
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 _HOST_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*")
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(Struct, frozen=True):
     """``address``: to listen on. ``name``: under which other machines reach it. ``tls``: certificate and key.
     ``behind_proxy``: a proxy on the way speaks TLS."""
 

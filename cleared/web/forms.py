@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
@@ -14,8 +14,7 @@ MAX_FIELDS = 30_000
 """A decision about a group sends two fields a card."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """The fields of a form."""
 
     values: dict[str, list[str]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.terminal import count_noun
 from cleared.gate.agent_stats import AgentStats, describe_health
@@ -15,8 +16,7 @@ WIDTH: Final = 10
 HEIGHT: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class MonthBar:
+class MonthBar(Struct, frozen=True):
     """One month: what was booked without asking stands below what was asked about. Lengths are of the chart."""
 
     x: int
@@ -26,8 +26,7 @@ class MonthBar:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """What the page shows of one agent."""
 
     says: str

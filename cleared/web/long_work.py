@@ -7,8 +7,9 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base.errors import BusyError, UsageError
 
@@ -24,8 +25,7 @@ _KNOWN: Final = 50
 """Of those that ended, the newest can be looked at."""
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """One piece of it. ``title`` says what it is."""
 
     id: str

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from traceback import print_exception
 
+from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -22,8 +22,7 @@ Handler = Callable[["PageRequest"], Response]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(Struct, frozen=True):
     """One request of somebody who has signed in."""
 
     request: Request

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec import Struct
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError
@@ -105,16 +105,15 @@ NOT_SENT_AGAIN = ("token", "passphrase", "question", "answer")
 """Fields of a form that are not part of what was decided."""
 
 
-@dataclass(slots=True)
-class PreparedDecision:
+class PreparedDecision(Struct):
     """What was asked of a passkey. ``wanted``: the challenge it is to sign now."""
 
     session: Session
     passkey: Passkey
     now: datetime
     seed: str
-    assertions: dict[bytes, str] = field(default_factory=dict)
-    counted: set[str] = field(default_factory=set)
+    assertions: dict[bytes, str] = {}
+    counted: set[str] = set()
     wanted: bytes = b""
 
     def note_assertion(self, assertion: str) -> None:

@@ -12,9 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import SystemClock
 from cleared.base.errors import WorkspaceError
@@ -29,8 +32,7 @@ INVITED_SECONDS: Final = 600.0
 """How long an invitation can be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Invitation:
+class Invitation(Struct, frozen=True):
     """``code``: what the link carries. ``server``: the start of a server that alone takes it; empty: any does."""
 
     code: str

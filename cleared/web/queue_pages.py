@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from cleared.base.errors import PolicyError, UsageError
@@ -62,8 +63,7 @@ _ACCOUNTS_SHOWN: Final = 8
 _LIST_SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class ShownCard:
+class ShownCard(Struct, frozen=True):
     """A card as the page shows it, with the digests that a decision about it sends back."""
 
     view: CardView

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 from urllib.parse import urlencode
 
 from markupsafe import Markup
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError

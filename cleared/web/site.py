@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError
 from cleared.base.money import find_separator
@@ -38,8 +39,7 @@ _deciding = threading.Lock()
 """One decision at a time in this process: how a passphrase is asked for is the process's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """What came of a request. ``needs_passphrase``: nothing was done; it is to be sent again with the passphrase."""
 
     result: ActionResult

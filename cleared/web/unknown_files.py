@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import threading
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 
@@ -14,8 +15,7 @@ MAX_BYTES: Final = 64 << 20
 """Of all of them together: the longest known go first."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownFile:
+class UnknownFile(Struct, frozen=True):
     """One of them. ``why``: what the import said."""
 
     id: str

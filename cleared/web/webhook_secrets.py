@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError

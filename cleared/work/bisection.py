@@ -11,9 +11,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
@@ -42,8 +44,7 @@ Judge = Callable[[str], tuple[Verdict, str]]
 """Says of a commit what the check says, and in which words."""
 
 
-@dataclass(slots=True)
-class Bisected:
+class Bisected(Struct):
     """The first run whose commit is bad, and what is known of it."""
 
     run: str
@@ -59,12 +60,12 @@ class Bisected:
     """Whether a machine that counts here attests the run."""
     says: str
     """What the check says of it."""
-    others: list[str] = field(default_factory=list)
+    others: list[str] = []
     """Commits since the run before it that are no runs: they may be to blame as well."""
     checks: int = 0
     runs: int = 0
     """Among how many it was looked for."""
-    unknown: list[str] = field(default_factory=list)
+    unknown: list[str] = []
     """Runs at which the check cannot tell."""
 
     def to_dict(self) -> dict[str, Any]:

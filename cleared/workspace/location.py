@@ -12,9 +12,10 @@ import re
 import stat
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import TEMPORARY_PATTERN
@@ -68,8 +69,7 @@ _JOURNAL = re.compile(r"([0-9]{4})/(0[1-9]|1[0-2])/journal\.csv")
 _MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Paths of a workspace, as POSIX texts relative to its root, as git names them.
 
     ``paths.books`` is the folder of the journal. Where it is ``.`` (the published layout) the journals are

@@ -14,8 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import Clock, SystemClock, format_iso
 from cleared.base.errors import BusyError, Place, WorkspaceError
@@ -31,8 +33,7 @@ _held: dict[str, tuple[int, int]] = {}
 _guard = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class LockHolder:
+class LockHolder(Struct, frozen=True):
     pid: int
     what: str
     """What it does, such as ``agent run ingest``."""

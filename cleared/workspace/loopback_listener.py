@@ -14,9 +14,10 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import BusyError, ClearedError, UsageError
 from cleared.base.safe_files import describe_os_error
@@ -45,8 +46,7 @@ class _Port(socket.socket):
         return connection, peer
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """The sockets of one port. A context manager: its end closes them."""
 
     sockets: tuple[socket.socket, ...]

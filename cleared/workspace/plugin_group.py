@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, WorkspaceError
 
@@ -15,8 +16,7 @@ ANY_NAME: Final = re.compile(r".+")
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class PluginGroup:
+class PluginGroup(Struct, frozen=True):
     """A group of entry points, whose plug-ins have a ``name`` that is that of their entry point."""
 
     noun: str

@@ -6,16 +6,16 @@ files and is not declared here is carried; the test of a workspace that was live
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Literal
+
+from msgspec import Struct
 
 StorePlace = Literal["home", "state", "git"]
 """``$CLEARED_HOME``, ``.cleared/``, or the clone's git directory."""
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """Some files of one kind. ``pattern``: their path in the place, where ``*`` is any text, ``MARK`` the clone's mark
     and ``ID`` the id of the books. ``is_carried``: whether a backup has them. ``is_personal``: they are the person's,
     on whichever machine; all others make one clone on one machine what it is."""

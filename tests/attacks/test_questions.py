@@ -7,12 +7,12 @@ it is stopped, one where the single wall that stops it is taken away, and it suc
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from asking import ASKS, NEVER_ASKS, POST, TIMED, answers, asks, edit, lines, mallory, opened, posted, signed, write
 from harness import QUEUE, Workspace, refused, unchanged
+from msgspec.structs import replace
 from world import World
 
 from cleared.cards.card import Card

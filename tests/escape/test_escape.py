@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from corpus import CASES, Case
 from harness import Workspace, copy_books, environment
+from msgspec import structs
 from peers import BRIDGE, peer, request, script
 
 from cleared.base.clock import format_iso
@@ -270,7 +271,7 @@ def bridge(world: World) -> Iterator[Any]:
                 file="x",
                 call=lambda *_: None,
                 names=(),
-                limits=dataclasses.replace(_limits()),
+                limits=structs.replace(_limits()),
                 now=world.host.clock.now(),
                 seed="x",
             )

@@ -197,7 +197,7 @@ def test_the_bank_file_and_the_script_are_opened_at_their_line(posted: Workspace
 def test_a_card_cannot_have_any_file_shown(posted: Workspace) -> None:
     queue = look(posted)
     identity = card(posted, "COFFEE")
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     for name in ("config.yaml", "import/../config.yaml", "/etc/passwd"):
         queue.cards[identity] = replace(queue.cards[identity], record_id=None, details={"file": name})

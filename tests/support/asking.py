@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from harness import QUEUE, Workspace, refused, unchanged
+from msgspec.structs import replace
 
 from cleared.cards.card import Card
 from cleared.runs.question_card import displayed_digest

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from harness import Workspace
+from msgspec import structs
 from world import World
 
 import cleared
@@ -57,7 +57,7 @@ def test_no_other_module_names_a_kind() -> None:
 
 
 def test_a_new_kind_needs_no_field_of_the_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = dataclasses.replace(KEYED_KINDS[2], name="letter", key="sender", describe=lambda *_: "on letters")
+    kind = structs.replace(KEYED_KINDS[2], name="letter", key="sender", describe=lambda *_: "on letters")
     monkeypatch.setattr(trigger_kinds, "TRIGGER_KINDS", (*TRIGGER_KINDS, kind))
     monkeypatch.setattr(header, "KEYED_KINDS", (*KEYED_KINDS, kind))
     readers = {**header._READERS, "sender": kind.read_key}

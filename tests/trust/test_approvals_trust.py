@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from clones import clone
 from harness import Done, Workspace, no_traceback, refused, take_ok, take_shown, unchanged
+from msgspec import structs
 
 from cleared.trust import approval_record as records
 from cleared.trust.approval_record import ApprovalRecord, digest_of, record_path, sign_record
@@ -142,7 +143,7 @@ def edited(**fields: Any) -> Callable[[ApprovalRecord], bytes]:
     """A record of somebody who has no key that counts: fields changed, the signature left."""
 
     def make(record: ApprovalRecord) -> bytes:
-        return dataclasses.replace(record, **fields).render()
+        return structs.replace(record, **fields).render()
 
     return make
 
@@ -153,7 +154,7 @@ def resigned(**fields: Any) -> Callable[[ApprovalRecord], bytes]:
     def make(record: ApprovalRecord) -> bytes:
         key = own_key(Path("/nowhere"))
         assert key is not None
-        return sign_record(dataclasses.replace(record, **fields), key).render()
+        return sign_record(structs.replace(record, **fields), key).render()
 
     return make
 

@@ -204,7 +204,7 @@ def test_a_removal_that_was_taken_back_by_git_counts_in_other_clones(
 
 def test_a_record_that_somebody_pushed_does_not_count(server: Server, posted: Workspace, tmp_path: Path) -> None:
     """Neither one that a stranger signed, nor one of this machine's that was altered."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from cleared.trust import approval_record, passkey_records
     from cleared.trust.keys import Key, _key_of, new_secret

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.api.mcp_server.bounded_answer import clean_text, make_answer
 from cleared.base.errors import ClearedError, PolicyError, UsageError
@@ -39,8 +40,7 @@ DECISIONS: Final = (
 _MAX_CLIENT_NAME: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class ToolReply:
+class ToolReply(Struct, frozen=True):
     """``data`` is the answer; a refusal has none, and its ``text`` says cause and remedy."""
 
     data: dict[str, Any] | None = None

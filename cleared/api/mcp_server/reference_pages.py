@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from cleared.api.mcp_server.bounded_answer import clean_text, make_answer, to_json_text
 from cleared.base.errors import UsageError
@@ -26,8 +27,7 @@ _MARKDOWN: Final = "text/markdown"
 _PYTHON: Final = "text/x-python"
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A resource: its address, what it is called, what it is, its MIME type."""
 
     uri: str

@@ -7,7 +7,6 @@ chart is told, as figures of all months follow from it, closed ones too.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -191,7 +190,7 @@ def describe_chart_changes(before: Snapshot, after: Snapshot, path: str) -> list
 def _describe_change(old: Account, new: Account | None) -> str:
     if new is None:
         return "is gone"
-    pairs = ((each.name, getattr(old, each.name), getattr(new, each.name)) for each in dataclasses.fields(Account))
+    pairs = ((name, getattr(old, name), getattr(new, name)) for name in Account.__struct_fields__)
     texts = [f"{_NAMES.get(name, name)} {a or 'none'} → {b or 'none'}" for name, a, b in pairs if a != b]
     return f"({', '.join(texts)})"
 

@@ -8,9 +8,11 @@ A plug-in is a class without constructor arguments, published as an entry point 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, ExitCode, Place
 from cleared.base.short_text import shorten_text
@@ -110,8 +112,7 @@ class BuiltInFormat:
         self.max_rows = max_rows
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class Fault(Struct, frozen=True, order=True):
     """One thing wrong with a file: the line it is on (0: the reason says where), what, and in which column."""
 
     line: int
@@ -161,11 +162,10 @@ class ImportFileError(ClearedError):
         )
 
 
-@dataclass(slots=True)
-class Faults:
+class Faults(Struct):
     """Gathers what is wrong with a file: keeps the first ``MAX_FAULTS``, counts the others."""
 
-    kept: list[Fault] = field(default_factory=list)
+    kept: list[Fault] = []
     more: int = 0
 
     def add(self, line: int, reason: str, field: str = "") -> None:

@@ -8,9 +8,10 @@ is ever expanded, and nothing is fetched.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import Place
 from cleared.books.bank_files.base import BuiltInFormat, Faults, FieldError, ImportFileError, Sample, quote_text
@@ -37,13 +38,12 @@ Values = dict[str, list[str]]
 """Path below the element → its texts, in order. Of an amount also ``…@Ccy``."""
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     """What has been read of one statement."""
 
-    values: Values = field(default_factory=dict)
-    balances: list[Values] = field(default_factory=list)
-    entries: list[tuple[int, Values]] = field(default_factory=list)
+    values: Values = {}
+    balances: list[Values] = []
+    entries: list[tuple[int, Values]] = []
     """(line of the file, values)"""
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.bank_files.base import BOMS, FieldError, quote_text
@@ -26,8 +27,7 @@ AmountParser = Callable[[str, int], Decimal]
 DateParser = Callable[[str], date]
 
 
-@dataclass(frozen=True, slots=True)
-class AmountStyle:
+class AmountStyle(Struct, frozen=True):
     """How a format writes amounts.
 
     A negative is written with a leading or trailing minus (``-`` or U+2212) or in parentheses; one of them,

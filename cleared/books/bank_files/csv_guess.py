@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.books.bank_files.cell_values import (
     DATE_FORMATS,
@@ -41,13 +42,12 @@ from cleared.books.bank_files.unknown_table import read_table
 from cleared.workspace.settings.bank_section import CsvProfile
 
 
-@dataclass(frozen=True, slots=True)
-class CsvGuess:
+class CsvGuess(Struct, frozen=True):
     """A description, and what a person has to say beside: option of ``cleared bank add`` → the question."""
 
     values: dict[str, Any]
     """As ``import.profiles.NAME`` has them."""
-    questions: dict[str, str] = field(default_factory=dict)
+    questions: dict[str, str] = {}
 
     def make_profile(self, name: str) -> CsvProfile:
         return CsvProfile(name=name, **self.values)

@@ -7,9 +7,10 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+
+from msgspec import Struct, field
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
@@ -131,21 +132,20 @@ class CsvImporter(BuiltInFormat):
         return table
 
 
-@dataclass(slots=True)
-class _Table:
+class _Table(Struct):
     """What has been read of a table so far."""
 
     account_at: int | None
-    rows: list[BankRow] = field(default_factory=list)
-    of_account: dict[str, list[BankRow]] = field(default_factory=dict)
-    firsts: dict[str, None] = field(default_factory=dict)
+    rows: list[BankRow] = []
+    of_account: dict[str, list[BankRow]] = {}
+    firsts: dict[str, None] = {}
     """The first field of every record."""
     faults: Faults = field(default_factory=Faults)
-    trailing: list[TrailingLine] = field(default_factory=list)
+    trailing: list[TrailingLine] = []
     """Lines since the last row that are none as they stand."""
-    undated: list[int] = field(default_factory=list)
+    undated: list[int] = []
     """Lines of pending rows that have no date yet."""
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
 
     @property
     def count(self) -> int:

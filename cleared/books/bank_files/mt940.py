@@ -7,9 +7,10 @@ Each statement must have its closing balance; without one the file was cut off.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
@@ -33,23 +34,21 @@ _WRAPPED = 65
 """The longest line of ``:86:``; one of that length goes on without a blank."""
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     line: int
     head: str
-    more: list[str] = field(default_factory=list)
-    purpose: list[str] = field(default_factory=list)
-    extra: list[str] = field(default_factory=list)
+    more: list[str] = []
+    purpose: list[str] = []
+    extra: list[str] = []
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     line: int
     account: str = ""
     opening: str = ""
     closing: str = ""
     interim: bool = False
-    entries: list[_Entry] = field(default_factory=list)
+    entries: list[_Entry] = []
 
 
 class Mt940(BuiltInFormat):

@@ -8,7 +8,8 @@ moves none of them to another day.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
@@ -70,14 +71,13 @@ _AGGREGATES = frozenset(
 """Tags that hold others. Those that are not named here say nothing that is wanted, and are passed through."""
 
 
-@dataclass(slots=True)
-class _Account:
+class _Account(Struct):
     """What has been read of one statement."""
 
     kind: str
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = {}
     """AGGREGATE.TAG → text; the first one wins."""
-    rows: list[BankRow] = field(default_factory=list)
+    rows: list[BankRow] = []
     currency: str | None = None
 
 

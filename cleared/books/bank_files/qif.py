@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place
@@ -28,19 +29,17 @@ _DATE = re.compile(r"\s*([0-9]{1,4})\s*[-/.]\s*([0-9]{1,2})\s*([-/.']|/')\s*([0-
 _STYLES = (AmountStyle(".", ","), AmountStyle(",", "."))
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     line: int
-    values: dict[str, str] = field(default_factory=dict)
+    values: dict[str, str] = {}
     """Letter → the rest of the line; the first of a split's come after the transaction's own."""
 
 
-@dataclass(slots=True)
-class _Section:
+class _Section(Struct):
     account: str
     type: str
     """Of the account, where the file says it."""
-    records: list[_Record] = field(default_factory=list)
+    records: list[_Record] = []
 
 
 class Qif(BuiltInFormat):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.bank_files.base import Fault, quote_text
@@ -103,8 +104,7 @@ MAX_TOTALS: Final = 20
 _WORD: Final = re.compile(r"[^\W\d_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class TrailingLine:
+class TrailingLine(Struct, frozen=True):
     """A line that is no transaction as it stands, and what is wrong with it as one."""
 
     line: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.books.bank_files.base import BOMS, ImportFileError
 from cleared.books.bank_files.cell_values import is_transaction
@@ -17,8 +18,7 @@ MAX_ROWS: Final = 2_000
 _PREAMBLE: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTable:
+class ReadTable(Struct, frozen=True):
     """The lines of a CSV that look like transactions. ``skip``: lines above the heads of the columns."""
 
     encoding: str

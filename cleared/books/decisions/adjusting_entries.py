@@ -6,10 +6,11 @@ Until then nothing of it is in the books. A card holds the whole entry as it is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.clock import format_iso
@@ -29,8 +30,7 @@ from cleared.trust.person_only import refuse_in_job
 TAG: Final = "@kind=adjusting"
 
 
-@dataclass(frozen=True, slots=True)
-class AdjustingEntry:
+class AdjustingEntry(Struct, frozen=True):
     """One entry that somebody proposes. ``lines``: account and amount, positive is a debit; they sum to zero."""
 
     day: date
@@ -45,8 +45,7 @@ class AdjustingEntry:
         return money.total([amount for _, amount in self.lines if amount > 0])
 
 
-@dataclass(slots=True)
-class ProposedAdjustments:
+class ProposedAdjustments(Struct):
     """What became of them: ids of the cards that were made, and how many had come before."""
 
     cards: list[str]

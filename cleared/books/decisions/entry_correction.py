@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
@@ -36,8 +38,7 @@ _MAX_STEPS: Final = 20
 """An entry can be posted again and again; tags that were written by hand may lead round in a circle."""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """What an entry should have been; None: as it is. ``account`` replaces the only leg that is not of a bank;
     ``lines`` (account, amount: positive is a debit) replace all that are not; ``mixed``: parts of both signs are
     meant."""
@@ -101,8 +102,7 @@ def read_correction(data: Mapping[str, Any]) -> Correction:
         ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectionResult:
+class CorrectionResult(Struct, frozen=True):
     """``posted``: the entries that were added; ``legs``: all legs the entry should have had."""
 
     entry: Entry
@@ -114,8 +114,7 @@ class CorrectionResult:
     """Whether the accounts or amounts are others now: what the agent should have known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownEntry:
+class ShownEntry(Struct, frozen=True):
     """An entry as a person is shown it before deciding about it. ``legs``: as they stand after its corrections."""
 
     entry_id: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, UsageError
@@ -37,8 +38,7 @@ _OTHER_KEY: Final = "Give another entry another key."
 _KEY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,99}")
 
 
-@dataclass(frozen=True, slots=True)
-class HandPosting:
+class HandPosting(Struct, frozen=True):
     """An entry that a person wrote, and its commit. ``is_new``: it was posted now, and not by an earlier call with the
     same key."""
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, PolicyError, UsageError
@@ -51,15 +52,14 @@ Source = tuple[str, str]
 """What a file says of one account: its digest, and the account's id."""
 
 
-@dataclass(slots=True)
-class UndoneFiles:
+class UndoneFiles(Struct):
     """What was taken back. ``lines``: bank lines that may come again; ``kept``: those that another file says, too."""
 
-    files: list[str] = field(default_factory=list)
-    runs: list[str] = field(default_factory=list)
-    entries: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
-    kept: list[str] = field(default_factory=list)
+    files: list[str] = []
+    runs: list[str] = []
+    entries: list[str] = []
+    lines: list[str] = []
+    kept: list[str] = []
     commit: str = ""
 
 

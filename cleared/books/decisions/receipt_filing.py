@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct, structs
+
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_new
@@ -51,8 +53,7 @@ MAX_FILES: Final = 200
 _MAX_BYTES_AT_ONCE: Final = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class FiledReceipt:
+class FiledReceipt(Struct, frozen=True):
     """One file as it was taken. ``is_new``: it was not kept before."""
 
     receipt: Receipt
@@ -63,12 +64,11 @@ class FiledReceipt:
     """Several payments that fit it as well: a person has to say which."""
 
 
-@dataclass(slots=True)
-class FiledReceipts:
+class FiledReceipts(Struct):
     """What was taken, and what was not: (name, why)."""
 
-    filed: list[FiledReceipt] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
+    filed: list[FiledReceipt] = []
+    refused: list[tuple[str, str]] = []
     is_rest: bool = False
     """Whether there are more files than are taken at once."""
     commit: str = ""
@@ -194,7 +194,7 @@ def _file_all(
                 rows.append(receipt.format_row(KEPT, who, at))
             if entry_id is not None and entry_id not in receipt.entries:
                 rows.append(receipt.format_row(LINKED, who, at, entry_id))
-                receipt = replace(receipt, entries=(*receipt.entries, entry_id))
+                receipt = structs.replace(receipt, entries=(*receipt.entries, entry_id))
                 _settle_cards(decision_context, receipt, entry_id, "link")
             receipts[each.digest] = receipt
             files |= {receipt.file: each.data} if _is_in_git(host, decision_context.snapshot, receipt.file) else {}
@@ -261,7 +261,7 @@ def _propose_all(
     likely = propose_links(context, [each.receipt for each in filed], receipts)
     for each in filed:
         fits = likely.get(each.receipt.sha256, [])
-        yield replace(each, proposed=fits[0]) if len(fits) == 1 else replace(each, likely=tuple(fits))
+        yield structs.replace(each, proposed=fits[0]) if len(fits) == 1 else structs.replace(each, likely=tuple(fits))
 
 
 def stage_rows(context: Context, rows: Iterable[str], before: bytes | None = None) -> dict[str, bytes | None]:

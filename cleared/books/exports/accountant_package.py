@@ -12,11 +12,12 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
 
 from cleared.base.csv_text import format_record
 from cleared.base.date_spans import DateSpan
@@ -118,12 +119,11 @@ def _write_package(
     return [str(each["path"]) for each in package.files]
 
 
-@dataclass(slots=True)
-class _PackageWriter:
+class _PackageWriter(Struct):
     """Adds files to a zip, and remembers the digest of each."""
 
     archive: zipfile.ZipFile
-    files: list[dict[str, str | int]] = field(default_factory=list)
+    files: list[dict[str, str | int]] = []
 
     def add_file(self, path: str, parts: Iterable[bytes]) -> None:
         info = zipfile.ZipInfo(path, _DATE)
@@ -175,8 +175,7 @@ def _describe_package(exported: ExportedBooks, span: DateSpan, basis: str, warni
     )
 
 
-@dataclass(frozen=True, slots=True)
-class PackagedReceipt:
+class PackagedReceipt(Struct, frozen=True):
     """One receipt, with the entries of the period that it proves. ``data``: reads it; None where it is not here."""
 
     name: str

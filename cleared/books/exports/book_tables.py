@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.csv_text import format_record
@@ -18,8 +19,7 @@ from cleared.books.reports.cell_texts import protect_text
 from cleared.books.reports.report import Cell
 
 
-@dataclass(frozen=True, slots=True)
-class BookTable:
+class BookTable(Struct, frozen=True):
     """A table whose rows are made when they are taken."""
 
     name: str

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.errors import Place, WorkspaceError
@@ -54,8 +55,7 @@ class StatementBalance(NamedTuple):
     """What the bank said; another amount where lines are booked on other days than the bank's, or wait."""
 
 
-@dataclass(slots=True)
-class ExportedBooks:
+class ExportedBooks(Struct):
     """What is exported, and what was noticed meanwhile."""
 
     index: JournalIndex
@@ -65,7 +65,7 @@ class ExportedBooks:
     commit: str
     bank_accounts: dict[str, int]
     """Id of a bank account → its account in the books."""
-    opened: set[int] = field(default_factory=set)
+    opened: set[int] = set()
     """Accounts that begin with an opening balance: those of the configuration, and those of entries read so far."""
     count: int = 0
     """Entries read so far."""

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
@@ -22,8 +23,7 @@ from cleared.workspace.settings.bank_section import BankAccount
 _FUTURE: Final = timedelta(days=366)
 
 
-@dataclass(slots=True)
-class ImportFile:
+class ImportFile(Struct):
     """What a file of the drop folder says of one bank account, read and understood.
 
     A file of several accounts is several of these, each with a name of its own: ``statement.ofx/checking``, which no
@@ -41,13 +41,13 @@ class ImportFile:
     statements: tuple[Statement, ...]
     rows: tuple[BankRow, ...]
     """Of all its statements, in file order."""
-    new: list[BankLine] = field(default_factory=list)
-    pending: list[BankLine] = field(default_factory=list)
-    held: list[BankLine] = field(default_factory=list)
+    new: list[BankLine] = []
+    pending: list[BankLine] = []
+    held: list[BankLine] = []
     """Rows that wait for a person: no script is given them."""
-    duplicates: list[tuple[int, str, str]] = field(default_factory=list)
+    duplicates: list[tuple[int, str, str]] = []
     """(row, the line it repeats, note)"""
-    released: list[tuple[int, str, str]] = field(default_factory=list)
+    released: list[tuple[int, str, str]] = []
     """(row, line, note) of lines that another file had brought, whose import was undone: they are new again."""
     notes: tuple[str, ...] = ()
     """What a person should know of how it was read."""

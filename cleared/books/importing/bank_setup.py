@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.books.bank_files import ImportFileError, resolve_account
@@ -30,8 +31,7 @@ _KIND_NAMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AccountChoices:
+class AccountChoices(Struct, frozen=True):
     """What a person has said of the new account; None: nothing."""
 
     id: str | None = None
@@ -42,12 +42,11 @@ class AccountChoices:
     """The id of a bank account that is there, and that the file is of."""
 
 
-@dataclass(slots=True)
-class BankSetup:
+class BankSetup(Struct):
     """``new``: entries for ``bank_accounts``; ``changes``: dotted key → value of existing ones, None for no value."""
 
-    new: list[dict[str, Any]] = field(default_factory=list)
-    changes: dict[str, str | None] = field(default_factory=dict)
+    new: list[dict[str, Any]] = []
+    changes: dict[str, str | None] = {}
 
     @property
     def account_ids(self) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -17,8 +18,7 @@ from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.model import Config
 
 
-@dataclass(frozen=True, slots=True)
-class HandedFile:
+class HandedFile(Struct, frozen=True):
     """A file that can be imported. ``name``: what it will be called, relative to the drop folder."""
 
     source: Path
@@ -29,8 +29,7 @@ class HandedFile:
     """The ids of its bank accounts."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeftFile:
+class LeftFile(Struct, frozen=True):
     """A file that is left where it is, and why. ``is_bank_file``: its format is known."""
 
     source: Path

@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import Place, PrimitiveError
@@ -151,13 +153,12 @@ _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 Key = tuple[date, Decimal]
 
 
-@dataclass(frozen=True, slots=True)
-class FormatOverlap:
+class FormatOverlap(Struct, frozen=True):
     """What became of a file's new rows beside the lines that other formats brought."""
 
-    matched: list[tuple[BankLine, BankLine]] = field(default_factory=list)
+    matched: list[tuple[BankLine, BankLine]] = []
     """(row, the line it repeats)"""
-    held: list[tuple[BankLine, BankLine]] = field(default_factory=list)
+    held: list[tuple[BankLine, BankLine]] = []
     """(row, a line that it may repeat)"""
 
     @property

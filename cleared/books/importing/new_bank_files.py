@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.books.bank_files import ImportFileError, detect_format, read_file, resolve_account
@@ -24,16 +26,15 @@ from cleared.workspace.settings.entry_editing import add_bank_account, add_profi
 from cleared.workspace.settings.model import Config
 
 
-@dataclass(frozen=True, slots=True)
-class Understanding:
+class Understanding(Struct, frozen=True):
     """``config`` has the new ``profile``, if it takes one. ``parsed`` is None while there are ``questions``: option of
     ``cleared bank add`` → what has to be known."""
 
     config: Config
     profile: CsvProfile | None = None
     parsed: ParsedFile | None = None
-    questions: dict[str, str] = field(default_factory=dict)
-    guessed: Mapping[str, Any] = field(default_factory=dict)
+    questions: dict[str, str] = {}
+    guessed: Mapping[str, Any] = {}
     """What the new profile would have, as far as it is known."""
 
 

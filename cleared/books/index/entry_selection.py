@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+
+from msgspec import Struct
 
 from cleared.base.days import parse_month
 from cleared.base.errors import UsageError
@@ -21,8 +22,7 @@ def make_filter(
     return EntryFilter(year, number, status=status, account=account, text=text or None)
 
 
-@dataclass(frozen=True, slots=True)
-class AmountRange:
+class AmountRange(Struct, frozen=True):
     """Amounts of entries, both ends included; None: no bound."""
 
     low: Decimal | None = None

@@ -14,10 +14,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.books.index.month_facts import MonthEntries, MonthSums, Sums, list_columns, sum_month
@@ -50,8 +51,7 @@ class Posting(NamedTuple):
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class EntryFilter:
+class EntryFilter(Struct, frozen=True):
     """Which entries are meant; all of what is given must hold."""
 
     year: int | None = None

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.books.index.month_facts import MonthEntries, MonthSums
 from cleared.workspace.sealed_files import SealedFiles, digest_sources
@@ -19,8 +20,7 @@ _MAX_ENTRIES: Final = 400_000
 _MAX_MONTHS: Final = 1_200
 
 
-@dataclass(frozen=True, slots=True)
-class MonthFacts:
+class MonthFacts(Struct, frozen=True):
     """What is known of a month."""
 
     sums: MonthSums | None = None

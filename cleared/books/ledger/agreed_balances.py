@@ -11,10 +11,12 @@ once, or with the other sign, is no matter of days: nothing is allowed for it, s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.csv_text import CsvDamage, format_record, read_records
@@ -27,8 +29,7 @@ HEADER: Final = ("account_id", "date", "balance", "state", "by", "at", "reason")
 AGREED, MET, WITHDRAWN, LAPSED = "agreed", "met", "withdrawn", "lapsed"
 
 
-@dataclass(frozen=True, slots=True)
-class AgreedBalance:
+class AgreedBalance(Struct, frozen=True):
     """What an account of the ledger held at the end of a day, by the bank and by the books.
 
     ``state``: ``agreed`` by a person; ``met``: a file's closing balance, ``by`` names the file; ``withdrawn`` by a

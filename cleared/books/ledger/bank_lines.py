@@ -17,11 +17,12 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from itertools import islice
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.clock import check_deadline
@@ -109,8 +110,7 @@ class BankLine(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ImportRecord:
+class ImportRecord(Struct, frozen=True):
     """One file that was marked processed."""
 
     file_sha256: str
@@ -146,8 +146,7 @@ class ImportRecord:
         return format_record((*fields, self.format) if with_format else fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Why a line is not posted: ``ignored``, ``held`` (for review), ``voided`` or ``released`` (its import was undone),
     and the reason."""
 
@@ -155,8 +154,7 @@ class Outcome:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class UndoneImport:
+class UndoneImport(Struct, frozen=True):
     """An import that a person has taken back. ``run``: the run that had imported the file."""
 
     file_sha256: str

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import Struct
 
 LineState = Literal["posted", "pending", "foreign"]
 """``pending``: the bank has not posted it yet. ``foreign``: it has, in another currency than the account's; the host
 says so, no importer. Neither is ever posted in the books, and neither counts in a balance."""
 
 
-@dataclass(frozen=True, slots=True)
-class BankRow:
+class BankRow(Struct, frozen=True):
     """One row a bank reported. ``amount`` is signed as the account's balance moves: negative = money out."""
 
     row: int
@@ -39,16 +39,14 @@ class BankRow:
     """The bank's id of an earlier row that this one takes the place of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Balance:
+class Balance(Struct, frozen=True):
     """What an account held on a day, as the bank says."""
 
     amount: Decimal
     day: date | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """What a file says of one account over one period. One without rows is valid."""
 
     rows: tuple[BankRow, ...] = ()
@@ -72,8 +70,7 @@ class Statement:
         return not (self.rows or self.account or self.opening or self.closing)
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedFile:
+class ParsedFile(Struct, frozen=True):
     """A bank file, read whole: its statements in file order.
 
     A file of one account that states no balances may be given by ``rows`` and ``hints`` alone.

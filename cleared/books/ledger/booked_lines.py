@@ -9,11 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from itertools import islice
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from cleared.base.clock import check_deadline
 from cleared.books.ledger.bank_lines import normalise_description
@@ -108,8 +109,7 @@ Likeness = Callable[[str, str], float]
 """How alike two payees are, from 0 to 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenLine:
+class OpenLine(Struct, frozen=True):
     """A bank line that has no account yet. ``reference`` and ``entry_id``: what is no evidence about itself."""
 
     text: str
@@ -124,12 +124,11 @@ class OpenLine:
         return line.entry_id == self.entry_id or (bool(self.reference) and line.reference == self.reference)
 
 
-@dataclass(slots=True)
-class AmountMatches:
+class AmountMatches(Struct):
     """Booked lines by amount. ``refused``: texts of both sides of what persons said is no transfer, cleaned."""
 
     likeness: Likeness
-    refused: set[tuple[str, str]] = field(default_factory=set)
+    refused: set[tuple[str, str]] = set()
     _by_amount: dict[Decimal, list[BookedLine]] = field(default_factory=lambda: defaultdict(list))
 
     def add_lines(self, lines: Iterable[BookedLine]) -> None:

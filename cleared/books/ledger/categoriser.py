@@ -12,10 +12,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.books.ledger.booked_lines import (
     DECIDED,
@@ -63,8 +66,7 @@ class Example(NamedTuple):
     """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suggestion:
+class Suggestion(Struct, frozen=True):
     """An account for a line. ``confidence``: of 100 suggestions of this confidence at least so many are right."""
 
     account: int

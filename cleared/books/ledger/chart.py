@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.csv_text import CsvDamage, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
@@ -23,8 +24,7 @@ OPENING_BALANCES: Final = 3900
 """What accounts began with is posted against this one, in every chart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     account_id: int
     account_name: str
     account_type: str

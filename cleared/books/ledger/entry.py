@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.csv_text import format_field, format_record
@@ -166,8 +167,7 @@ def parse_entry_id(text: str) -> tuple[int, int, int, str] | None:
     return int(match[1]), int(match[2]), int(match[3]), match[4]
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """Beyond these a value is taken for a mistake."""
 
     places: int = 2

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, WorkspaceError, restore_remedy
@@ -13,8 +14,7 @@ HEADER: Final = ("through", "state", "by", "at", "reason", "digest")
 STATES: Final = ("open", "closed", "filed")
 
 
-@dataclass(frozen=True, slots=True)
-class PeriodMark:
+class PeriodMark(Struct, frozen=True):
     """``state`` closed or filed: all days up to and including ``through`` are shut. ``open``: all after ``through``
     are open again."""
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.csv_text import CsvDamage, format_record, read_records
 from cleared.base.errors import Place, UsageError, WorkspaceError, restore_remedy
@@ -30,8 +32,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _ENDING: Final = re.compile(r"\.([A-Za-z0-9]{1,8})", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(Struct, frozen=True):
     """One kept file. ``file``: where it lies, relative to the workspace; ``name``: what it was called when it came."""
 
     sha256: str
@@ -139,13 +140,12 @@ def group_by_entry(receipts: Iterable[Receipt]) -> dict[str, list[Receipt]]:
     return groups
 
 
-@dataclass(slots=True)
-class ReceiptCheck:
+class ReceiptCheck(Struct):
     """Whether receipts that git keeps are those that were filed, and prove entries that there are."""
 
     receipts: Collection[Receipt]
     read_file: Callable[[str], bytes | None]
-    _wanted: set[str] = field(default_factory=set)
+    _wanted: set[str] = set()
 
     def __post_init__(self) -> None:
         self._wanted = {entry_id for receipt in self.receipts for entry_id in receipt.entries}

@@ -8,10 +8,12 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.books.ledger.agreed_balances import AGREED, MET, BankTiming, BookedLine
@@ -26,16 +28,14 @@ MAX_ROWS_OF_THREE: Final = 60
 MAX_ANSWERS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class StatedBalance:
+class StatedBalance(Struct, frozen=True):
     """What the bank said an account held at the end of a day."""
 
     day: date
     amount: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class BalanceBreak:
+class BalanceBreak(Struct, frozen=True):
     """Between the end of one day and of another the balance moves by more than the lines that are known."""
 
     after: date
@@ -43,8 +43,7 @@ class BalanceBreak:
     missing: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRow:
+class OpenRow(Struct, frozen=True):
     """A row that may explain a difference. ``effect``: how the books' balance moves if it is put right."""
 
     id: str
@@ -57,24 +56,22 @@ class OpenRow:
     effect: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Rows that together make up the difference, and how."""
 
     reason: str
     rows: tuple[OpenRow, ...]
 
 
-@dataclass(slots=True)
-class AccountFacts:
+class AccountFacts(Struct):
     """One account's bank lines, stated balances and postings."""
 
     account: int
     balances: DayBalances
-    stated: list[StatedBalance] = field(default_factory=list)
-    breaks: list[BalanceBreak] = field(default_factory=list)
-    unposted: list[BankLine] = field(default_factory=list)
-    legs: list[tuple[Decimal, Entry, str]] = field(default_factory=list)
+    stated: list[StatedBalance] = []
+    breaks: list[BalanceBreak] = []
+    unposted: list[BankLine] = []
+    legs: list[tuple[Decimal, Entry, str]] = []
     """(amount, entry, id of the posted bank line or empty), in time."""
     timing: BankTiming = field(default_factory=BankTiming)
     has_lines: bool = False
@@ -102,8 +99,7 @@ class AccountFacts:
         return StatedBalance(begins - timedelta(days=1), held) if held else None
 
 
-@dataclass(frozen=True, slots=True)
-class Completeness:
+class Completeness(Struct, frozen=True):
     """Through which day books and bank agree; ``differs``: the first stated balance after it that they do not meet."""
 
     through: date | None
@@ -111,8 +107,7 @@ class Completeness:
     difference: Decimal = ZERO
 
 
-@dataclass(slots=True)
-class Reconciliation:
+class Reconciliation(Struct):
     """The books against a stated balance. ``difference``: the bank's balance less the books', beside what is in
     transit."""
 
@@ -123,8 +118,8 @@ class Reconciliation:
     """Lines that the books have on another day, each with what the bank has of it by then and the books have not."""
     since: date | None
     """The last day before on which they agreed."""
-    breaks: list[BalanceBreak] = field(default_factory=list)
-    explanations: list[Explanation] = field(default_factory=list)
+    breaks: list[BalanceBreak] = []
+    explanations: list[Explanation] = []
     gave_up: str = ""
     """Why not all was looked at; empty where it was."""
     opening: StatedBalance | None = None

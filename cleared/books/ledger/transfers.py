@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.books.ledger.chains import CORRECTS
@@ -25,8 +26,7 @@ _MAX_CANDIDATES: Final = 50
 _UNDECIDED: Final = frozenset({"pending-review", "auto-confirmed"})
 
 
-@dataclass(frozen=True, slots=True)
-class TransferSide:
+class TransferSide(Struct, frozen=True):
     """One entry of one bank account. ``amount``: as that account moves, negative = money out."""
 
     entry_id: str
@@ -39,8 +39,7 @@ class TransferSide:
     """Whether it goes through the clearing account."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransferPair:
+class TransferPair(Struct, frozen=True):
     """Both sides of one transfer."""
 
     out: TransferSide
@@ -52,8 +51,7 @@ class TransferPair:
         return abs((self.into.day - self.out.day).days)
 
 
-@dataclass(frozen=True, slots=True)
-class Transfers:
+class Transfers(Struct, frozen=True):
     """``pairs``: both sides are in. ``unpaired``: one is. ``proposed``: look like one, and are not booked so."""
 
     pairs: list[TransferPair]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.books.reports import statements
@@ -26,8 +27,7 @@ COMPARED: Final = ("pnl", "balance-sheet", "trial-balance")
 """Those that can stand beside another period."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRequest:
+class ReportRequest(Struct, frozen=True):
     """Which report is wanted."""
 
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Literal
+
+from msgspec import Struct, field
 
 from cleared.base.date_spans import DateSpan
 
@@ -14,8 +15,7 @@ Cell = Decimal | int | str | date | None
 """An amount in the currency, a count, a text, a day, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column beside that of the labels."""
 
     key: str
@@ -28,8 +28,7 @@ class Column:
     """Whether people are shown nothing where a line has zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row; ``depth`` and the order say what stands below what."""
 
     label: str
@@ -53,8 +52,7 @@ class Row:
         return self.kind in ("heading", "total")
 
 
-@dataclass(frozen=True, slots=True)
-class BarChart:
+class BarChart(Struct, frozen=True):
     """What an HTML page draws: groups of bars."""
 
     title: str
@@ -63,16 +61,14 @@ class BarChart:
     """Label of a group, and one amount for each of the series."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """Entries of the period that wait for review."""
 
     count: int = 0
     amount: Decimal = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A report of the books as they are in one commit."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.books.ledger.chart import INCOME_TYPES, OPENING_BALANCES
 from cleared.books.ledger.entry import OPENING

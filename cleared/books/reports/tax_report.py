@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.date_spans import DateSpan
@@ -149,8 +150,7 @@ def _list_notes(
 _FOLDER: Final = Path(__file__).parent / "tax_tables"
 
 
-@dataclass(frozen=True, slots=True)
-class TaxLine:
+class TaxLine(Struct, frozen=True):
     """What a key means on the form of one year."""
 
     key: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.bounds import MAX_DIGITS
@@ -17,8 +18,7 @@ from cleared.cards.card import Card
 from cleared.review.queue_snapshot import QueueSnapshot
 
 
-@dataclass(frozen=True, slots=True)
-class AccountMatch:
+class AccountMatch(Struct, frozen=True):
     """An account that fits what was typed, and why it is likely."""
 
     id: int
@@ -27,8 +27,7 @@ class AccountMatch:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class SplitInput:
+class SplitInput(Struct, frozen=True):
     """Several accounts with amounts, as typed so far."""
 
     lines: tuple[tuple[int, Decimal], ...]

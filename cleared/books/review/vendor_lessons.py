@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.books.decisions.entry_correction import Correction

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from itertools import groupby, pairwise, takewhile
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base import money
 from cleared.base.terminal import count_noun
@@ -47,8 +50,7 @@ class GroupKey(NamedTuple):
     money: Literal["in", "out"]
 
 
-@dataclass(frozen=True, slots=True)
-class LearnedRow:
+class LearnedRow(Struct, frozen=True):
     """A row, and the decisions that it follows from."""
 
     row: VendorRow
@@ -62,8 +64,7 @@ class LearnedRow:
         return f"{self.row.describe()} from now on, as you decided {number} of {number} times"
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """A group of which no rule can be made: equal lines went to different accounts."""
 
     key: GroupKey

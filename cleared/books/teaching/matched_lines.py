@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+
+from msgspec import Struct
 
 from cleared.base import money
 from cleared.base.terminal import count_noun
@@ -16,8 +17,7 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.books.teaching.vendor_table import VendorRow
 
 
-@dataclass(frozen=True, slots=True)
-class MatchedLine:
+class MatchedLine(Struct, frozen=True):
     """A past bank line that a row fits, and the accounts it is booked to now."""
 
     day: date

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Final, Literal, cast
+
+from msgspec import Struct
 
 from cleared.base.money import format_amount
 
@@ -19,8 +20,7 @@ _KEYS: Final = frozenset(("money", "bank", "min", "max", "split"))
 _PART: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,6})?%?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class RowLimits:
+class RowLimits(Struct, frozen=True):
     """Which bank lines a row is about beside its words; by itself all of them. Amounts are without their sign."""
 
     money: Direction = ""

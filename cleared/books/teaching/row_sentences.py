@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleared.base.short_text import join_words, quote_text
 from cleared.books.ledger.bank_lines import normalise_description
@@ -30,8 +31,7 @@ _BOTH_SIDES = 2
 _Rule = tuple[str, RowLimits]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """A row of a table. ``text``: the syntax tree of how it is written."""
 
     row: VendorRow

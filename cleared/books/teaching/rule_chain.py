@@ -17,9 +17,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.books.ledger.booked_lines import BookedLine
 from cleared.books.teaching.row_limits import RowLimits
@@ -33,8 +35,7 @@ from cleared.sandbox.source_edits import find_line_end, find_span, indent_of, re
 _STEP: Final = "    "
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """One branch that is understood."""
 
     row: VendorRow
@@ -51,8 +52,7 @@ class Branch:
         return self.row.words in other.row.words and other.row.limits.is_within(self.row.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleChain:
+class RuleChain(Struct, frozen=True):
     """A chain in a script, and the names that it sets."""
 
     first: ast.If

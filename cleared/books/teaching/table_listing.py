@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from cleared.books.ledger.bank_lines import BankLine
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -26,8 +27,7 @@ class Rule(Protocol):
         """Whether it is about a bank line."""
 
 
-@dataclass(slots=True)
-class RowUse:
+class RowUse(Struct):
     """How often a row is the first of its table that fits a past bank line."""
 
     lines: int = 0
@@ -59,8 +59,7 @@ def iter_lines(bank: BankBook, bank_accounts: Mapping[str, int]) -> Iterator[tup
             yield bank_accounts.get(account, 0), line
 
 
-@dataclass(frozen=True, slots=True)
-class TaughtRow:
+class TaughtRow(Struct, frozen=True):
     """A row of an agent's table. ``confidence``: how sure what it books is."""
 
     agent: str

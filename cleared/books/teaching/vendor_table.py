@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.teaching.row_limits import NO_LIMITS, RowLimits, read_limits
@@ -30,8 +31,7 @@ CONFIDENCE: Final = "0.99"
 _COLUMNS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class VendorRow:
+class VendorRow(Struct, frozen=True):
     """One line of the table."""
 
     words: str
@@ -62,8 +62,7 @@ class VendorRow:
         return f"{self.words}{f' ({only})' if only else ''} → {self.account}"
 
 
-@dataclass(frozen=True, slots=True)
-class VendorTable:
+class VendorTable(Struct, frozen=True):
     """A table in a script: its rows, with the tuples they are written as."""
 
     node: ast.List

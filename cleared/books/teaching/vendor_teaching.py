@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.terminal import count_noun
@@ -35,8 +36,7 @@ from cleared.trust.person_only import refuse_in_job
 _MIN_LETTERS: Final = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Lesson:
+class Lesson(Struct, frozen=True):
     """A row as it was taught or taken out: proposed, not live yet."""
 
     row: VendorRow
@@ -120,8 +120,7 @@ def propose_removal(host: Host, words: str, *, limits: RowLimits | None = None, 
     return _propose(host, script, text, f"No row any more: {row.describe()}.", change, lines, committed)
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """A row that comes or goes, and the rows that go with it."""
 
     row: VendorRow

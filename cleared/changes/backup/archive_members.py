@@ -10,9 +10,10 @@ import os
 import stat
 import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Self
+
+from msgspec import Struct
 
 from cleared.base.bounds import clip_text
 from cleared.base.errors import BusyError, Place, WorkspaceError
@@ -108,8 +109,7 @@ class ArchiveWriter:
         self.files += info.isreg()
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """``kind``: file, folder or link. ``content``: of a file, to be read before the next member. ``modified``: in
     nanoseconds, 0 where it is not known."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, read_stable, write_atomic, write_new
@@ -52,8 +53,7 @@ def is_home_file(path: str, manifest: BackupManifest) -> bool:
     return store is not None and store.is_carried
 
 
-@dataclass(slots=True)
-class HomeRestoration:
+class HomeRestoration(Struct):
     """What is to be put into this user's folder. ``files``: path → content, as the backup has it. ``keeps_key``:
     another key of this machine goes on. ``beside``: the old machine goes on too, so only what is the person's is taken.
     """
@@ -62,9 +62,9 @@ class HomeRestoration:
     files: Mapping[str, bytes]
     keeps_key: bool
     beside: bool
-    kept: list[str] = field(default_factory=list)
+    kept: list[str] = []
     """What was left as it is on this machine, after ``install``."""
-    _made: list[Path] = field(default_factory=list)
+    _made: list[Path] = []
 
     def refuse_conflicts(self) -> None:
         """Raises ``PolicyError`` where this machine approves with another key, and nobody said that it may."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
@@ -24,8 +26,7 @@ _MAX_COUNTED: Final = 1_000
 """More commits are not counted: each status waits for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LastBackup:
+class LastBackup(Struct, frozen=True):
     """``file``: where it was written. ``tips``: the commits at which branches were."""
 
     at: datetime
@@ -33,8 +34,7 @@ class LastBackup:
     tips: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnsavedCommits:
+class UnsavedCommits(Struct, frozen=True):
     """Commits that are missing somewhere, as far as they are counted. ``oldest``: when the oldest of them was made;
     None where there are none."""
 
@@ -45,8 +45,7 @@ class UnsavedCommits:
         return count_noun(self.count, "commit") if self.count < _MAX_COUNTED else f"{_MAX_COUNTED:,} commits or more"
 
 
-@dataclass(frozen=True, slots=True)
-class SafetyReport:
+class SafetyReport(Struct, frozen=True):
     """What is known of copies of these books. ``since``: commits that are not in the last backup. ``unpushed``: commits
     of branches that no remote has, None where there is no remote. ``unsaved``: those that are in neither."""
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.git.history_archive import RepositoryState, parse_state
 from cleared.git.object_reader import is_oid
@@ -18,8 +20,7 @@ MAX_BYTES: Final = 64 << 20
 VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class BackupManifest:
+class BackupManifest(Struct, frozen=True):
     """``folder``: where the workspace was. ``mark``: of its clone. ``is_pinned``: whether its machine had said which
     books these are. ``approval_key`` and ``run_key``: the public halves, empty where there was none. ``git``: what
     ``RepositoryState.to_record`` gives."""

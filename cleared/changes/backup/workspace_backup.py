@@ -9,9 +9,10 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from msgspec import Struct
 
 from cleared import __version__
 from cleared.base.clock import format_iso
@@ -41,8 +42,7 @@ _LOCK: Final = "backup.lock"
 _MAX_GIT_FILE: Final = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBackup:
+class WrittenBackup(Struct, frozen=True):
     """A backup as it was written. ``left_out``: what of the workspace is not in it, and why."""
 
     file: str
@@ -231,8 +231,7 @@ _REBUILT: Final = ("CACHEDIR.TAG", "pyvenv.cfg")
 """A folder with one of these says of itself that it can be made again."""
 
 
-@dataclass(slots=True)
-class FileWalk:
+class FileWalk(Struct):
     """Goes through a workspace.
 
     ``committed``: the folders in which the last commit has files, each with a slash at its end. What a commit brings

@@ -7,9 +7,10 @@ import secrets
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import describe_os_error, sync_folder, write_atomic
@@ -44,8 +45,7 @@ _SPARE: Final = 16 << 20
 """Bytes that are needed beside what the backup holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredWorkspace:
+class RestoredWorkspace(Struct, frozen=True):
     """``kept``: files beside the key that were left as this machine has them. ``left_out``: what was not restored, and
     why. ``is_trusted``: whether this machine knows which books these are."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.effects import Effect
@@ -53,8 +54,7 @@ class SecondNeeded(PolicyError):
         self.card, self.commit = card, commit
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Authorization:
+class Authorization(Struct, eq=False):
     """Who makes one decision, and by which rules. ``by_person``: a person, not a timeout, a check or a proposal."""
 
     host: Host
@@ -66,7 +66,7 @@ class Authorization:
     books: WorkspaceIdentity | None = None
     problem: PolicyError | None = None
     """Why the rules about who may decide cannot be read."""
-    agreed_marks: set[str] = field(default_factory=set)
+    agreed_marks: set[str] = set()
     """Marks of the effects that another reviewer has agreed to."""
     _key: Key | None = None
 

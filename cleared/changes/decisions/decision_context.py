@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -39,8 +41,7 @@ _MENDING_COMMANDS: Final = (RECOVER_COMMAND, "trust")
 _MAX_TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DecisionContext:
+class DecisionContext(Struct, frozen=True, eq=False):
     """What a decision works on: the locked repository, its last commit, and a context to stage changes in."""
 
     host: Host
@@ -57,8 +58,7 @@ class DecisionContext:
         return replace(self, context=self.make_context())
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Decision:
+class Decision(Struct, frozen=True, eq=False):
     """What a decision commits beside what it staged.
 
     ``message``: the commit's subject. ``files``: path → content (None: removed). ``subject``: what two reviewers
@@ -67,7 +67,7 @@ class Decision:
     """
 
     message: CommitSubject
-    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    files: Mapping[str, bytes | None] = {}
     trailers: tuple[tuple[str, str], ...] = ()
     local_moves: tuple[LocalMove, ...] = ()
     subject: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ def commit_decision(
     *,
     by: str | None = None,
     mark: str = "Decision",
-    collects: Sequence[object] | None = None,
+    collects: Sequence[list[Any] | Struct] | None = None,
 ) -> str | None:
     """Make one decision, as one commit; its id, or None where there was nothing to commit.
 
@@ -113,7 +113,7 @@ def _commit_locked(
     stage: Callable[[DecisionContext], Decision | None],
     by: str | None,
     mark: str,
-    collects: Sequence[object] | None,
+    collects: Sequence[list[Any] | Struct] | None,
 ) -> str | None:
     with host.open_for_writing(command) as repo:
         for attempt in range(1, _MAX_TRIES + 1):
@@ -127,14 +127,14 @@ def _commit_locked(
     raise AssertionError("unreachable")
 
 
-def _empty_collected(collected: Sequence[object]) -> None:
+def _empty_collected(collected: Sequence[list[Any] | Struct]) -> None:
     for each in collected:
         if isinstance(each, list):
             each.clear()
-        elif is_dataclass(each) and not isinstance(each, type):
-            fresh = type(each)()
-            for one in fields(each):
-                setattr(each, one.name, getattr(fresh, one.name))
+            continue
+        fresh = type(each)()
+        for name in each.__struct_fields__:
+            setattr(each, name, getattr(fresh, name))
 
 
 def _try_decision(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
@@ -24,8 +26,7 @@ from cleared.changes.imported_files import HeldFile, held_files, save_record
 from cleared.domains.installed_domains import read_imported_files
 
 
-@dataclass(frozen=True, slots=True)
-class GrownFiles:
+class GrownFiles(Struct, frozen=True):
     """``grown``: files that were written to since, and have been still for a while. ``again_in``: seconds until the
     next that is being written to may be still; None: there is none."""
 

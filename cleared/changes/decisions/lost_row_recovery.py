@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.csv_text import split_rows
 from cleared.base.errors import CheckFailed
@@ -32,8 +33,7 @@ SHOWN: Final = "lost"
 _ROW_SUFFIXES = (".csv", ".jsonl")
 
 
-@dataclass(frozen=True, slots=True)
-class Recovery:
+class Recovery(Struct, frozen=True):
     """What was lost, the commit that brought it back (empty: none was needed), the paths it brought back, and those
     that somebody has changed otherwise since, which were left."""
 
@@ -184,8 +184,7 @@ def _row_key(row: bytes) -> bytes:
     return row.partition(b",")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _OverlaidSource:
+class _OverlaidSource(Struct, frozen=True):
     """The files of a commit, with others in place of some (a ``FileSource``)."""
 
     below: CommittedSource

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
 from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError
@@ -28,7 +27,7 @@ def digest_shown(data: Any) -> str:
 
 def digest_card(card: Card, record: object) -> str:
     """The digest of all that is known of a card, and of the record that it is about (None: of none)."""
-    about = {each.name: getattr(card, each.name) for each in fields(card) if each.name not in _PUT_OFF}
+    about = {name: getattr(card, name) for name in card.__struct_fields__ if name not in _PUT_OFF}
     return digest_shown([about, repr(record)])
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.effects import Effect
 from cleared.base.errors import WorkspaceError
@@ -141,25 +142,23 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
     ]
 
 
-@dataclass(slots=True)
-class _CommitFindings:
+class _CommitFindings(Struct):
     """One commit, by the reviewer with this ``key`` (empty: by none). ``unsigned``: what one reviewer could have
     decided; ``alone``: what takes two."""
 
     key: str
     person: str = ""
-    needs_one: list[Violation] = field(default_factory=list)
-    needs_two: list[Violation] = field(default_factory=list)
+    needs_one: list[Violation] = []
+    needs_two: list[Violation] = []
 
 
-@dataclass(slots=True)
-class _HistoryJudge:
+class _HistoryJudge(Struct):
     host: Host
     repo: Repository
     approvals: Approvals
     workspace_id: str
     rules: ReviewRules
-    approved_rules: dict[bytes, ReviewRules] = field(default_factory=dict)
+    approved_rules: dict[bytes, ReviewRules] = {}
     """Records of the policy that were made by those who may → the rules they set; oldest first."""
     audits: Sequence[RecordAudit] = ()
 

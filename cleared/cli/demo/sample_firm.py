@@ -11,10 +11,11 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 from random import Random
+
+from msgspec import Struct
 
 from cleared.books.teaching.vendor_table import find_vendor_table, replace_table
 from cleared.workspace import template
@@ -44,8 +45,7 @@ bank_accounts:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One row of either account. ``bought`` differs from ``posted`` on the card only."""
 
     posted: date

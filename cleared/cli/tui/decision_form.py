@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.text import Text
 from textual.app import App
 
@@ -31,8 +32,7 @@ _OUTCOMES: Final = {
 """Key → outcome of a bank line, label."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionForm:
+class DecisionForm(Struct, frozen=True):
     """Opens the dialogs that a request still needs, then submits it. A dialog that is left with Escape ends it."""
 
     app: App[Any]

@@ -4,7 +4,8 @@ terminals."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.terminal import count_noun, escape_text

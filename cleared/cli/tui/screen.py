@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Final
 
+from msgspec.structs import replace
 from rich.text import Text
 from textual import events, work
 from textual.app import App, ComposeResult

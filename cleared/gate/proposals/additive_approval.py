@@ -9,9 +9,10 @@ the lock, from the version that is approved. What a proposal says of itself is n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -53,13 +54,12 @@ class PersonNeeded(PolicyError):
     """Why a person must approve the change; nothing was approved."""
 
 
-@dataclass(slots=True)
-class SelfApproved:
+class SelfApproved(Struct):
     """What became live."""
 
-    proposal: list[Proposal] = field(default_factory=list)
-    improvements: list[Improvement] = field(default_factory=list)
-    signers: list[Signer] = field(default_factory=list)
+    proposal: list[Proposal] = []
+    improvements: list[Improvement] = []
+    signers: list[Signer] = []
 
 
 def approve_additive(host: Host, path: str, wanted: Sequence[Improvement], author: Author) -> SelfApproved:

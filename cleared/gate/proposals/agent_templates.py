@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError
 from cleared.base.safe_files import write_atomic
@@ -16,8 +17,7 @@ _SHIPPED = Path(__file__).parent.parent.parent / "workspace" / "agent_templates"
 _NAME = "{{name}}"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """``text`` has ``{{name}}`` where the agent's name goes."""
 
     text: str

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.changes import commit_messages
@@ -37,8 +38,7 @@ from cleared.trust.keys import unlock_own_key
 from cleared.trust.person_only import refuse_in_job
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalOutcome:
+class ProposalOutcome(Struct, frozen=True):
     """``commit`` is None where it was decided before. ``edited``: files whose working copies are somebody's edit of
     since, and stay."""
 

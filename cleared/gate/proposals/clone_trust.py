@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
@@ -34,16 +35,15 @@ SHOWN: Final = "trust"
 """As ``changes.decisions.shown_cards`` names who signed."""
 
 
-@dataclass(slots=True)
-class Signatory:
+class Signatory(Struct):
     """One key, and what was approved with it. ``names``: what its records say of who that is. ``runs``: it is that of a
     machine's runs, which attests what they did, asks and answers, and approves nothing."""
 
     key: str
     trusted: bool
     is_run_key: bool = False
-    names: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
+    names: list[str] = []
+    paths: list[str] = []
     first: str = ""
     last: str = ""
 

@@ -10,9 +10,11 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError
@@ -42,8 +44,7 @@ _MAX_ERROR: Final = 2_000
 _COMMAND: Final = (sys.executable, "-I", "-m", "cleared.gate.crash_sweep")
 
 
-@dataclass(frozen=True, slots=True)
-class Certified:
+class Certified(Struct, frozen=True):
     """What was tried, and the commit of its record."""
 
     agent: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable
@@ -31,8 +31,7 @@ from cleared.trust.verification import Approvals
 _MAX_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingDefinition:
+class WaitingDefinition(Struct, frozen=True):
     """A definition as it lies in the working tree. ``before``: the text that was approved last."""
 
     path: str

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -42,23 +43,22 @@ _MOST_QUESTIONS: Final = 5
 _REHEARSED_A_NIGHT: Final = 5
 
 
-@dataclass(slots=True)
-class Improved:
+class Improved(Struct):
     """What came of it."""
 
-    proposals: list[Proposal] = field(default_factory=list)
+    proposals: list[Proposal] = []
     """New ones, or those that say the same and wait already."""
-    proposed: list[Improvement] = field(default_factory=list)
-    approved: list[Proposal] = field(default_factory=list)
+    proposed: list[Improvement] = []
+    approved: list[Proposal] = []
     """What became live without a person, as ``self_improvement.approve`` lets it."""
-    confirmed: list[Improvement] = field(default_factory=list)
+    confirmed: list[Improvement] = []
     """What it does."""
-    asked: list[OpenQuestion] = field(default_factory=list)
-    unwritten: list[Unwritten] = field(default_factory=list)
+    asked: list[OpenQuestion] = []
+    unwritten: list[Unwritten] = []
     """What a person or a model may write: the script has no place for it."""
-    findings: list[str] = field(default_factory=list)
+    findings: list[str] = []
     """What only a person can make better, in one sentence each."""
-    held: list[str] = field(default_factory=list)
+    held: list[str] = []
     """What was not proposed, and why, in one sentence each."""
 
     def to_dict(self) -> dict[str, Any]:

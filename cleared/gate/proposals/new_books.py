@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.cards.kinds import QUESTION
@@ -28,12 +29,11 @@ from cleared.trust.verification import Approvals
 from cleared.trust.workspace_pin import new_workspace_id, pin_clone, remember_pin
 
 _NOT_COPIED: Final = {"by", "at", "workspace", "id", "key", "signature"}
-_COPIED: Final = tuple(f.name for f in fields(ApprovalRecord) if f.name not in _NOT_COPIED)
+_COPIED: Final = tuple(name for name in ApprovalRecord.__struct_fields__ if name not in _NOT_COPIED)
 """What a record says again when it is signed for other books."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewBooks:
+class NewBooks(Struct, frozen=True):
     """``kept``: what is live and counted in the old ones; it is signed anew for these."""
 
     id: str

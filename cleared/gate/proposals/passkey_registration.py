@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages
@@ -33,8 +34,7 @@ SHOWN: Final = "passkey"
 """As ``changes.decisions.shown_cards`` names a passkey that is to count."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewPasskey:
+class NewPasskey(Struct, frozen=True):
     """What a browser has made. ``key``: ``passkey:HOST:…``."""
 
     key: str

@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError, WorkspaceError
 from cleared.base.file_source import FileSource
@@ -34,8 +35,7 @@ _VERSION: Final = 1
 Status = Literal["open", "approved", "rejected", "stale", "superseded"]
 
 
-@dataclass(frozen=True, slots=True)
-class ProposalDecision:
+class ProposalDecision(Struct, frozen=True):
     """What became of a proposal. ``reason``: why it was rejected, or what came instead."""
 
     status: Status
@@ -48,14 +48,13 @@ class ProposalDecision:
         return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """``data`` is all that ``proposal.json`` holds; what is used of it in decisions has a name here."""
 
     folder: str
     data: Mapping[str, Any]
     decision: ProposalDecision | None = None
-    texts: Mapping[str, bytes | None] = field(default_factory=dict)
+    texts: Mapping[str, bytes | None] = {}
 
     @property
     def id(self) -> str:

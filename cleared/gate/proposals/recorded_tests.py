@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.changes import commit_messages

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import UsageError
@@ -27,8 +28,7 @@ from cleared.trust.person_only import refuse_in_job
 from cleared.workspace.template import was_shipped
 
 
-@dataclass(frozen=True, slots=True)
-class RolledBack:
+class RolledBack(Struct, frozen=True):
     """``to`` is empty where there was no version before: the file is gone then, its text kept among the records.
     ``edited``: the working copy is somebody's edit, and stays."""
 

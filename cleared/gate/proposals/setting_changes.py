@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, PolicyError, WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -39,8 +41,7 @@ from cleared.workspace.settings.protected_settings import (
 from cleared.workspace.settings.secrets import is_secret
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsOutcome:
+class SettingsOutcome(Struct, frozen=True):
     """What takes effect: ``(key, before, after)`` each, and the commit (None: nothing was to be approved).
 
     ``apart``: config.yaml itself is not in the commit, as its working copy has edits that are not to go along.

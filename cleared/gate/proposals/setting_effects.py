@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleared.changes.host import Host
 from cleared.gate.candidate import Change, make_candidate

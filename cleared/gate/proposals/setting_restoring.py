@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError, WorkspaceError
 from cleared.base.safe_files import write_atomic
@@ -18,8 +19,7 @@ from cleared.workspace.settings.loading import ConfigError, load_config
 _MOST_COMMITS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredSettings:
+class RestoredSettings(Struct, frozen=True):
     """``taken_from``: the commit that the file is taken from. ``commit``: the one that was made; None where the last
     one had it already. ``kept``: where the file lies now that was there, relative to the workspace. ``by_hand``: the
     last commit has a link or a folder there, so that a person has to commit it."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import CheckFailed, Place, PolicyError, UsageError, WorkspaceError
@@ -46,8 +48,7 @@ LEARNING: Final = (AUTHOR, f"job {AUTHOR}")
 """The authors of what was learned."""
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """Who wrote the change; ``is_human`` is false for programs and models."""
 
     name: str

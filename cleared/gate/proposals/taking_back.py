@@ -8,9 +8,11 @@ before: the host signs nothing, so it can bring back nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
@@ -46,8 +48,7 @@ _MAX_LISTED: Final = 200
 """Records that the card names."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveChange:
+class LiveChange(Struct, frozen=True):
     """A change of scripts that is live, as its approvals say."""
 
     agent: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.changes.decisions.shown_cards import digest_shown
@@ -20,8 +21,7 @@ SHOWN: Final = "settings"
 _MOST_COMMITS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingSetting:
+class WaitingSetting(Struct, frozen=True):
     """``before``: as approved; ``after``: as the file has it; None: not set, nor shipped. ``commit``: short id
     of the commit that changed it last, empty where only the working copy has it so; ``by``: its author, as it says
     itself."""

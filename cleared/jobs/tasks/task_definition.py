@@ -6,8 +6,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import CheckFailed, Place
 from cleared.base.safe_names import relative_problem
@@ -35,8 +36,7 @@ class TaskRefused(CheckFailed):
         super().__init__(message, place=first[0], remedy=remedy)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """One atomic unit of work."""
 
     id: str

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from cleared.base.short_text import parse_count
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_states import BLOCKED, COMPLETED, FAILED, IN_PROGRESS, PENDING
 
 
-@dataclass(frozen=True, slots=True)
-class NextTask:
+class NextTask(Struct, frozen=True):
     """What is to be done next. ``task_id``: where one is ready; ``reasons``: why none is, one a line."""
 
     state: Literal["ready", "done", "blocked"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, UsageError, WorkspaceError
 from cleared.base.safe_files import read_stable
@@ -50,13 +51,12 @@ class TaskFiles:
         return sorted(f"{prefix}/{entry.name}" for entry in folder.iterdir()) if folder.is_dir() else []
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSet:
+class TaskSet(Struct, frozen=True):
     """All tasks. ``faults``: files that are no tasks, and why; ``archived``: ids of those in the archive."""
 
     tasks: Mapping[str, Task]
     archived: frozenset[str] = frozenset()
-    faults: tuple[tuple[Place, str], ...] = field(default=())
+    faults: tuple[tuple[Place, str], ...] = ()
 
     @property
     def live(self) -> dict[str, Task]:

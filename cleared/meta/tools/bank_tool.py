@@ -71,7 +71,7 @@ class BankTool:
         known["columns"] = {str(key): str(value) for key, value in (known.pop("column", None) or {}).items()}
         account = {key: value for key, value in (arguments["account"] or {}).items() if value is not None}
         _refuse_unknown(known, {*_KNOWN, "columns"}, "known")
-        _refuse_unknown(account, set(AccountChoices.__slots__), "account")
+        _refuse_unknown(account, set(AccountChoices.__struct_fields__), "account")
         choices = AccountChoices(**account)
         with self._files.open_commit():
             data = self._files.read_file(path)

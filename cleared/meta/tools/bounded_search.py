@@ -7,9 +7,10 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.meta.tools.tool import ToolFailed
 from cleared.processes.program import Program, end_at, run_program
@@ -43,8 +44,7 @@ for row in sys.stdin:
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A line that matches; of a long one, the part around the match."""
 
     path: str
@@ -52,8 +52,7 @@ class Match:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
+class SearchResult(Struct, frozen=True):
     """``note``: what was left out, and why; begins with a space where there is something."""
 
     matches: tuple[Match, ...]

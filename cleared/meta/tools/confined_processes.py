@@ -6,9 +6,10 @@ import os
 import secrets
 import shutil
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.safe_files import write_atomic

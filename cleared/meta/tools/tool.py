@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 Outcome = Literal["ok", "failed", "invalid"]
 """``failed``: the call was understood, and cannot be done. ``invalid``: it is no call of a tool there is."""
 
@@ -18,8 +20,7 @@ class Image:
     data: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a call gave. ``text`` is for the model: bounded, without secrets. ``cached``: it was read before."""
 
     text: str
@@ -49,8 +50,7 @@ class Tool:
     acts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What the gate last said of exactly what the session's draft holds now.
 
     ``nothing_written``: the draft differs in no file from what is approved. ``unchecked``: it was not checked as it is.

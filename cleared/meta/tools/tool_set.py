@@ -9,8 +9,9 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError
 from cleared.base.json_arguments import ArgumentFault, describe_parameters, read_arguments

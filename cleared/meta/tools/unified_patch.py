@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 MAX_PATCH_BYTES: Final = 4 << 20
 _HUNK: Final = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@.*")
@@ -32,8 +33,7 @@ class PatchRefused(Exception):
     """The patch does not apply; nothing was changed. The text names the place in the patch, or in the file."""
 
 
-@dataclass(slots=True)
-class Hunk:
+class Hunk(Struct):
     """Lines with their marks. ``old_start`` is 1-based, and the line before where ``old_count`` is 0, as in diffs."""
 
     at_line: int
@@ -42,19 +42,18 @@ class Hunk:
     old_count: int
     new_start: int
     new_count: int
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    lines: list[tuple[str, str]] = []
     """Mark (`` ``, ``-``, ``+``) and text, with its newline where it has one."""
 
 
-@dataclass(slots=True)
-class FilePatch:
+class FilePatch(Struct):
     """The hunks of one file. ``creates``, ``deletes``: the file is new, or goes."""
 
     path: str
     at_line: int
     creates: bool
     deletes: bool
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[Hunk] = []
 
 
 def parse_patch(text: str) -> list[FilePatch]:

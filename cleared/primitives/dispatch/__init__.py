@@ -7,9 +7,10 @@ it refuses what is not allowed, remembers what happened, and latches the first f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.bounds import MAX_ANSWER_BYTES, MAX_FIRST_CALLS, MAX_TRACE_BYTES, clip_text
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
@@ -29,8 +30,7 @@ class UnknownPrimitive(PrimitiveError):
     """The name is no primitive."""
 
 
-@dataclass(slots=True)
-class Call:
+class Call(Struct):
     """One call as it is traced. Times are seconds of the run's monotonic clock."""
 
     number: int

@@ -7,14 +7,14 @@ that stand here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.domains.installed_domains import cache_by_domains, load_domains
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """``allows`` reads on after "may". ``risk``: low reads; medium shows or marks something; high changes the
     records or starts something else."""
 

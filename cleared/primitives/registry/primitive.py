@@ -8,11 +8,12 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Final, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
+
+from msgspec import Struct
 
 from cleared.base.clock import check_deadline
 from cleared.base.errors import MAX_FAULTS, Place, PrimitiveError, merge_faults
@@ -41,8 +42,7 @@ class DeclarationError(TypeError):
 Decoder = Callable[[Any, DecodingContext], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A type as the vocabulary sees it: how to decode it, how a stub and a schema write it."""
 
     stub: str
@@ -53,8 +53,7 @@ class Shape:
     """Lines that a stub needs above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """One parameter of a primitive."""
 
     name: str
@@ -66,8 +65,7 @@ class Param:
         return self.default is MISSING
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(Struct, frozen=True):
     """A host function a script may call."""
 
     name: str

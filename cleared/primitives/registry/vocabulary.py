@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base import clock, money
 from cleared.base.bounds import MAX_ITEMS
@@ -22,8 +23,7 @@ _ISO_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
-@dataclass(frozen=True, slots=True)
-class DecodingContext:
+class DecodingContext(Struct, frozen=True):
     """What decoding depends on: the base currency's decimal places, and the bounds of texts and lists."""
 
     places: int = 2
@@ -31,12 +31,11 @@ class DecodingContext:
     max_items: int = MAX_ITEMS
     redactor: Redactor = field(default_factory=Redactor)
     """Takes secrets out of every text that is passed."""
-    dates: dict[str, date] = field(default_factory=dict)
+    dates: dict[str, date] = {}
     """Dates decoded already; bank files repeat them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ValueType:
+class ValueType(Struct, frozen=True, eq=False):
     """One type of the vocabulary."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import queue
@@ -14,6 +13,8 @@ import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Self, cast
+
+from msgspec import structs
 
 import cleared
 from cleared.base.errors import ClearedError, Place, WorkspaceError
@@ -79,7 +80,7 @@ class BridgeExecutor:
             "external_functions": [n for n in names if isinstance(n, str)] if isinstance(names, Iterable) else [],
             "file": run.file,
             "inputs": {k: values.encode_value(v, exact=True) for k, v in run.inputs.items()},
-            "limits": {**dataclasses.asdict(run.limits), "seconds": round(end - began, 6)},
+            "limits": {**structs.asdict(run.limits), "seconds": round(end - began, 6)},
             "now": run.now.isoformat(),
             "timezone": run.timezone,
             "seed": run.seed,

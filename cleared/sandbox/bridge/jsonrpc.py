@@ -10,8 +10,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
+
+from msgspec import Struct
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -48,8 +49,7 @@ class RpcError(Exception):
         self.data = data
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A call, or, where it has no id, a notification, which is never answered."""
 
     method: str
@@ -58,8 +58,7 @@ class Request:
     notification: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A reply to a request that was sent from here: either ``result`` or ``error`` counts."""
 
     id: Id
@@ -67,8 +66,7 @@ class Response:
     error: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Invalid:
+class Invalid(Struct, frozen=True):
     """A message that is neither; ``id`` is its id, where it has a readable one."""
 
     error: RpcError

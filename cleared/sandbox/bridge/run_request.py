@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from cleared.base.clock import SystemClock
 from cleared.sandbox.bridge import jsonrpc
@@ -16,18 +17,17 @@ from cleared.sandbox.bridge.jsonrpc import INVALID_PARAMS, Request, RpcError
 from cleared.sandbox.limits import Limits
 
 MAX_SCRIPT: Final = 1 << 20
-_LIMITS: Final = tuple(f.name for f in fields(Limits))
+_LIMITS: Final = Limits.__struct_fields__
 
 
-@dataclass(frozen=True, slots=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True):
     """One script to run. The last three are for a host that asks for more than the plain protocol."""
 
     script: str
     external_functions: Mapping[str, None]
     """The names the host answers, in its order."""
     file: str = "script.py"
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = {}
     limits: Limits = field(default_factory=Limits)
     now: datetime = field(default_factory=lambda: SystemClock().now())
     timezone: str = "UTC"
@@ -40,7 +40,7 @@ class RunRequest:
     """Values cross in the exact form of ``sandbox.bridge.value_codec``, not as plain JSON."""
 
 
-_KNOWN: Final = tuple(f.name for f in fields(RunRequest))
+_KNOWN: Final = RunRequest.__struct_fields__
 
 
 def read_run_request(request: Request) -> RunRequest:

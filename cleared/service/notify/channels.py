@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec import Struct
 
 from cleared.base import terminal
 from cleared.base.clock import Clock
@@ -34,8 +35,7 @@ class Undelivered(Exception):
     """The message was not taken; the text says why, in one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """A message, the same for every channel. ``key`` is its own: whoever gets a message twice can tell by it."""
 
     key: str
@@ -45,7 +45,7 @@ class Message:
     lines: tuple[str, ...]
     at: str
     """When it was written; UTC, ISO 8601."""
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = {}
     """The same as plain data, for a command."""
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
 from cleared.base.terminal import count_noun
@@ -44,8 +46,7 @@ def count_failed_runs(host: Host, since: datetime) -> Counter[str]:
     return +failed
 
 
-@dataclass(frozen=True, slots=True)
-class DigestFacts:
+class DigestFacts(Struct, frozen=True):
     """What a digest is about."""
 
     cards: list[Card]

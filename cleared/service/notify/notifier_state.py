@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, to_builtins
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import WorkspaceError
@@ -21,8 +22,7 @@ MAX_LISTED_FAILURES: Final = 20
 _MAX_BYTES: Final = 1 << 22
 
 
-@dataclass(slots=True)
-class QueuedMessage:
+class QueuedMessage(Struct):
     """A message that no channel has accepted yet."""
 
     message: Message
@@ -31,19 +31,18 @@ class QueuedMessage:
     """When it is sent, or sent again; UTC, ISO 8601."""
 
 
-@dataclass(slots=True)
-class NotifierState:
+class NotifierState(Struct):
     """The notifier's state, which outlives the process. Times are UTC, ISO 8601, which sort as texts do."""
 
     digest_at: str | None = None
     """When the last digest was made, or would have been if anything had waited."""
     failures_at: str | None = None
     """When failures were last made a message."""
-    failures: list[dict[str, str]] = field(default_factory=list)
+    failures: list[dict[str, str]] = []
     """Runs that no message reports yet: run_id, agent, cause, at."""
     more: int = 0
     """How many failed runs there are beside ``failures``."""
-    outbox: list[QueuedMessage] = field(default_factory=list)
+    outbox: list[QueuedMessage] = []
     last_sent_at: str | None = None
     last_error: str | None = None
 
@@ -72,7 +71,7 @@ def read_state(path: Path) -> NotifierState:
 def write_state(path: Path, state: NotifierState) -> None:
     """Raises ``WorkspaceError`` where the disk does not take it."""
     ensure_state_dir(path.parent)
-    write_atomic(path, json.dumps(asdict(state), ensure_ascii=True).encode())
+    write_atomic(path, json.dumps(to_builtins(state), ensure_ascii=True).encode())
 
 
 def parse_queued(data: Any) -> QueuedMessage:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, to_builtins
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, WorkspaceError
@@ -43,16 +44,15 @@ _LINE: Final = 300
 """Characters of a line of the text before it is broken."""
 
 
-@dataclass(slots=True)
-class OutboxState:
+class OutboxState(Struct):
     """What is known of the messages, which outlives the process. Times are UTC, ISO 8601."""
 
     cursor: str | None = None
     """The commit up to which messages were read."""
-    keys: list[str] = field(default_factory=list)
+    keys: list[str] = []
     """Those read last, so that a history that was rewritten gives none again."""
-    outbox: list[QueuedMessage] = field(default_factory=list)
-    given_up: list[dict[str, str]] = field(default_factory=list)
+    outbox: list[QueuedMessage] = []
+    given_up: list[dict[str, str]] = []
     """Subject and time of messages that no channel accepted in time."""
     last_sent_at: str | None = None
     last_error: str | None = None
@@ -178,7 +178,7 @@ class ScriptMessages:
     def _write_state(self, state: OutboxState) -> None:
         """Raises ``WorkspaceError`` where the disk does not take it."""
         ensure_state_dir(self._path.parent)
-        write_atomic(self._path, json.dumps(asdict(state), ensure_ascii=True).encode())
+        write_atomic(self._path, json.dumps(to_builtins(state), ensure_ascii=True).encode())
 
 
 def _note_given_up(state: OutboxState, messages: list[Message], now: datetime) -> None:

@@ -11,11 +11,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct, field
 
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -39,8 +40,7 @@ from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
 
 
-@dataclass(slots=True)
-class CycleResult:
+class CycleResult(Struct):
     """How a cycle ended. ``summary``: one line for logs. ``limit``: where the account's usage limit was reached."""
 
     outcome: Outcome
@@ -52,8 +52,7 @@ class CycleResult:
     taken: TakenChanges = field(default_factory=TakenChanges)
 
 
-@dataclass(frozen=True, slots=True)
-class CycleRequest:
+class CycleRequest(Struct, frozen=True):
     """What one cycle is to do. ``number``: over all engines; ``stalled``: the Next Action was the same twice."""
 
     number: int
@@ -228,8 +227,7 @@ _MAX_BYTES: Final = 32 << 20
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """What one cycle left. ``base``: the commit of its clone; ``before``, ``after``: the consensus as text, bytes of
     which surrogates stand for; ``cost``: US dollars, empty where the engine named none."""
 
@@ -252,7 +250,7 @@ class Handover:
 
 def note_handover(host: Host, handover: Handover) -> None:
     """Note what is to be taken over of the clone that lies there."""
-    data = {name: getattr(handover, name) for name in Handover.__slots__}
+    data = {name: getattr(handover, name) for name in Handover.__struct_fields__}
     write_atomic(_note_path(host), json.dumps(data).encode("ascii"))
     host.report_step("cycle-noted")
 

@@ -7,10 +7,11 @@ for the breaker of the cycles alone.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.changes.workspace_opening import open_for_job

@@ -10,11 +10,12 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
@@ -32,8 +33,7 @@ _GOAL_REACHED: Final = "done"
 """A *Next Action* that says so, and nothing else, ends the cycles."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Next:
+class _Next(Struct, frozen=True):
     """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is ``stopped`` or ``failed``."""
 
     status: str
@@ -309,8 +309,7 @@ class CycleLoop:
         self.host.show_message(self._log.write(text))
 
 
-@dataclass(slots=True)
-class CircuitBreaker:
+class CircuitBreaker(Struct):
     """Counts failures in a row. ``threshold``: the count at which it opens."""
 
     threshold: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.work.cycles.engines import load_engine
@@ -36,8 +37,7 @@ _NUMBERS: Final = {"max_consecutive_errors": int, "max_no_progress": int, "max_l
 _UNSET: Final = "Set it right, or unset it."
 
 
-@dataclass(frozen=True, slots=True)
-class CycleSettings:
+class CycleSettings(Struct, frozen=True):
     """The settings that hold for one start. Times in seconds, ``cost_cap`` in US dollars (0: none)."""
 
     engine: Engine

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError
@@ -24,14 +25,13 @@ _OWN_FILES = frozenset({CONSENSUS, BACKUP})
 _MOST_NAMES = 20
 
 
-@dataclass(slots=True)
-class TakenChanges:
+class TakenChanges(Struct):
     """What became of one cycle's changes: ids, a branch, and notes for the log and the card."""
 
     proposal: str | None = None
     branch: str | None = None
-    refused: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    refused: list[str] = []
+    notes: list[str] = []
 
 
 def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> TakenChanges:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.clock import Clock
 from cleared.processes.fences import Fence
@@ -18,8 +19,7 @@ TIMEOUT_CODE: Final = 124
 _KEPT_OUTPUT: Final = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class EngineRun:
+class EngineRun(Struct, frozen=True):
     """How a run of an engine ended. ``output``: its standard output, the end of it where it was long; ``tail``: the end
     of all that it printed."""
 

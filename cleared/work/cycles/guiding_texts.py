@@ -8,9 +8,10 @@ approved as a proposal, or that the last cycle on this machine has left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, PolicyError, WorkspaceError
 from cleared.changes.decisions.shown_cards import digest_shown
@@ -29,8 +30,7 @@ SHOWN: Final = "guiding texts"
 """As ``changes.decisions.shown_cards`` names them."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuidingText:
+class GuidingText(Struct, frozen=True):
     """One text that nobody here knows yet."""
 
     path: str

@@ -7,10 +7,11 @@ only its end: a model that writes about limits, or "line 1429", is none.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from msgspec import Struct
 
 _LIMIT: Final = re.compile(
     r"\b(?:usage|rate|session|weekly|5-hour|hourly|daily|monthly|request|token)[ _-]limit\b"
@@ -39,8 +40,7 @@ _TAIL_BYTES: Final = 2_000
 _MOST_WAIT: Final = timedelta(days=8)
 
 
-@dataclass(frozen=True, slots=True)
-class UsageLimit:
+class UsageLimit(Struct, frozen=True):
     """A limit that was reached. ``until``: UTC, None where the engine does not say. ``is_administrative``: waiting
     does not help, a person must do something."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, UsageError
 from cleared.jobs.runtime_directory import RuntimeDirectory, locate_runtime, own_runtime
@@ -40,8 +41,7 @@ _UNSET: Final = "Set it right, or unset it."
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
-@dataclass(frozen=True, slots=True)
-class LoopSettings:
+class LoopSettings(Struct, frozen=True):
     """The settings that hold for one loop."""
 
     runtime: RuntimeDirectory

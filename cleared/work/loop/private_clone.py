@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
@@ -33,8 +34,7 @@ UNREADABLE: Final = "it cannot be read"
 MAX_CHANGES: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(Struct, frozen=True):
     """One changed file. ``old``, ``new``: its content, None where there is none. ``problem``: why it cannot be read."""
 
     path: str

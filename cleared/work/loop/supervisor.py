@@ -12,9 +12,10 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import Clock, format_iso
 from cleared.base.errors import ClearedError, WorkspaceError
@@ -56,8 +57,7 @@ Surroundings = tuple[JobType, LoopSettings, Config, Redactor]
 """What jobs of a type have in common as long as nobody changes the settings."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobAssignment:
+class JobAssignment(Struct, frozen=True):
     """A job, and all that the watcher process needs to run it."""
 
     request: JobRequest
@@ -78,8 +78,7 @@ class JobAssignment:
         return "" if self.request["target"] == self.job_type.default_target else self.request["target"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True):
     status: str
     summary: str
     exit_code: int | None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleared.work.task_runs.briefing import Briefing
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """One piece of work. ``base``: the commit that it begins from; ``clone``: of it, the only place for its changes;
     ``seconds``: how long it may take."""
 
@@ -21,8 +21,7 @@ class Assignment:
     """Where what the worker printed is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkReport:
+class WorkReport(Struct, frozen=True):
     """What a worker says of its work: whether it is finished, and in a sentence what it did or why not."""
 
     is_finished: bool

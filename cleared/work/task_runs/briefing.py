@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError
 from cleared.git import Repository, Snapshot
@@ -14,8 +15,7 @@ WARN_LINES: Final = 1_000
 MAX_BYTES: Final = 8 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Briefing:
+class Briefing(Struct, frozen=True):
     """What a worker is told. ``paths``: the files whose contents are in it."""
 
     task: Task

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
@@ -24,8 +25,7 @@ from cleared.work.task_runs.assignment import Assignment, WorkReport
 _MOST_SUMMARY: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class EngineWorker:
+class EngineWorker(Struct, frozen=True):
     """``engine``: codex, qwen, opencode or claude. ``allow_ai``: whether this start lets it run."""
 
     engine: str

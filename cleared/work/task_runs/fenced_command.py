@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
@@ -45,8 +46,7 @@ class BoundedOutput:
         return (self._head + middle + self._tail).decode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """How a command ended. ``exit_code``: None where it was not started, negative for a signal; ``reason``: why it was
     ended, empty where it ended by itself; ``total``: bytes of output, kept or not."""
 

@@ -7,9 +7,11 @@ import os
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -25,8 +27,7 @@ from cleared.work.task_runs.task_delta import list_dirty_files
 from cleared.work.task_runs.task_recording import Recorder, open_recorder, read_task_set, state_folder
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One claim. ``process``: number and start of the process that works on it, where one does; it is the claim's for
     as long as that process lives. A person's has none and lasts until the person is done."""
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_files import write_atomic
@@ -44,8 +45,7 @@ from cleared.work.task_runs.task_recording import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TaskOutcome:
+class TaskOutcome(Struct, frozen=True):
     """What became of a task. ``reason``: why it failed; ``proposal``: of the changes that need an approval."""
 
     task_id: str
@@ -235,8 +235,7 @@ def fresh_tree(host: Host, repo: Repository, commit: str, name: str) -> Iterator
         remove_tree(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingFiles:
+class WaitingFiles(Struct, frozen=True):
     """``files``: path → content, None where it is removed. They are on ``branch`` already."""
 
     host: Host

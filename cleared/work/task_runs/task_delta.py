@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_files import read_stable
@@ -25,8 +26,7 @@ MAX_FILES: Final = 2_000
 ChangeKind = Literal["added", "modified", "deleted"]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskChange:
+class TaskChange(Struct, frozen=True):
     """One file that the task changed. ``new``: None where it is deleted; ``is_gated``: it becomes a proposal."""
 
     path: str
@@ -35,8 +35,7 @@ class TaskChange:
     is_gated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TaskDelta:
+class TaskDelta(Struct, frozen=True):
     """All that a task changed, sorted by path."""
 
     changes: tuple[TaskChange, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from cleared.changes.workspace_opening import open_for_job
 from cleared.jobs.job_process import JobContext, JobFailed

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import ClearedError, Place, PolicyError, UsageError, WorkspaceError
@@ -55,8 +56,7 @@ _MERGING: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """What ``plan`` and ``add`` did. ``added``: new in the ledger; ``sealed``: taken on this machine."""
 
     added: tuple[str, ...]

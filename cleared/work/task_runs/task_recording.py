@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import PolicyError
@@ -33,8 +34,7 @@ STEPS: Final = ("task-noted", "task-committed", "task-recorded")
 """The instants between which recording can be killed, beside those of the commit and of the append."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What was recorded: lines of the ledger, and the commit (None where nothing was to be committed)."""
 
     lines: tuple[StatusLine, ...]

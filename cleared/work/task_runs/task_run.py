@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import BusyError, ClearedError
 from cleared.base.tree_removal import remove_tree
@@ -32,8 +33,7 @@ LOCK_NAME: Final = "task-orchestrator.lock"
 EndState = Literal["done", "blocked", "limit"]
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
+class RunReport(Struct, frozen=True):
     """How a run of the orchestrator ended. ``reasons``: why no task is ready."""
 
     state: EndState

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.safe_files import write_atomic
@@ -37,8 +38,7 @@ class Worker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CommandWorker:
+class CommandWorker(Struct, frozen=True):
     """A shell command in the fence: no network, writing only in the clone. The briefing is its standard input."""
 
     command: str
@@ -66,8 +66,7 @@ class CommandWorker:
         return WorkReport(result.passed, last if result.passed else failed)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentWorker:
+class AgentWorker(Struct, frozen=True):
     """An approved agent script. Its event's payload has the task and the briefing; its result is
     ``{"files": {path: text, or None to delete it}, "summary": text}``, which the host writes into the clone."""
 

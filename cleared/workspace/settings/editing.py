@@ -6,8 +6,9 @@ import json
 import re
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.base.errors import UsageError
 from cleared.base.short_text import parse_count
@@ -38,8 +39,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]|[\ud800-\ud
 _TAKE_OUT = "Take it out, then set it: cleared config unset {}."
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """Where a dotted key leads: its field, the keys down to it, and the same in ``Config.data``."""
 
     field: SettingField

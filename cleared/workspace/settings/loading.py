@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.workspace.settings import yaml_tree
@@ -39,8 +41,7 @@ MISSING: Final = _Missing()
 _INVALID: Final = _Missing()
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     place: Place
     message: str
 
@@ -72,8 +73,7 @@ def read_config(text: str, file: str = "config.yaml") -> tuple[Config, Node | No
     return found.config, found.root
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigReading:
+class ConfigReading(Struct, frozen=True):
     """What was read from a text; ``config`` has only what is of the right kind, all else in it is as shipped.
 
     ``unsure``: of values that do not fit each other, where others are not there, so that they may fit."""

@@ -7,11 +7,13 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from cleared.workspace.settings import model
 from cleared.workspace.settings.loading import type_name
@@ -19,8 +21,7 @@ from cleared.workspace.settings.protected_settings import is_protected
 from cleared.workspace.settings.setting_keys import setting_fields
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
+class SettingInfo(Struct, frozen=True):
     key: str
     """Dotted; ``bank_accounts[]`` is any entry of the list, ``<name>`` a name of your choice."""
     type: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.setting_keys import to_plain_values
@@ -77,8 +78,7 @@ _SHAPE_MARKS: Final = (
 _ASSIGNED: Final = re.compile(rf"(?i)((?:{SECRET_NAMES})[a-z0-9_]{{0,64}}+[\"']?\s*+[=:]\s*+[\"']?)([^\s\"',;]{{6,}})")
 
 
-@dataclass(frozen=True, slots=True)
-class Redactor:
+class Redactor(Struct, frozen=True):
     """Replaces the secrets it knows, and well-known shapes of keys, tokens and passwords in URLs."""
 
     secrets: tuple[str, ...] = ()

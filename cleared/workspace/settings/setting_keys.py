@@ -7,11 +7,13 @@ import json
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from cleared.workspace.settings import bank_section, model
 from cleared.workspace.settings.bank_section import CsvProfile
@@ -31,8 +33,7 @@ REFUSED: dict[tuple[type, str], str] = {
 _NOT_KEYS = {(model.Config, "data"), (bank_section.CsvProfile, "name")}
 
 
-@dataclass(frozen=True)
-class SettingField:
+class SettingField(Struct, frozen=True):
     """One key of a section. ``type`` is without its ``None``; ``optional`` says whether it had one. ``reserved``: it is
     accepted, and no part of the program reads it yet. ``program``: it names what this machine will run."""
 

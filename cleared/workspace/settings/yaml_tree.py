@@ -7,14 +7,14 @@ a scalar is its text, and what that means is decided by the key it stands at.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct
 
 MAX_DEPTH = 20
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """``kind`` is ``scalar``, ``list`` or ``map``. Positions are 1-based lines and offsets in the text."""
 
     kind: str
@@ -25,8 +25,8 @@ class Node:
     text: str = ""
     plain: bool = True
     """A scalar without quotes; a collection in block style (not ``{}`` or ``[]``)."""
-    items: list[Node] = field(default_factory=list)
-    pairs: list[tuple[Node, Node]] = field(default_factory=list)
+    items: list[Node] = []
+    pairs: list[tuple[Node, Node]] = []
     is_null: bool = False
     """Whether it is a scalar that says that there is no value."""
 

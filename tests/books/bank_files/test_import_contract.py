@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, GERMAN, GERMAN_TEXT, config, profile
+from msgspec import structs
 from statement_files import MONTH, write_camt, write_mt940, write_ofx, write_qif
 
 from cleared.books.bank_files import Importer, ImportFileError, Sample, detect_format, read_file
@@ -42,7 +43,7 @@ def test_our_importers_keep_the_contract(importer: Importer, samples: list[bytes
 
 
 def _row(**change: Any) -> Callable[[ParsedFile], ParsedFile]:
-    return lambda p: dataclasses.replace(p, rows=(dataclasses.replace(p.rows[0], **change), *p.rows[1:]))
+    return lambda p: structs.replace(p, rows=(structs.replace(p.rows[0], **change), *p.rows[1:]))
 
 
 class Broken(ChaseChecking):
@@ -79,10 +80,10 @@ def _same(parsed: ParsedFile) -> ParsedFile:
         (Broken(_same, always=False), "identify must be True"),
         (Broken(_same, always=ValueError("no")), "identify raised ValueError"),
         (Broken(lambda p: list(p.rows)), "parse must return a ParsedFile"),
-        (Broken(lambda p: dataclasses.replace(p, format="other")), "format is 'other'"),
-        (Broken(lambda p: dataclasses.replace(p, rows=())), "not empty"),
-        (Broken(lambda p: dataclasses.replace(p, hints=("last4",))), "not a pair"),
-        (Broken(lambda p: dataclasses.replace(p, rows=p.rows[::-1])), "is not a line number after"),
+        (Broken(lambda p: structs.replace(p, format="other")), "format is 'other'"),
+        (Broken(lambda p: structs.replace(p, rows=())), "not empty"),
+        (Broken(lambda p: structs.replace(p, hints=("last4",))), "not a pair"),
+        (Broken(lambda p: structs.replace(p, rows=p.rows[::-1])), "is not a line number after"),
         (Broken(_row(row=99)), "is not a line number after 0 of a file with"),
         (Broken(_row(amount=1.5)), "is not a Decimal with 2 decimals"),
         (Broken(_row(amount=Decimal("1.5"))), "is not a Decimal with 2 decimals"),

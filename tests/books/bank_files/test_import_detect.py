@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from import_samples import CARD, CARD_HEADER, CHECKING, GERMAN, GERMAN_TEXT, config, profile
+from msgspec import structs
 
 from cleared.base.errors import WorkspaceError
 from cleared.books.bank_files import ImportFileError, Sample, detect_format, read_file, resolve_account
@@ -317,13 +318,13 @@ def test_what_a_plug_in_returns_is_held_to_the_limits(installed: list[Point]) ->
         "bytes; 10240 are allowed": {"type": "x" * 10_241},
     }
     for reason, change in cases.items():
-        Fixed.result = dataclasses.replace(good, rows=(dataclasses.replace(good.rows[0], **change),))
+        Fixed.result = structs.replace(good, rows=(structs.replace(good.rows[0], **change),))
         with pytest.raises(ImportFileError, match=reason) as caught:
             read_file("a", b"fixed", plugged(), 2)
         assert caught.value.place is not None and caught.value.place.line == 2
     Fixed.result = good
     with pytest.raises(ImportFileError, match="more than 2 rows"):
         read_file("a", b"fixed", config(plugins=("fixed",), max_rows=2), 2)
-    Fixed.result = dataclasses.replace(good, rows=())
+    Fixed.result = structs.replace(good, rows=())
     with pytest.raises(ImportFileError, match="no rows"):
         read_file("a", b"fixed", plugged(), 2)

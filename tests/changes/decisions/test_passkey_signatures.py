@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 
 import pytest
 from harness import Workspace, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from soft_passkey import SoftPasskey, decide_with, register_device
 
 from cleared.changes.workspace_opening import open_workspace

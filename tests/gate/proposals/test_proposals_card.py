@@ -189,7 +189,7 @@ def test_a17_the_host_refuses_what_was_not_granted(ws: Workspace) -> None:
     key = own_key(ws.root)
     assert key is not None
     granted = parse_record(record.read_bytes())
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     record.write_bytes(sign_record(replace(granted, grants=("ctx_log",)), key).render())
     ws.commit(record.relative_to(ws.root).as_posix())

@@ -116,7 +116,7 @@ def test_a9_wrong_requests_have_their_codes_and_the_bridge_lives_on(bridge: Peer
 @pytest.mark.parametrize("limits", [None, {}, {"seconds": None, "memory_bytes": None}])
 def test_a9_null_means_absent_for_every_optional_member(bridge: Peer, limits: Any) -> None:
     """Fault 24: hosts in Go write null for an empty slice, map or pointer."""
-    names = [name for name in RunRequest.__dataclass_fields__ if name != "script"]
+    names = [name for name in RunRequest.__struct_fields__ if name != "script"]
     given = {**dict.fromkeys(names), "limits": limits, "script": "1 + 1"}
     assert bridge.ask("run", given)["result"] == 2
     assert bridge.ask("run", ["2 + 2", None])["result"] == 4

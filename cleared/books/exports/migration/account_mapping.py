@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from cleared.books.bank_files.base import Faults
 from cleared.books.bank_files.csv_table import read_records
@@ -20,8 +21,7 @@ _FIRST_NUMBER: Final = {"asset": 1000, "liability": 2000, "equity": 3000, "reven
 REMEDY: Final = "It is a CSV: a line account,number first, then one line an account."
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownAccount:
+class UnknownAccount(Struct, frozen=True):
     """An account that is not found in the chart."""
 
     account: str
@@ -31,12 +31,11 @@ class UnknownAccount:
     """What would add it to the chart."""
 
 
-@dataclass(slots=True)
-class AccountMapping:
+class AccountMapping(Struct):
     """Account of the other program → number in the chart, and those that have none."""
 
-    numbers: dict[str, int] = field(default_factory=dict)
-    unknown: list[UnknownAccount] = field(default_factory=list)
+    numbers: dict[str, int] = {}
+    unknown: list[UnknownAccount] = []
 
 
 def read_map_file(text: str) -> dict[str, int]:

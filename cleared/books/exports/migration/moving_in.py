@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from cleared.base import money
 from cleared.base.errors import Place, PolicyError, PrimitiveError, UsageError
@@ -37,8 +39,7 @@ from cleared.trust.person_only import refuse_in_job
 MAX_SHOWN: Final = 20
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedEntry:
+class PlannedEntry(Struct, frozen=True):
     """An entry as it will be posted."""
 
     line: int
@@ -51,17 +52,16 @@ class PlannedEntry:
     notes: str = ""
 
 
-@dataclass(slots=True)
-class MovePlan:
+class MovePlan(Struct):
     """What a file would become."""
 
     file: str
     format: str
-    entries: list[PlannedEntry] = field(default_factory=list)
+    entries: list[PlannedEntry] = []
     openings: int = 0
     """How many of them are opening balances; they come first."""
     accounts: AccountMapping = field(default_factory=AccountMapping)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     """What was read over, and what to take care of."""
     refusal: PolicyError | None = None
     """Why these books, as they are now, would not take it."""

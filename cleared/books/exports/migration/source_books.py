@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from cleared.books.bank_files.cell_values import AmountStyle
 
@@ -66,14 +67,13 @@ class SourceBalance(NamedTuple):
     amount: Decimal
 
 
-@dataclass(slots=True)
-class SourceBooks:
+class SourceBooks(Struct):
     """What a file holds: entries, or balances."""
 
     format: str
-    entries: list[SourceEntry] = field(default_factory=list)
-    balances: list[SourceBalance] = field(default_factory=list)
-    types: dict[str, str] = field(default_factory=dict)
+    entries: list[SourceEntry] = []
+    balances: list[SourceBalance] = []
+    types: dict[str, str] = {}
     """Account → its type, where the file declares it."""
     left_out: Counter[str] = field(default_factory=Counter)
     """What was read over, in the plural → how many of it."""

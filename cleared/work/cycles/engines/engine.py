@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 _MOST_TEXT: Final = 4_000
 _MOST_LINES: Final = 100_000
@@ -18,8 +19,7 @@ _NOT_LET_IN: Final = (401, 403)
 """HTTP: without a key, or with one that counts no more."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineReport:
+class EngineReport(Struct, frozen=True):
     """What an engine says of its own run, as far as its output is structured.
 
     ``text``: its last message. ``cost``: US dollars, None where it names none. ``limit``: its words where the usage
@@ -35,16 +35,14 @@ class EngineReport:
     refused: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchOptions:
+class LaunchOptions(Struct, frozen=True):
     """What an argument vector depends on. ``model``: None leaves the choice to the engine."""
 
     model: str | None = None
     sandbox_mode: str = "danger-full-access"
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """One coding engine. The prompt always goes to its standard input, never into its arguments."""
 
     name: str
