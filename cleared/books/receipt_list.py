@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +22,7 @@ from cleared.books.ledger.receipts import (
     parse_receipts,
 )
 from cleared.books.ledger.transfers import find_sides
-from cleared.books.queries import make_report_books, open_journal_index
+from cleared.books.queries import make_report_books, open_committed_books, open_journal_index
 from cleared.books.staged_books import ledger_accounts
 from cleared.changes.host import Host
 
@@ -82,17 +83,21 @@ def list_missing_receipts(host: Host, over: Decimal, period: str | None = None) 
     }
 
 
-def read_receipt(host: Host, name: str) -> dict[str, Any]:
-    """One receipt: what ``list_receipts`` says of it, the ``amounts`` and ``days`` that it names, the payments of its
-    entries (``proved``), those that it is likely of, and ``others`` without a receipt, nearest to its days first.
+def read_payments(host: Host) -> list[Payment]:
+    """All payments of the books."""
+    with open_journal_index(host) as (index, _):
+        return list(list_payments(index.iter_entries(EntryFilter()), set(ledger_accounts(host.config).values())))
+
+
+def read_receipt(host: Host, name: str, payments: Sequence[Payment]) -> dict[str, Any]:
+    """One receipt: what ``list_receipts`` says of it, and the ``amounts`` and ``days`` that it names. Of ``payments``,
+    all of the books: those of its entries (``proved``), those that it is ``likely`` of, and ``others`` without a
+    receipt, nearest to its days first.
 
     Raises ``UsageError`` where there is none of that digest or name.
     """
-    with open_journal_index(host) as (index, books):
-        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
-        receipt = find_receipt(receipts, name)
-        banks, taken = set(ledger_accounts(host.config).values()), group_by_entry(receipts.values())
-        payments = list(list_payments(index.iter_entries(EntryFilter()), banks))
+    receipts = _read_receipts(host)
+    receipt, taken = find_receipt(receipts, name), group_by_entry(receipts.values())
     open_payments = [each for each in payments if each.entry_id not in taken]
     today = host.clock.now().date()
     likely = find_likely(receipt, open_payments, today)
@@ -111,9 +116,7 @@ def read_receipt(host: Host, name: str) -> dict[str, Any]:
 def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
     """What a receipt was called, and its content. Raises ``UsageError`` where there is none, or this clone has not got
     it, ``WorkspaceError`` where the file is not the one that was kept."""
-    with open_journal_index(host) as (_, books):
-        receipts = parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
-        receipt = find_receipt(receipts, name)
+    receipt = find_receipt(_read_receipts(host), name)
     path = host.root / receipt.file
     if not path.is_file():
         raise UsageError(f"this clone has not got {receipt.name!r}", remedy="Keep it here: hand it in once more.")
@@ -123,6 +126,11 @@ def read_receipt_file(host: Host, name: str) -> tuple[str, bytes]:
             "the file is not the one that was kept", place=Place(receipt.file), remedy=restore_remedy(receipt.file)
         )
     return receipt.name, data
+
+
+def _read_receipts(host: Host) -> dict[str, Receipt]:
+    with open_committed_books(host) as (_, _snapshot, books, _bank):
+        return parse_receipts(books.source.read(books.paths.receipts), books.paths.receipts)
 
 
 def _payment_data(payment: Payment) -> dict[str, str]:

@@ -10,12 +10,13 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from cleared.base import money
-from cleared.base.errors import UsageError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.books import queries
 from cleared.books.decisions.bank_agreement import parse_balance
-from cleared.books.decisions.entry_correction import Correction, ShownEntry, read_shown_entry
+from cleared.books.decisions.entry_correction import Correction, ShownEntry, describe_shown, read_shown_entry
 from cleared.books.decisions.entry_voiding import void_entry
+from cleared.books.review.book_cards import book_facts_of
 from cleared.books.staged_books import ledger_accounts
 from cleared.cards.card import Card
 from cleared.changes.host import Host
@@ -36,11 +37,13 @@ def show_entry(page: PageRequest, problem: str = "") -> Response:
     refused, which is shown again as it was sent."""
     host = page.site.open_host()
     why = explain_record(host, page.part("entry")).data
-    with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
-        shown = read_shown_entry(books, why["entry"]["entry_id"])
-        accounts = books.chart.accounts
-        banks = set(ledger_accounts(host.config).values())
-        left_out = {*books.chart.parents, *banks}
+    facts = book_facts_of(page.site.read_queue())
+    entry = facts.entries.get(why["entry"]["entry_id"])
+    if entry is None:
+        raise PolicyError("the books have changed while they were read", remedy="Load the page again.")
+    shown = describe_shown(entry, facts.effective_legs(entry))
+    accounts, banks = facts.chart.accounts, set(ledger_accounts(host.config).values())
+    left_out = {*facts.chart.parents, *banks}
     choices = [each for each in accounts.values() if each.status != "closed" and each.account_id not in left_out]
     return page.render(
         "entry.html",

@@ -88,6 +88,12 @@ def _environment() -> Environment:
     return environment
 
 
+def compile_templates() -> None:
+    """Make all templates ready, which the first page would wait for."""
+    for name in _environment().list_templates():
+        _environment().get_template(name)
+
+
 def address_prefix(session: Session | None, site: Site | None) -> str:
     """What the addresses of pages begin with: of this session, of this workspace. Empty where there is neither."""
     return (session.path if session is not None else "") + (site.prefix if site is not None else "")

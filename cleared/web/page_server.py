@@ -94,12 +94,15 @@ class PageServer:
         inviting = noted_server(self._listener.port, self._start, self.url) if self._start else nullcontext()
         try:
             with self._listener, inviting:
-                self._server.serve(
-                    self._app, self._listener, lambda: on_ready(self._report_ready()), self._exposure.tls
-                )
+                self._server.serve(self._app, self._listener, lambda: self._begin(on_ready), self._exposure.tls)
         finally:
             for site in self._sites:
                 site.chat.end()
+
+    def _begin(self, on_ready: OnReady) -> None:
+        """Say that it answers, and get ready for the first pages meanwhile."""
+        on_ready(self._report_ready())
+        threading.Thread(target=_read_ahead, args=(self._sites,), name="read-ahead", daemon=True).start()
 
     def end(self) -> None:
         """Answer what is being answered, and end; called again, do not wait for that. From any thread."""
@@ -120,6 +123,14 @@ class PageServer:
             arguments = (self._access, self.url, self._type_code)
             threading.Thread(target=_print_more, args=arguments, daemon=True).start()
         return {"url": self.url, "link": link, "code": code}
+
+
+def _read_ahead(sites: Sequence[Site]) -> None:
+    from cleared.web.page_rendering import compile_templates
+
+    compile_templates()
+    for site in sites:
+        site.read_ahead()
 
 
 def serve_pages(server: PageServer, on_ready: OnReady) -> None:

@@ -14,7 +14,13 @@ from starlette.responses import Response
 from cleared.base.errors import ClearedError, UsageError
 from cleared.books.decisions.receipt_filing import link_receipt, remove_receipt, unlink_receipt
 from cleared.books.importing.receipt_damage import find_picture_type
-from cleared.books.receipt_list import list_missing_receipts, list_receipts, read_receipt, read_receipt_file
+from cleared.books.receipt_list import (
+    list_missing_receipts,
+    list_receipts,
+    read_payments,
+    read_receipt,
+    read_receipt_file,
+)
 from cleared.changes.host import Host
 from cleared.web.form_answers import answer_form
 from cleared.web.page import PageRequest
@@ -27,7 +33,7 @@ _OTHERS: Final = 30
 def show_receipts(page: PageRequest) -> Response:
     """What is kept and proves nothing yet, what is missing, and the form that takes more."""
     host = page.site.open_host()
-    missing = list_missing_receipts(host, Decimal(0))
+    missing = page.site.recall("missing receipts", lambda opened: list_missing_receipts(opened, Decimal(0)))
     payments = sorted(missing["payments"], key=lambda each: each["date"], reverse=True)
     return page.render(
         "receipts.html",
@@ -42,7 +48,7 @@ def show_receipts(page: PageRequest) -> Response:
 def show_receipt(page: PageRequest, problem: str = "") -> Response:
     """One receipt with its picture, and the payments that it may be of."""
     host, wanted = page.site.open_host(), page.read_value("q")[:100].casefold()
-    receipt = read_receipt(host, page.part("receipt"))
+    receipt = read_receipt(host, page.part("receipt"), page.site.recall("payments", read_payments))
     picture = bool(list_pictures(host, [receipt["sha256"]])) if receipt["is_here"] else False
     others = [
         each for each in receipt["others"] if wanted in f"{each['text']} {each['amount']} {each['date']}".casefold()

@@ -79,7 +79,7 @@ def reconcile(page: PageRequest) -> Response:
 def show_openings(page: PageRequest, problem: str = "") -> Response:
     """What is known of opening balances and not booked; and a form for what only a person knows."""
     host = page.site.open_host()
-    due = list_opening_balances(host)
+    due = page.site.recall("opening balances", list_opening_balances)
     return page.render(
         "opening.html",
         problem=problem,

@@ -27,7 +27,7 @@ _VERBS: Final = {"teach": "Propose a rule for", "remove": "Propose to take out t
 def show_rules(page: PageRequest, problem: str = "") -> Response:
     """The rows of all agents' tables, and the form for one more."""
     host = page.site.open_host()
-    rows = [(digest_row(each), each.to_data()) for each in list_taught_rows(host)]
+    rows = [(digest_row(each), each.to_data()) for each in page.site.recall("taught rows", list_taught_rows)]
     accounts, banks = read_accounts(host), set(ledger_accounts(host.config).values())
     parents = {each["parent_id"] for each in accounts}
     choices = [

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
-from typing import Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from cleared.changes.host_cache import HostCache
 from cleared.gate.proposals.passkey_registration import read_passkeys
 from cleared.review.action_request import ActionRequest, ActionResult
 from cleared.review.card_actions import ActionExecutor
+from cleared.review.card_view import show_card
 from cleared.review.last_act import LastAct, read_last_act
 from cleared.review.queue_snapshot import QueueSnapshot, read_queue
 from cleared.service.operations.current_host import CurrentHost, HostFactory
@@ -37,6 +39,8 @@ from cleared.web.webhook_secrets import CheckedAgents
 
 _deciding = threading.Lock()
 """One decision at a time in this process: how a passphrase is asked for is the process's."""
+
+_T = TypeVar("_T")
 
 
 class Decided(Struct, frozen=True):
@@ -74,6 +78,7 @@ class Site:
         self._reading = threading.Lock()
         self._passkeys: tuple[tuple[str, object], list[Passkey]] | None = None
         self._queue: tuple[tuple[str, object], QueueSnapshot] | None = None
+        self._recalled: dict[str, tuple[tuple[str, object], Any]] = {}
         self._last_act: tuple[str | None, LastAct | None] | None = None
 
     def open_host(self) -> Host:
@@ -126,6 +131,26 @@ class Site:
             if self._queue is None or self._queue[0] != key:
                 self._queue = (key, read_queue(host))
             return self._queue[1]
+
+    def recall(self, name: str, read: Callable[[Host], _T]) -> _T:
+        """What ``read`` finds in the last commit; read again only when there is another, or other settings are in
+        force. ``name``: what it is."""
+        host = self.open_host()
+        with host.open_for_reading() as repo:
+            key = (repo.read_head(), host.policy_stamp)
+        kept = self._recalled.get(name)
+        if kept is None or kept[0] != key:
+            kept = self._recalled[name] = (key, read(host))
+        value: _T = kept[1]
+        return value
+
+    def read_ahead(self) -> None:
+        """Read what the first page of the queue takes, before anybody asks for it."""
+        with suppress(Exception):  # whoever asks is told
+            queue = self.read_queue()
+            for card in islice(queue.cards, 1):
+                show_card(queue, card)
+            self.read_last_act()
 
     def read_last_act(self) -> LastAct | None:
         """What undo would take back; looked for again only when there is another commit."""

@@ -126,7 +126,11 @@ class ShownEntry(Struct, frozen=True):
 def read_shown_entry(books: Books, entry_id: str) -> ShownEntry:
     """Raises ``PrimitiveError`` for none."""
     entry = books.get_entry(entry_id)
-    legs = effective_legs(books, entry)
+    return describe_shown(entry, effective_legs(books, entry))
+
+
+def describe_shown(entry: Entry, legs: tuple[Leg, ...]) -> ShownEntry:
+    """An entry as it is shown. ``legs``: as they stand after its corrections."""
     standing = [[leg.account_id, str(leg.amount)] for leg in legs]
     return ShownEntry(entry.entry_id, legs, legs != entry.legs, digest_shown([entry_to_json(entry), standing]))
 

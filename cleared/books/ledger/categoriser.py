@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
@@ -115,13 +115,10 @@ class Categoriser:
         self._matches = AmountMatches(self._likeness)
 
     @classmethod
-    def learn(
-        cls, entries: Iterable[Entry], bank_accounts: Iterable[int], refused: Iterable[tuple[str, str]] = ()
-    ) -> Categoriser:
-        """From all entries of the books. ``refused``: the texts of what left and what arrived, which persons said
-        was no transfer."""
+    def learn(cls, lines: Sequence[BookedLine], refused: Iterable[tuple[str, str]] = ()) -> Categoriser:
+        """From all ``lines`` that the books have (``read_booked_lines``). ``refused``: the texts of what left and what
+        arrived, which persons said was no transfer."""
         made = cls()
-        lines = list(read_booked_lines(entries, set(bank_accounts)))
         for example in _list_examples(lines):
             made.add_example(example)
         made._matches.add_lines(lines)

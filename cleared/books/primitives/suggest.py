@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cleared.books.card_kinds import TRANSFER
+from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.primitives.book_shapes import AccountSuggestion
 from cleared.books.staged_books import books_of
@@ -25,8 +26,7 @@ def suggest_account(
     staged = books_of(ctx)
     if staged.categoriser is None:
         staged.categoriser = Categoriser.learn(
-            staged.books.iter_entries(),
-            staged.ledger_accounts.values(),
+            list(read_booked_lines(staged.books.iter_entries(), set(staged.ledger_accounts.values()))),
             refused_transfers(ctx.cards.committed_cards.list_kind(TRANSFER.name)),
         )
     account, line = staged.bank.find_line(reference or "") or ("", None)

@@ -17,7 +17,7 @@ from typing import Final
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
-from cleared.books.ledger.booked_lines import OpenLine, clean_payee, read_booked_lines
+from cleared.books.ledger.booked_lines import BookedLine, OpenLine, clean_payee, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
 from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.chart import Chart
@@ -146,9 +146,13 @@ class BookFacts:
         return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
 
     @cached_property
+    def _booked_lines(self) -> list[BookedLine]:
+        return list(read_booked_lines(self.entries.values(), set(self.banks.values())))
+
+    @cached_property
     def categoriser(self) -> Categoriser:
         """What persons' decisions teach; learned when the first card is shown."""
-        return Categoriser.learn(self.entries.values(), self.banks.values(), self.refused_transfers)
+        return Categoriser.learn(self._booked_lines, self.refused_transfers)
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
@@ -171,7 +175,7 @@ class BookFacts:
     @cached_property
     def history(self) -> DecidedHistory:
         """What persons decided, by payee; read when the first card is shown."""
-        return DecidedHistory(list(read_booked_lines(self.entries.values(), set(self.banks.values()))))
+        return DecidedHistory(self._booked_lines)
 
     def learned_row_of(self, card: Card) -> LearnedRow | None:
         """The row of a vendor table that would book a card that waits, and all like it, as persons decided."""
