@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -406,3 +407,27 @@ def test_the_number_goes_along_with_a_passphrase(ws: Workspace) -> None:
         page = server.submit(server.get("/queue"), "/queue", *fields)
         assert "is live now" in confirm(server, device, page).text
     passphrase.forget_secrets()
+
+
+def test_the_forms_of_the_books_are_signed_too(server: Server, posted: Workspace) -> None:
+    """Also one that takes two commits, a new bank account: the passkey signs each."""
+    device = SoftPasskey()
+    passkey = register(posted, server, device)
+    sign_in(server, device)
+    opening = server.get("/books/opening")
+    page = server.submit(opening, "/books/opening", ("digest", opening.fields("digest")[0]))
+    assert is_asked(page) and "1 opening balance booked" in confirm(server, device, page, "/books/opening").text
+    fields = (("account", "1010"), ("date", "2025-01-31"), ("balance", "2446.40"))
+    page = server.submit(server.get("/books/reconcile"), "/books/reconcile", *fields)
+    assert is_asked(page) and "agrees with the bank" in confirm(server, device, page, "/books/reconcile").text
+    page = server.upload(server.get("/"), {"new.csv": b"Day,What,Sum\n2025-01-31,RENT,-4.00\n"}, ("way", "import"))
+    (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
+    page = server.get(f"{address}?type=savings&ledger_account=1025&name=Reserve")
+    form = page.body.partition('id="add"')[2].partition("</form>")[0]
+    page = server.follow(server.send("POST", address, re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form)))
+    assert is_asked(page), page.text
+    page = confirm(server, device, page, address)
+    assert "new.csv; 0 booked, 1 for you" in page.text, page.text
+    subjects = posted.git("log", "-8", "--format=%s%n%(trailers:key=Key)")
+    assert "Reserve" in subjects and subjects.count(passkey.key) >= 4, subjects
+    posted.in_order()

@@ -124,8 +124,8 @@ def _guess_dates(
     forms = [known["date_format"]] if known.get("date_format") else list(DATE_FORMATS)
     fitting: dict[str, list[date]] = {}
     for form in forms:
-        parse = DATE_PARSERS.get(form) or make_strptime_parser(form)
         try:
+            parse = DATE_PARSERS.get(form) or make_strptime_parser(form)
             fitting[form] = [parse(take_first_words(cell, form)) for cell in column]
         except ValueError:
             continue

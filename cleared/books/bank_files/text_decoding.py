@@ -121,7 +121,7 @@ def _is_wide_encoding(encoding: str, profile: str | None) -> bool:
     try:
         info = codecs.lookup(encoding)
         "".encode(encoding)  # refuses codecs that do not make text, such as base64
-    except (LookupError, UnicodeError) as error:
+    except (LookupError, ValueError) as error:  # a name with a NUL is a ValueError
         raise ImportFileError(
             f"the encoding {encoding!r} declared for this format is not known ({error})",
             remedy=f"Correct `encoding:` of import.profiles.{profile}, e.g. utf-8 or cp1252" if profile else None,

@@ -36,6 +36,8 @@ def read_table(data: bytes, known: Mapping[str, Any]) -> ReadTable:
     encoding = str(known.get("encoding") or _guess_encoding(data))
     text = decode_text(data, encoding)
     delimiter = str(known.get("delimiter") or _guess_delimiter(text))
+    if len(delimiter) != 1:
+        raise ImportFileError(f"{delimiter[:20]!r} is not one character between fields", remedy="Such as ; or ,")
     skip, names, is_named = _find_names(text, delimiter, known.get("skip_lines"))
     records = _read_rows(text, delimiter, skip, len(names), is_named)
     if not records:

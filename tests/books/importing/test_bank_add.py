@@ -337,3 +337,20 @@ def test_a_total_below_the_rows_is_said_and_passed_over(ws: Workspace, file: Pat
     file.write_text("Datum;Text;Betrag\n01.02.2025;A;-4,00\nSumme;;-4,00\n")
     assert "line 3: 'Summe -4,00' is passed over" in ws.ok("import", str(file)).err
     ws.in_order()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--delimiter", "xx"), "is not one character between fields"),
+        (("--date-format", "%Q"), "How are dates written?"),
+        (("--encoding", "nonsense"), "is not known"),
+    ],
+)
+def test_an_answer_that_cannot_be_is_refused_in_words(
+    ws: Workspace, file: Path, options: tuple[str, str], said: str
+) -> None:
+    file.write_text("When,What,Note,Sum\n01/02/2025,GITHUB PRO,one,4.00\n")
+    with unchanged(ws):
+        done = ws("bank", "add", str(file), *options)
+        refused(done, done.code, said)
