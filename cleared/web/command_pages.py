@@ -76,6 +76,7 @@ PAGES: Final = (
         _NAME,
     ),
     CommandPage(("run list", "run show"), "/runs", "Runs"),
+    CommandPage(("check",), "/books/check", "Check the books"),
     CommandPage(("report",), "/reports", "Reports"),
     CommandPage(("chat", "meta"), "/chat", "Chat"),
     CommandPage(("loop status", "loop jobs", "loop tree", "loop show"), "/loop", "Jobs of the loop"),
@@ -83,7 +84,7 @@ PAGES: Final = (
 )
 TERMINAL_ONLY: Final = frozenset(
     (
-        *("accept", "backup", "bisect", "bridge", "check", "cycle", "definition", "demo", "doctor", "down", "event"),
+        *("accept", "backup", "bisect", "bridge", "cycle", "definition", "demo", "doctor", "down", "event"),
         *("export", "import undo", "init", "journal add", "journal adjust", "key", "llm", "logs", "loop", "mcp"),
         *("passkey", "primitives", "queue expire", "queue reviewers", "recover", "replay", "restore", "revert", "rpc"),
         *("server", "service", "start-from", "task", "test", "token", "transfers", "trust", "up", "webhook"),

@@ -157,6 +157,7 @@ PAGES = [
     "/books/reconcile",
     "/books/opening",
     "/books/months",
+    "/books/check",
     "/books/accounts",
     "/books/accounts/5020",
     "/bank",

@@ -32,6 +32,7 @@ def test_texts_of_commands_lead_to_pages() -> None:
     assert told("its files state no balance (cleared reconcile 1010 --date … --balance …)") == (
         f"its files state no balance {way('/books/reconcile?account=1010', 'Reconcile')}"
     )
+    assert way("/books/check", "Check the books") in told("somebody wrote by hand: cleared check")
     assert told("Reopen first: cleared period reopen DATE.") == f"Reopen first: {way('/books/months', 'Close months')}."
     assert way("/agents/ingest", "Agents") in told("See it all: cleared agent check ingest.")
     assert "in the machine’s terminal: <code>cleared up</code>" in told("the service is not up (cleared up)")
@@ -247,3 +248,15 @@ def test_a_rule_is_taught_and_taken_out(posted: Workspace) -> None:
         assert refused.status == 409 and "has changed since it was shown" in refused.text
         card = send(server, page, "/rules", *removal, ("row", github[1]))
         assert "GITHUB" in card.text and "Proposal" in card.text, card.text
+
+
+def test_what_is_wrong_with_the_books_is_shown_where_it_is_told(posted: Workspace) -> None:
+    with inner_server(posted.root) as server:
+        assert "All is in order" in signed_in(server).get("/books/check").text
+        journal = posted.root / "books/2025/01/journal.csv"
+        journal.write_bytes(journal.read_bytes().replace(b"COFFEE", b"TOFFEE"))
+        posted.git("commit", "-qam", "by hand")
+        today = server.get("/")
+        assert "/books/check" in today.body, today.text
+        found = server.get("/books/check")
+        assert "wrong" in found.text and "All is in order" not in found.text and "Traceback" not in found.text
