@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
-from cleared.git.git_process import Git
+from cleared.git.git_process import Git, GitFailed
 from cleared.git.repository import Repository
+
+_COMPILED: Final = "__pycache__"
+_NO_LITERAL: Final = {"GIT_LITERAL_PATHSPECS": "0"}
+"""``check-ignore`` knows no literal paths, and ends where it is told to take them so."""
 
 
 def list_unignored_files(repo: Repository, root: Path) -> frozenset[str]:
@@ -19,10 +24,31 @@ def list_unignored_files(repo: Repository, root: Path) -> frozenset[str]:
     if root.resolve() == repo.root.resolve():
         return _list_own_files(repo)
     files = list(_walk(root))
-    text = b"".join(os.fsencode(path.rstrip("/")) + b"\0" for path in files)
-    output = Git(repo.root).run("check-ignore", "--no-index", "--stdin", "-z", input=text, check=False)
-    ignored = frozenset(os.fsdecode(path) for path in output.split(b"\0"))
+    ignored = find_ignored(repo, (path.rstrip("/") for path in files))
     return frozenset(path for path in files if path.rstrip("/") not in ignored)
+
+
+def find_ignored(repo: Repository, paths: Iterable[str]) -> set[str]:
+    """Which of these paths the repository's own files let git pass over. Folders have no slash at their end. What
+    Python compiles counts as ignored everywhere."""
+    listed = {path for path in paths if path}
+    compiled = {path for path in listed if _COMPILED in path.split("/")}
+    # Git refuses all of them for one below a link.
+    links = {folder for folder in {Path(path).parent for path in listed} if _is_below_link(repo.root, folder)}
+    asked = [path for path in listed - compiled if Path(path).parent not in links]
+    # With a dot in front, a name that begins with a colon is a name.
+    text = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
+    try:
+        output = Git(repo.root).run("check-ignore", "--no-index", "--stdin", "-z", input=text, env=_NO_LITERAL)
+    except GitFailed as failed:
+        if failed.returncode != 1:  # it ends so where it ignores none
+            raise
+        output = b""
+    return compiled | {os.fsdecode(path).removeprefix("./") for path in output.split(b"\0") if path}
+
+
+def _is_below_link(root: Path, folder: Path) -> bool:
+    return any((root / part).is_symlink() for part in (folder, *folder.parents))
 
 
 def _list_own_files(repo: Repository) -> frozenset[str]:

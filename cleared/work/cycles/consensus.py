@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.base.safe_files import read_stable, write_atomic
+from cleared.base.safe_files import read_stable, write_atomic, write_new
 
 CONSENSUS: Final = "memories/consensus.md"
 BACKUP: Final = "memories/consensus.md.bak"
@@ -68,13 +69,29 @@ class ConsensusFile:
         if not find_problems(data) and data != self.read_backup():
             write_atomic(self._root / BACKUP, data)
 
-    def restore(self) -> bool:
-        """Put the last good version back where the text is none; whether that was done."""
+    def restore(self, now: datetime) -> str | None:
+        """Put the last good version back where the text is none: a person may have begun one, so it is kept beside.
+
+        Where it is kept; empty where there was no text, None where nothing was put back.
+        """
         good = self.read_backup()
         if find_problems(good) or not find_problems(self.read()):
-            return False
+            return None
+        kept = self.keep_aside(now)
         self.replace(good)
-        return True
+        return kept
+
+    def keep_aside(self, now: datetime) -> str:
+        """Keep the text as it is in a file of its own, named by the time; its path, empty where there is no text."""
+        data = self.read()
+        if not data.strip():
+            return ""
+        stem = f"{CONSENSUS}.{now:%Y%m%d-%H%M%S}"
+        for suffix in ("", *(f"-{number}" for number in range(1, 1_000))):
+            path = f"{stem}{suffix}.bak"
+            if write_new(self._root / path, data) or self._read(path) == data:
+                return path
+        raise WorkspaceError("there is no name left to keep it by", place=Place(f"{stem}-999.bak"))
 
     def replace(self, data: bytes) -> None:
         """Put a new text in place, in one step. Raises ``WorkspaceError`` where the folder is a link."""

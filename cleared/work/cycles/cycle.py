@@ -183,6 +183,8 @@ def _take_over(host: Host, clone: PrivateClone, handover: Handover, result: Cycl
     if handover.after == handover.before:
         result.outcome = "no_progress"
     result.taken, notes = take_over(host, clone, handover)
+    if result.taken.problem:
+        result.outcome = "failed"
     result.summary = "; ".join([{"soft_ok": "time over, consensus taken"}.get(result.outcome, "done"), *notes])
     return result
 
@@ -301,24 +303,17 @@ def take_over(host: Host, clone: PrivateClone, handover: Handover) -> tuple[Take
             path = consensus.put_beside(after, handover.number)
             notes.append(f"somebody edited the consensus meanwhile; the cycle's is {path}")
             text = f"You edited {CONSENSUS} while the cycle ran. Yours stays; its is {path}."
-            notes += _try_note(host, handover.name, author, text)
+            notes += leave_note(host, handover.name, author, text)
         host.report_step("cycle-consensus-taken")
     taken = TakenChanges()
     try:
         taken = take_changes(host, clone, handover.name, author)
     except ClearedError as error:
-        notes.append(f"its other changes were not taken over: {error.message}")
+        taken.problem = f"its changes were not taken over: {error}"
+        notes += [taken.problem, *leave_note(host, handover.name, author, taken.problem)]
     notes += [f"proposed as {taken.proposal}"] if taken.proposal else []
     notes += [f"files on the branch {taken.branch}"] if taken.branch else []
     return taken, notes + taken.notes
-
-
-def _try_note(host: Host, name: str, author: str, text: str) -> list[str]:
-    try:
-        leave_note(host, name, author, text)
-    except ClearedError as error:
-        return [f"the card could not be made: {error.message}"]
-    return []
 
 
 def _note_path(host: Host) -> Path:

@@ -15,7 +15,7 @@ from cleared.base.errors import BusyError
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
-from cleared.work.cycles.consensus import CONSENSUS, INITIAL, ConsensusFile
+from cleared.work.cycles.consensus import INITIAL, ConsensusFile
 from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
 from cleared.workspace.lock import writer_lock
 
@@ -88,10 +88,7 @@ def reset_consensus(host: Host) -> str:
     """
     with writer_lock(host.layout.state_dir, 0.0, "cycle reset-consensus", clock=host.clock, name=cycle_state.LOCK_FILE):
         consensus = ConsensusFile(host.root)
-        old, kept = consensus.read(), ""
-        if old and old != INITIAL:
-            kept = f"{CONSENSUS}.{host.clock.now():%Y%m%d-%H%M%S}.bak"
-            write_atomic(host.root / kept, old)
+        kept = consensus.keep_aside(host.clock.now()) if consensus.read() != INITIAL else ""
         consensus.replace(INITIAL)
         consensus.keep_backup()
         state = cycle_state.read_state(host.root)

@@ -17,6 +17,9 @@ _IGNORED: Final = (
     "logs/cycle-*",
     "memories/*.bak",
     "memories/*.cycle-*",
+    "node_modules/",
+    ".venv/",
+    "__pycache__/",
 )
 _HEADER: Final = '#!/bin/sh\n# {about}\nset -eu\ncd "$(dirname "$0")/../.."\n'
 _SCRIPTS: Final = {
@@ -72,6 +75,6 @@ def _ignore_in_git(root: Path) -> bool:
     missing = [pattern for pattern in _IGNORED if pattern not in text.splitlines()]
     if missing:
         gap = "" if not text or text.endswith("\n") else "\n"
-        lines = "\n".join(["# The loop of AI cycles: what is only of this machine.", *missing])
+        lines = "\n".join(["# AI cycles: what is only of this machine.", *missing])
         path.write_text(f"{text}{gap}{lines}\n", encoding="utf-8", errors="surrogateescape")
     return bool(missing)

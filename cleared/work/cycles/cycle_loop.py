@@ -21,10 +21,11 @@ from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
-from cleared.work.cycles.consensus import ConsensusFile, read_next_action
+from cleared.work.cycles.consensus import CONSENSUS, ConsensusFile, read_next_action
 from cleared.work.cycles.cycle import CycleRequest, CycleResult, resume_cycle, run_cycle
 from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
 from cleared.work.cycles.cycle_settings import CycleSettings
+from cleared.work.cycles.engine_changes import leave_note
 from cleared.workspace.lock import writer_lock
 
 _POLL_SECONDS: Final = 0.2
@@ -165,10 +166,8 @@ class CycleLoop:
             request, result = resumed
             self._record(request, result)
             self._say(f"cycle {request.number} was cut off; the rest was taken over: {result.summary}")
-        consensus = ConsensusFile(self.host.root)
-        if consensus.restore():
-            self._say("the consensus was none; its last good version was put back")
-        consensus.keep_backup()
+        self._restore_consensus()
+        ConsensusFile(self.host.root).keep_backup()
         return resumed[1] if resumed is not None else None
 
     def _run_cycles(self) -> int:
@@ -236,6 +235,20 @@ class CycleLoop:
             changes["no_progress"] = self._state["no_progress"] + 1 if result.outcome == "no_progress" else 0
         self._update(**changes)
 
+    def _restore_consensus(self) -> None:
+        """What is none gives way to the last good version. A person may have begun it, and finds it by a card."""
+        kept = ConsensusFile(self.host.root).restore(self.host.clock.now())
+        if kept is None:
+            return
+        self._say("the consensus was none; its last good version was put back")
+        if kept:
+            text = (
+                f"{CONSENSUS} was no consensus, so its last good version was put back. What was there is kept: {kept}."
+            )
+            engine = self.settings.engine.name
+            for problem in leave_note(self.host, f"{engine}-{self._state['cycle']:04d}", f"cycle:{engine}", text):
+                self._say(problem)
+
     def _settle(self, result: CycleResult) -> _Next:
         """What follows from a result, by the breaker, the limits and the cost cap."""
         cap = self.settings.cost_cap
@@ -248,8 +261,7 @@ class CycleLoop:
         opened = False
         if result.outcome == "failed":
             opened = self._breaker.record_failure()
-            if ConsensusFile(self.host.root).restore():
-                self._say("the consensus was restored from its last good version")
+            self._restore_consensus()
         else:
             self._breaker.record_success()
         self._update(consecutive_errors=self._breaker.failures)

@@ -26,8 +26,10 @@ _MOST_NAMES = 20
 
 
 class TakenChanges(Struct):
-    """What became of one cycle's changes: ids, a branch, and notes for the log and the card."""
+    """What became of one cycle's changes: ids, a branch, and notes for the log and the card. ``problem``: why nothing
+    of them could be taken over."""
 
+    problem: str = ""
     proposal: str | None = None
     branch: str | None = None
     refused: list[str] = []
@@ -72,9 +74,13 @@ def take_changes(host: Host, clone: PrivateClone, name: str, author: str) -> Tak
     return taken
 
 
-def leave_note(host: Host, name: str, author: str, text: str) -> None:
-    """A card with something that a person should know of a cycle."""
-    _stage_cards(host, name, author, TakenChanges(notes=[text]), {})
+def leave_note(host: Host, name: str, author: str, text: str) -> list[str]:
+    """Make a card with something that a person should know of a cycle; why that could not be done, else nothing."""
+    try:
+        _stage_cards(host, name, author, TakenChanges(notes=[text]), {})
+    except ClearedError as error:
+        return [f"the card could not be made: {error.message}"]
+    return []
 
 
 def _describe_refusal(change: FileChange) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
@@ -17,12 +18,14 @@ from msgspec import Struct
 from cleared.base.errors import ClearedError, WorkspaceError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import relative_problem
+from cleared.base.terminal import escape_text
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.gate.program_changes import find_repositories, is_inside
 from cleared.gate.program_changes import sort_change as sort_change
 from cleared.git import Snapshot
 from cleared.git.history_copy import copy_files, copy_history
+from cleared.git.untracked_files import find_ignored
 from cleared.git.working_files import check_path
 
 MAX_FILE_BYTES: Final = 32 << 20
@@ -54,7 +57,7 @@ class PrivateClone:
         self._host, self.folder, self.base = host, folder, base
 
     def list_changes(self, *, ignore: frozenset[str] = frozenset()) -> list[FileChange]:
-        """What differs from the commit, by path. ``ignore``: paths that do not count.
+        """What differs from the commit, by path; not new files that git ignores. ``ignore``: others that do not count.
 
         Raises ``WorkspaceError`` where more than ``MAX_CHANGES`` files differ.
         """
@@ -64,9 +67,8 @@ class PrivateClone:
             present = dict(_list_files(self.folder))
             changes, room = [], MAX_ALL_BYTES
             repositories = find_repositories(committed | present.keys())
-            for path in sorted(committed | present.keys()):
-                if path in ignore:
-                    continue
+            passed_over = ignore | find_ignored(repo, present.keys() - committed)
+            for path in sorted((committed | present.keys()) - passed_over):
                 old = snapshot.read_file(path) if path in committed else None
                 unreadable = any(present.get(str(above)) == 0 for above in PurePosixPath(path).parents)
                 change = self._compare(path, old, 0 if unreadable else present.get(path))
@@ -77,10 +79,7 @@ class PrivateClone:
                     changes.append(change if size <= room else FileChange(path, old, None, f"it {TOO_MUCH}"))
                     room -= size if size <= room else 0
                 if len(changes) > MAX_CHANGES:
-                    raise WorkspaceError(
-                        f"more than {MAX_CHANGES} files were changed in the clone",
-                        remedy="Nothing of it was taken over.",
-                    )
+                    raise _too_many(present.keys() - committed - passed_over)
         return changes
 
     def keep_changes(self, folder: Path) -> list[FileChange]:
@@ -128,6 +127,15 @@ def make_private_clone(host: Host, folder: Path) -> PrivateClone:
         commit = repo.read_head()
         copy_files(repo, commit, folder)
     return PrivateClone(host, folder, commit)
+
+
+def _too_many(new: Iterable[str]) -> WorkspaceError:
+    folders = Counter(path.partition("/")[0] for path in new if "/" in path).most_common(1)
+    most = f", {folders[0][1]:,} of them new in {escape_text(folders[0][0])}/" if folders else ""
+    return WorkspaceError(
+        f"more than {MAX_CHANGES:,} files were changed in the clone{most}",
+        remedy="Nothing of them was taken over. What is not to count goes into the workspace's .gitignore.",
+    )
 
 
 def _list_files(folder: Path) -> Iterator[tuple[str, int]]:

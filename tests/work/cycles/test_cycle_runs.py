@@ -196,10 +196,15 @@ def test_f8_a_trashed_consensus_is_restored(cyc: Workspace, engine: FakeEngine) 
     engine.plan(good())
     assert start(cyc, engine).code == 0
     good_text = cyc.read(CONSENSUS)
-    cyc.put(CONSENSUS, "trash")
     engine.plan(good(), {"exit": 1})
-    done = start(cyc, engine)
-    assert "put back" in done.err and cyc.read(CONSENSUS) == good_text
+    for text in ("trash", "what I began", ""):
+        cyc.put(CONSENSUS, text)
+        done = start(cyc, engine)
+        assert "put back" in done.err and cyc.read(CONSENSUS) == good_text
+    kept = {path.name: path.read_text() for path in (cyc.root / "memories").glob("consensus.md.2*.bak")}
+    assert sorted(kept.values()) == ["trash", "what I began"], "a person may have begun it"
+    notes = [card["details"]["notes"][0] for card in cyc.cards()]
+    assert all(any(name in note for note in notes) for name in kept) and len(notes) == 2
 
 
 def test_f10_an_edit_of_a_person_stays(cyc: Workspace, engine: FakeEngine, tmp_path: Path) -> None:

@@ -148,3 +148,31 @@ def test_names_that_cannot_be_shown_are_refused_and_the_rest_waits_with_a_card(
     (note,) = card["details"]["notes"]
     assert all(name in note for name in (r"docs/a\nb", r"docs/\x1b[2J", r"docs/\u202etxt")), note
     assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/z.txt"]
+
+
+def _install_packages(engine: FakeEngine, folder: str) -> None:
+    (engine.folder / "leave.py").write_text(
+        "import os\nos.makedirs('docs', exist_ok=True)\nopen('docs/new.txt', 'w').write('x')\n"
+        "os.makedirs('docs/__pycache__')\nopen('docs/__pycache__/a.pyc', 'w')\n"
+        f"os.makedirs('{folder}')\nfor number in range(2_001):\n    open(f'{folder}/{{number}}', 'w')\n"
+    )
+    engine.plan(good(run=[str(engine.folder / "leave.py")]))
+
+
+def test_new_files_that_git_ignores_do_not_count(cyc: Workspace, engine: FakeEngine) -> None:
+    """``npm install`` and one file: the file is there in the morning."""
+    _install_packages(engine, "node_modules")
+    done = start(cyc, engine)
+    assert done.code == 0 and "not taken over" not in done.err, done
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/new.txt"]
+
+
+def test_too_many_files_are_a_failure_and_a_card(cyc: Workspace, engine: FakeEngine) -> None:
+    """What goes on is the consensus; the card names the folder, and what to do."""
+    _install_packages(engine, "packages")
+    done = start(cyc, engine)
+    assert done.code == 1 and "cycle 1: failed" in done.err, done
+    [card] = [each for each in cyc.cards() if each["kind"] == "cycle_note"]
+    [note] = card["details"]["notes"]
+    assert "2,001 of them new in packages/" in note and ".gitignore" in note
+    assert not cyc.git("branch", "--list", "cleared-cycle/*")
