@@ -25,11 +25,9 @@ from cleared.review.explanation import explain_record
 from cleared.web.form_answers import answer_form
 from cleared.web.page import PageRequest
 from cleared.web.receipt_pages import list_pictures
+from cleared.web.split_rows import count_rows, list_choices, list_typed_parts
 
 _VERBS: Final = {"correct": "Correct", "split": "Split", "void": "Void"}
-_PARTS: Final = 3
-"""Rows of a split that are shown; more are asked for."""
-_MOST_PARTS: Final = 60
 
 
 def show_entry(page: PageRequest, problem: str = "") -> Response:
@@ -43,8 +41,7 @@ def show_entry(page: PageRequest, problem: str = "") -> Response:
         raise PolicyError("the books have changed while they were read", remedy="Load the page again.")
     shown = describe_shown(entry, facts.effective_legs(entry))
     accounts, banks = facts.chart.accounts, set(ledger_accounts(host.config).values())
-    left_out = {*facts.chart.parents, *banks}
-    choices = [each for each in accounts.values() if each.status != "closed" and each.account_id not in left_out]
+    choices = list_choices(facts.chart, banks)
     return page.render(
         "entry.html",
         why=why,
@@ -54,8 +51,8 @@ def show_entry(page: PageRequest, problem: str = "") -> Response:
         shown=shown,
         problem=problem,
         whole=abs(_sum_changeable(shown, banks)),
-        parts=_list_typed_parts(page),
-        rows=min(max(parse_count(page.read_query("rows"), 3) or _PARTS, len(_list_typed_parts(page)) + 1), _MOST_PARTS),
+        parts=list_typed_parts(page),
+        rows=count_rows(page),
         card=_find_card(page, shown.entry_id),
         pictures=list_pictures(host, [each["sha256"] for each in why["receipts"] if each["is_here"]]),
     )
@@ -93,20 +90,13 @@ def _sum_changeable(shown: ShownEntry, banks: Collection[int]) -> Decimal:
     return money.total([leg.amount for leg in shown.legs if leg.account_id not in banks])
 
 
-def _list_typed_parts(page: PageRequest) -> list[tuple[str, str]]:
-    """Account and amount of each row of a split, as it was sent."""
-    form = page.form
-    typed = zip(form.get_all("part_account"), form.get_all("part_amount"), strict=False)
-    return [(account.strip(), amount.strip()) for account, amount in typed if account.strip() or amount.strip()]
-
-
 def _read_split(page: PageRequest, host: Host, name: str) -> Correction:
     """The rows of a split: amounts without a sign go the way of the entry, and one left out takes what is left."""
     with queries.open_committed_books(host) as (_, _snapshot, books, _bank):
         whole = _sum_changeable(read_shown_entry(books, name), set(ledger_accounts(host.config).values()))
     sign = Decimal(-1 if whole < 0 else 1)
     lines: list[tuple[int, Decimal | None]] = []
-    for account, amount in _list_typed_parts(page):
+    for account, amount in list_typed_parts(page):
         number = parse_count(account, 10)
         if number is None:
             raise UsageError(f"{amount} has no account yet", remedy="Choose one of the list.")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from cleared.base import money
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.books.card_kinds import RECEIPT
 from cleared.books.decisions.entry_correction import Correction
-from cleared.books.review.account_choice import match_accounts, parse_split
+from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
 from cleared.books.review.similar_entries import list_possible_duplicates
 from cleared.books.teaching.vendor_teaching import Lesson
@@ -32,6 +33,7 @@ from cleared.web.forms import Form
 from cleared.web.page import PageRequest
 from cleared.web.page_decisions import Answer, carry_out, may_change_what_runs
 from cleared.web.receipt_pages import list_pictures
+from cleared.web.split_rows import count_rows, list_choices, list_typed_parts, write_parts
 
 _LIVE_VERB: Final = "approve"
 """The verb that changes what runs: the passphrase of the key is asked for each time, or the passkey."""
@@ -100,6 +102,10 @@ def show_queue(page: PageRequest) -> Response:
         if "correct" in card.actions
         else [],
         typed=page.read_query("q"),
+        parts=list_typed_parts(page),
+        rows_of_split=count_rows(page),
+        choices=list_choices(book_facts_of(queue).chart, book_facts_of(queue).banks.values()),
+        whole=money.format_amount(abs(amount_to_split(queue, card.view.id))) if "correct" in card.actions else "",
         twins=list_possible_duplicates(book_facts_of(queue), queue.cards[ids[at]]) if card.posts_line else [],
     )
 
@@ -180,7 +186,7 @@ def decide(page: PageRequest) -> Response:
         try:
             correction = _read_correction(page, queue, cards[0])
         except UsageError as error:
-            return page.go_to(_address(cards[0]), f"Not done: {' '.join(str(error).split())}", ok=False)
+            return _go_back(page, cards[0], " ".join(str(error).split()))
     request = ActionRequest(
         CardChoice(verb, verb, value),
         tuple(cards),
@@ -248,12 +254,19 @@ def _name_choice(form: Form, verb: str, value: str) -> str:
 def _answer_about(page: PageRequest, card: str) -> Answer:
     def answer(result: ActionResult) -> Response:
         if not result.ok:
-            return page.go_to(_address(card), f"Not done: {result.text}", ok=False)
+            return _go_back(page, card, result.text)
         if isinstance(result.offer, Lesson):  # the proposal comes next: one button more makes it live
             return page.go_to(_address(result.offer.proposal.card), result.text)
         return page.go_to("/queue", result.text, act=result.act)
 
     return answer
+
+
+def _go_back(page: PageRequest, card: str, problem: str) -> Response:
+    """To the card again, with why it was refused and the split as it was typed."""
+    parts = write_parts(list_typed_parts(page))
+    more = f"&{urlencode({'parts': parts, 'note': page.form.get('note')[:500]})}#split" if parts else ""
+    return page.go_to(f"{_address(card)}{more}", f"Not done: {problem}", ok=False)
 
 
 def _put_off(page: PageRequest, cards: list[str]) -> ActionResult:
@@ -266,12 +279,20 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
     form = page.form
     note = form.get("note").strip() or None
     typed = form.get("split").strip()
+    if parts := list_typed_parts(page):  # without a sign an amount goes the way of the whole
+        sign = "-" if amount_to_split(queue, card_id) < 0 else ""
+        typed = " ".join(f"{account}={_with_sign(amount, sign)}" for account, amount in parts)
     if typed:
         split = parse_split(queue, card_id, typed, mixed=bool(form.get("mixed")))
         if split.problem:
             raise UsageError(f"the split cannot be taken: {split.problem}", remedy="Write it like 5060=30 5070=12.50.")
         return Correction(lines=split.lines, note=note, mixed=split.mixed)
     return Correction(_read_account(form.get("account").strip()), note=note)
+
+
+def _with_sign(amount: str, sign: str) -> str:
+    plain = amount.replace(",", "")
+    return plain if not plain or not sign else plain[1:] if plain.startswith("-") else f"{sign}{plain}"
 
 
 def _read_account(text: str) -> int:

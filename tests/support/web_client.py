@@ -131,7 +131,7 @@ class Server:
         """Where it leads; what is worked on meanwhile is waited for."""
         until = time.monotonic() + PATIENCE
         while page.status == 303:
-            address = page.headers["location"]
+            address = page.headers["location"].partition("#")[0]  # which no browser sends
             page = self.get(address)
             while 'data-steps="work"' in page.body:
                 assert time.monotonic() < until, page.text

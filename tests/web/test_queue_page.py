@@ -114,8 +114,13 @@ def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Worksp
     refused = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-9999 4020="))
     assert "4010=-9999 is more than the -1500.00 to be split" in refused.text and posted.head() == before
     assert "Amounts of both signs are meant" in refused.text
-    queue = server.submit(queue, "/queue", ("choice", "correct"), ("split", "4010=-1000 4020="))
-    assert "Corrected: ACME" in queue.text or "there is no account" in queue.text
+    parts = (("part_account", "4010"), ("part_amount", "9,999"), ("part_account", "4020"), ("part_amount", ""))
+    refused = server.submit(queue, "/queue", ("choice", "correct"), ("note", "two jobs"), *parts)
+    assert "4010=-9999 is more than the -1500.00 to be split" in refused.text and posted.head() == before
+    assert 'value="9999"' in refused.body and 'value="two jobs"' in refused.body, "what was typed stays"
+    parts = (("part_account", "4010"), ("part_amount", "1000"), ("part_account", "4020"), ("part_amount", ""))
+    queue = server.submit(refused, "/queue", ("choice", "correct"), *parts)
+    assert "Corrected: ACME" in queue.text
     queue = server.submit(server.get("/queue"), "/queue", ("choice", "reject"), ("reason", "mine"))
     assert "what is that line" in queue.text
     card = queue.fields("card")[0]
