@@ -187,6 +187,15 @@ class TraceStore:
             rows = db.execute(f"SELECT * FROM runs {where} ORDER BY rowid DESC LIMIT ?", [*values, limit])
             return [_decode_run(rows, row) for row in rows]
 
+    def list_last_runs(self) -> dict[str, dict[str, Any]]:
+        """Agent → its last run that was no rehearsal."""
+        with self._open(create=False) as db:
+            if db is None:
+                return {}
+            newest = "SELECT max(rowid) FROM runs WHERE NOT dry_run GROUP BY agent"
+            rows = db.execute(f"SELECT * FROM runs WHERE rowid IN ({newest})")
+            return {run["agent"]: run for run in (_decode_run(rows, row) for row in rows)}
+
     def find_run_ids(self, text: str) -> list[str]:
         """The ids of the runs for which ``text`` is the id, its beginning, or its last part."""
         with self._open(create=False) as db:

@@ -47,7 +47,6 @@ from cleared.workspace.process_lock import find_running_service, read_service_st
 from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.workspace.template import shipped_digests
 
-_RUNS_READ: Final = 1_000
 _MONTH: Final = 31.0
 
 
@@ -183,11 +182,7 @@ def _summarise_agents(host: Host, snapshot: Snapshot) -> list[AgentSummary]:
 
 
 def _describe_agents(host: Host, now: datetime) -> list[dict[str, Any]]:
-    last: dict[str, dict[str, Any]] = {}
-    for run in TraceStore(host.layout.state_dir).list_runs(_RUNS_READ):
-        if not run["dry_run"]:
-            last.setdefault(run["agent"], run)
-    rows = []
+    last, rows = TraceStore(host.layout.state_dir).list_last_runs(), []
     for agent in list_summaries(host, now, lambda snapshot: _summarise_agents(host, snapshot)):
         latest = last.get(agent.name)
         error = latest["error"] if latest else None
