@@ -23,7 +23,8 @@ from cleared.changes.workspace_opening import open_workspace
 from cleared.cli.command_runner import run
 from cleared.gate.manual_runs import run_command
 from cleared.gate.proposals.approval import approve_proposal
-from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.submission import propose_changes
 
 WINDOW = 20
 """Runs within which a bad version goes."""

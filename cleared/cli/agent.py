@@ -189,7 +189,7 @@ def certify_agent(
     runs again, and what lies there must be the same as if nobody had killed it. What it asks is answered there, each
     answer by itself. Takes a minute or more.
     """
-    from cleared.gate.proposals.crash_certificate import certify_agent as do
+    from cleared.gate.proposals.certification import certify_agent as do
 
     done = do(open_host(workspace), name)
     if json:

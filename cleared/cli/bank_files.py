@@ -12,7 +12,9 @@ from msgspec.structs import asdict
 from cleared.base.errors import Interrupted, PrimitiveError
 from cleared.base.safe_files import read_stable
 from cleared.base.terminal import count_noun, print_fields, print_json, print_line, print_message, print_table
-from cleared.books.bank_files import ImportFileError, read_file, resolve_account
+from cleared.books.bank_files import ImportFileError
+from cleared.books.bank_files.account_matching import resolve_account
+from cleared.books.bank_files.file_reading import read_file
 from cleared.books.bank_files.preview import describe_file, describe_statement, list_notes
 from cleared.books.decisions.import_undoing import undo_import
 from cleared.books.importing.bank_file import check_currency

@@ -116,8 +116,9 @@ def propose_changes(
     The shared scripts they run come along where they have changed. The live scripts stay as they are until the
     proposal is approved. Exits 1 with all findings where it does not pass; then nothing is proposed.
     """
+    from cleared.gate.proposals.author import Author
     from cleared.gate.proposals.shown_proposal import read_shown_proposal
-    from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
+    from cleared.gate.proposals.submission import GateFailed, propose_changes
 
     if author is not None and not author.strip():
         raise typer.BadParameter("it is empty", param_hint="--author")

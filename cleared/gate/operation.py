@@ -11,7 +11,7 @@ from cleared.base.errors import Place, PolicyError, UsageError
 from cleared.base.json_arguments import ArgumentFault, read_arguments
 from cleared.changes.host import Host
 from cleared.gate.candidate import file_kind
-from cleared.gate.proposals.submission import Author
+from cleared.gate.proposals.author import Author
 from cleared.workspace.location import Layout
 
 REQUIRED: Final = object()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,11 +15,13 @@ from cleared.cards.kinds import PROPOSAL
 from cleared.changes import committed_cards
 from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
+from cleared.domains.domain import import_when_called
 from cleared.domains.installed_domains import load_domains
-from cleared.gate.proposals.proposal_card import list_card_lines
-from cleared.gate.proposals.shown_proposal import read_shown_proposals
 from cleared.git import Repository, Snapshot
 from cleared.runs.question_tickets import Questions
+
+# Where no proposal waits, nothing of the gate is loaded, which would take longer than the list.
+_read_lines: Final = import_when_called("cleared.gate.proposals.shown_proposal:read_proposal_lines")
 
 
 class QueueState(Struct, frozen=True, eq=False):
@@ -75,10 +77,9 @@ def _show_proposals(host: Host, snapshot: Snapshot, cards: list[Card]) -> list[C
     """The cards, those of open proposals with what the proposal itself says: anybody who can push may have written the
     card."""
     folders = {card.id: proposal_folder(card) for card in cards if card.kind == PROPOSAL.name and card.status == "open"}
-    proposals = read_shown_proposals(host, snapshot, folders.values())
-    lines = {id_: list_card_lines(proposals[folder].card) for id_, folder in folders.items() if folder in proposals}
+    lines = _read_lines(host, snapshot, folders.values()) if folders else {}
     return [
-        replace(card, details={**card.details, "says": lines.get(card.id, [])}) if card.id in folders else card
+        replace(card, details={**card.details, "says": lines.get(folders[card.id], [])}) if card.id in folders else card
         for card in cards
     ]
 

@@ -16,8 +16,9 @@ from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
 from cleared.base.short_text import parse_count
-from cleared.books.bank_files import ImportFileError, detect_format
+from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.cell_values import DATE_FORMATS
+from cleared.books.bank_files.file_reading import detect_format
 from cleared.books.bank_files.preview import describe_file
 from cleared.books.bank_files.unknown_table import ReadTable, read_table
 from cleared.books.decisions.bank_adding import add_bank_accounts, refuse_unreadable

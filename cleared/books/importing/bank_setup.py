@@ -10,11 +10,12 @@ from typing import Any
 from msgspec import Struct
 
 from cleared.base.errors import UsageError
-from cleared.books.bank_files import ImportFileError, resolve_account
+from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.account_matching import (
     find_account_type,
     is_number_of,
     name_bank,
+    resolve_account,
     suggest_ledger_account,
 )
 from cleared.books.ledger.bank_row import ParsedFile, Statement

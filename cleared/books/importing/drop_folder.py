@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cleared.base import money
 from cleared.base.clock import DeadlineExceeded, check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
 from cleared.base.safe_names import resolve_inside
-from cleared.books.bank_files import ImportFileError, read_file, resolve_accounts
+from cleared.books.bank_files import ImportFileError
 from cleared.books.importing import file_cards
 from cleared.books.importing.bank_file import (
     ImportFile,
@@ -46,9 +46,14 @@ from cleared.books.ledger.bank_row import BankRow
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
 from cleared.cards.refused_files import stage_refusals
+from cleared.domains.domain import import_when_called
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 from cleared.workspace.watched_names import refuse_brought
+
+# Who decides, or asks how things stand, opens no bank file: all formats would take longer to load than that.
+_read_file: Final = import_when_called("cleared.books.bank_files.file_reading:read_file")
+_resolve_accounts: Final = import_when_called("cleared.books.bank_files.account_matching:resolve_accounts")
 
 
 class ImportSession:
@@ -137,8 +142,8 @@ class ImportSession:
             refuse_brought(f"{self.layout.import_dir}/{inside}", name, self.committed)
         data, _ = read_stable(path, self.config.import_.max_bytes, shown=shown)
         try:
-            parsed = read_file(name, data, self.config, self.books.bounds.places, format)
-            accounts = resolve_accounts(name, parsed, self.config)
+            parsed = _read_file(name, data, self.config, self.books.bounds.places, format)
+            accounts = _resolve_accounts(name, parsed, self.config)
         except ImportFileError as e:
             raise e.of_file(shown) from None  # places are relative to the workspace
         sha256 = hashlib.sha256(data).hexdigest()

@@ -12,7 +12,9 @@ from msgspec import Struct
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.base.safe_names import require_safe_name
-from cleared.books.bank_files import ImportFileError, detect_format, read_file, resolve_accounts
+from cleared.books.bank_files import ImportFileError
+from cleared.books.bank_files.account_matching import resolve_accounts
+from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.importing.bank_file import check_currency
 from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.model import Config

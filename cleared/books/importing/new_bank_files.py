@@ -12,9 +12,11 @@ from typing import Any
 from msgspec import Struct
 
 from cleared.base.errors import UsageError
-from cleared.books.bank_files import ImportFileError, detect_format, read_file, resolve_account
+from cleared.books.bank_files import ImportFileError
+from cleared.books.bank_files.account_matching import resolve_account
 from cleared.books.bank_files.csv_guess import guess_profile
 from cleared.books.bank_files.csv_presets import load_presets
+from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.bank_files.plugins import BUILT_IN
 from cleared.books.importing.bank_setup import AccountChoices, BankSetup, plan_accounts
 from cleared.books.ledger.bank_row import ParsedFile

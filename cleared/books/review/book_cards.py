@@ -14,10 +14,13 @@ from typing import cast
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE
 from cleared.books.ledger.entry import Entry
-from cleared.books.review.book_facts import BookFacts, vendor_key
+from cleared.books.review.book_facts import BookFacts, read_book_facts, vendor_key
 from cleared.books.review.similar_entries import list_similar_entries
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
+from cleared.cards.known_cards import KnownCards
+from cleared.changes.host import Host
+from cleared.git import Snapshot
 from cleared.review.card_details import detail_sections
 from cleared.review.card_facts import CardChoice, CardFacts, CardTheme, QueueRow, SourceRow
 from cleared.review.queue_snapshot import QueueSnapshot
@@ -68,6 +71,11 @@ class BookCards(CardFacts):
         digest = line[1].file_sha256
         record = self.books.imports.get(digest)
         return SourceRow(record.name if record else "", digest, line[1].row)
+
+
+def open_book_cards(host: Host, snapshot: Snapshot, cards: KnownCards) -> BookCards:
+    """The cards of a commit, with what its books say of them."""
+    return BookCards(read_book_facts(host, snapshot, cards))
 
 
 def _make_row(card: Card, day: date, amount: Decimal, text: str) -> QueueRow:

@@ -19,16 +19,12 @@ from cleared.books.decision_effects import entry_weight
 from cleared.books.decisions.adjusting_entries import read_adjustment
 from cleared.books.decisions.entry_amending import describe_changes
 from cleared.books.decisions.entry_correction import Correction, non_bank_legs, read_correction
-from cleared.books.decisions.receipt_filing import link_proposed, take_back_links
-from cleared.books.decisions.run_reverting import find_import_run, stage_run_revert
 from cleared.books.decisions.transfer_pairing import pair_entries, settle_decided_transfers
 from cleared.books.ledger.corrections import find_corrections
 from cleared.books.ledger.entry import ZERO, Entry, entry_to_json
 from cleared.books.ledger.receipts import parse_receipts
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.ledger.staged_journal import Books
-from cleared.books.review.book_cards import BookCards
-from cleared.books.review.book_facts import read_book_facts
 from cleared.books.review.entry_staging import confirm_target, correct_target, entry_of, reject_target
 from cleared.books.review.entry_undoing import (
     hold_line_again,
@@ -36,13 +32,13 @@ from cleared.books.review.entry_undoing import (
     restore_entries,
     settle_posted_lines,
 )
-from cleared.books.review.vendor_lessons import teach_vendor
 from cleared.books.staged_books import books_of, open_books
 from cleared.cards.card import Card, card_id
 from cleared.cards.known_cards import KnownCards
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.domains.domain import import_when_called
 from cleared.git import Snapshot
 from cleared.primitives.context import Context
 from cleared.review.action_request import ActionRequest, ActionResult
@@ -60,6 +56,14 @@ from cleared.review.record_review import (
     UndoCase,
 )
 from cleared.workspace.location import Layout
+
+# Deciding about a card needs none of this, and all that it loads would take longer than the decision.
+_open_cards: Final = import_when_called("cleared.books.review.book_cards:open_book_cards")
+_teach_vendor: Final = import_when_called("cleared.books.review.vendor_lessons:teach_vendor")
+_link_proposed: Final = import_when_called("cleared.books.decisions.receipt_filing:link_proposed")
+_take_back_links: Final = import_when_called("cleared.books.decisions.receipt_filing:take_back_links")
+_find_import_run: Final = import_when_called("cleared.books.decisions.run_reverting:find_import_run")
+_stage_run_revert: Final = import_when_called("cleared.books.decisions.run_reverting:stage_run_revert")
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class BookReview(RecordReview):
             names = [str(each) for each in entries] if isinstance(entries, list) else []
             pair_entries(case.decision_context, names, result)
         if card.kind == RECEIPT.name and choice == "link":
-            result.files |= link_proposed(case.decision_context, card, result.files)
+            result.files |= _link_proposed(case.decision_context, card, result.files)
 
     def settle_followers(self, decision_context: DecisionContext, result: DecisionResult) -> None:
         settle_decided_transfers(decision_context, result)
@@ -150,7 +154,7 @@ class BookReview(RecordReview):
     # -- showing --------------------------------------------------------------------------------------------------
 
     def open_facts(self, host: Host, snapshot: Snapshot, cards: KnownCards) -> CardFacts:
-        return BookCards(read_book_facts(host, snapshot, cards))
+        return cast(CardFacts, _open_cards(host, snapshot, cards))
 
     def read_suggestion(self, value: str) -> Correction:
         return read_suggestion(value)
@@ -158,20 +162,20 @@ class BookReview(RecordReview):
     def find_action(self, verb: str) -> Callable[[Host, ActionRequest], ActionResult] | None:
         if verb != "always":
             return None
-        return teach_vendor
+        return _teach_vendor
 
     # -- taking back ----------------------------------------------------------------------------------------------
 
     def take_back(self, case: UndoCase) -> Mapping[str, bytes | None]:
         restore_entries(case)
         settle_posted_lines(case)
-        return take_back_links(case.decision_context, case.before, case.after)
+        return cast(Mapping[str, bytes | None], _take_back_links(case.decision_context, case.before, case.after))
 
     def find_run(self, context: Context, name: str) -> str | None:
-        return find_import_run(context, name)
+        return cast(str | None, _find_import_run(context, name))
 
     def stage_revert(self, case: RevertCase) -> None:
-        stage_run_revert(case)
+        _stage_run_revert(case)
 
     def list_restored(self, context: Context) -> Mapping[str, str]:
         return list_restored(context)

@@ -26,11 +26,11 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.gate.additive_changes import find_reason_to_ask
 from cleared.gate.examination import Gate
 from cleared.gate.improvements import AUTHOR, Improvement, LessonSource, combine_edits, find_lessons
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
 from cleared.gate.proposals.submission import (
     LEARNING,
-    Author,
     check_rate_limit,
     list_superseded,
     settle_proposal,

@@ -15,12 +15,12 @@ from cleared.gate.candidate import Change, approved_text, make_candidate
 from cleared.gate.dry_run_inputs import NotRepeatable
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals import proposal as store
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import list_replaced
 from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
 from cleared.gate.proposals.submission import (
-    Author,
     describe_proposal,
     mark_examined,
     settle_proposal,

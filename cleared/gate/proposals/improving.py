@@ -30,8 +30,9 @@ from cleared.gate.improvements import (
     find_lessons,
 )
 from cleared.gate.proposals.additive_approval import ADDITIVE, PersonNeeded, approve_additive, was_refused
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.proposal import Proposal, load_proposals
-from cleared.gate.proposals.submission import LEARNING, Author, GateFailed, propose_changes
+from cleared.gate.proposals.submission import LEARNING, GateFailed, propose_changes
 from cleared.gate.unused_code import describe_unused_branches, describe_unused_scripts, list_live_agents
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts

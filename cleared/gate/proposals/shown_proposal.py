@@ -73,6 +73,13 @@ def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str])
     return {p.folder: _show_proposal(host, scripts, p, proposals) for p in proposals if p.folder in wanted}
 
 
+def read_proposal_lines(host: Host, snapshot: Snapshot, folders: Iterable[str]) -> dict[str, list[str]]:
+    """Folder → the lines of the proposal's card; none for one that is not there."""
+    return {
+        folder: list_card_lines(each.card) for folder, each in read_shown_proposals(host, snapshot, folders).items()
+    }
+
+
 def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Sequence[Proposal]) -> ShownProposal:
     snapshot = scripts.snapshot
     olds: dict[str, bytes | None] = {}

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base.clock import format_iso
@@ -28,6 +27,7 @@ from cleared.gate.candidate import Candidate
 from cleared.gate.examination import Gate, Report
 from cleared.gate.improvements import AUTHOR, LessonSource, find_title
 from cleared.gate.proposals import change_text, proposal_card
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import describe_succession, list_lost_lines, say_successor
 from cleared.gate.proposals.proposal import (
@@ -46,15 +46,6 @@ from cleared.trust.verification import Approvals
 _MAX_MESSAGE: Final = 10_000
 LEARNING: Final = (AUTHOR, f"job {AUTHOR}")
 """The authors of what was learned."""
-
-
-class Author(Struct, frozen=True):
-    """Who wrote the change; ``is_human`` is false for programs and models."""
-
-    name: str
-    is_human: bool = True
-    is_asked: bool = False
-    """Of a model: whether a person asked for this in a session. Budgets are for what programs do by themselves."""
 
 
 class GateFailed(CheckFailed):

@@ -15,9 +15,10 @@ from cleared.gate.dry_run_inputs import SAMPLE_DATA
 from cleared.gate.examination import Gate
 from cleared.gate.impact import describe_not_comparable, example_line
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.effect_sections import list_groups
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
-from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
+from cleared.gate.proposals.submission import GateFailed, propose_changes
 from cleared.meta.tools.open_proposals import adopt_proposals, refuse_surprises
 from cleared.meta.tools.output_bounds import quote_data
 from cleared.meta.tools.remedy_words import say_to_model

@@ -18,7 +18,8 @@ from cleared.changes.host import Host
 from cleared.domains.domain import Standing
 from cleared.domains.installed_domains import load_domains
 from cleared.service.notify.channels import Message, Undelivered, escape_text, send_message
-from cleared.service.notify.messages import digest_message, failure_message, read_digest_facts, redact_message
+from cleared.service.notify.digest import digest_message, read_digest_facts
+from cleared.service.notify.messages import failure_message, redact_message
 from cleared.service.notify.notifier_state import (
     MAX_LISTED_FAILURES,
     STATE_FILE,

@@ -12,9 +12,10 @@ from cleared.gate.examination import Gate
 from cleared.gate.lint_rules import finding_to_dict, result_to_dict
 from cleared.gate.manual_runs import run_command, run_now
 from cleared.gate.operation import settings_refusal
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.proposal import load_proposals
 from cleared.gate.proposals.shown_proposal import read_shown_proposal
-from cleared.gate.proposals.submission import Author, check_rate_limit, propose_changes
+from cleared.gate.proposals.submission import check_rate_limit, propose_changes
 from cleared.primitives.registry.projections import describe_primitive
 from cleared.runs import run_queries
 from cleared.runs.attempt import Event

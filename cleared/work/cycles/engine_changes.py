@@ -15,7 +15,8 @@ from cleared.cards.kinds import CYCLE_NOTE
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
-from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.submission import propose_changes
 from cleared.review.branch_merge import CYCLE_BRANCHES
 from cleared.work.cycles.consensus import BACKUP, CONSENSUS
 from cleared.work.loop.kept_branch import keep_on_branch, make_branch_card

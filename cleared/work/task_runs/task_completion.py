@@ -21,7 +21,8 @@ from cleared.base.tree_removal import remove_tree
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
-from cleared.gate.proposals.submission import Author, propose_changes
+from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Repository, Snapshot
 from cleared.git.history_copy import copy_history
 from cleared.jobs.tasks.task_definition import Task

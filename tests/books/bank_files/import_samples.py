@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from cleared.books.bank_files import ImportFileError, read_file
+from cleared.books.bank_files import ImportFileError
+from cleared.books.bank_files.file_reading import read_file
 from cleared.books.ledger.bank_row import BankRow, ParsedFile
 from cleared.workspace.settings.bank_section import BankAccount, CsvProfile
 from cleared.workspace.settings.model import Config, Import, Limits

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, checking, config, read, refusal
 
-from cleared.books.bank_files import detect_format
+from cleared.books.bank_files.file_reading import detect_format
 from cleared.books.ledger.bank_row import BankRow
 
 

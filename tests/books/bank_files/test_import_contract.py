@@ -15,9 +15,10 @@ from import_samples import CARD, CARD_HEADER, CHECKING, CHECKING_HEADER, GERMAN,
 from msgspec import structs
 from statement_files import MONTH, write_camt, write_mt940, write_ofx, write_qif
 
-from cleared.books.bank_files import Importer, ImportFileError, Sample, detect_format, read_file
+from cleared.books.bank_files import Importer, ImportFileError, Sample
 from cleared.books.bank_files.chase import ChaseCard, ChaseChecking
 from cleared.books.bank_files.csv_profile import ProfileImporter
+from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.bank_files.plugin_tests import check_importer
 from cleared.books.ledger.bank_row import ParsedFile
 

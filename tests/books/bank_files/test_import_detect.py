@@ -15,8 +15,10 @@ from import_samples import CARD, CARD_HEADER, CHECKING, GERMAN, GERMAN_TEXT, con
 from msgspec import structs
 
 from cleared.base.errors import WorkspaceError
-from cleared.books.bank_files import ImportFileError, Sample, detect_format, read_file, resolve_account
+from cleared.books.bank_files import ImportFileError, Sample
+from cleared.books.bank_files.account_matching import resolve_account
 from cleared.books.bank_files.chase import ChaseChecking
+from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.bank_files.plugins import BUILT_IN
 from cleared.books.ledger.bank_row import ParsedFile
 from cleared.workspace.settings.bank_section import BankAccount, Match

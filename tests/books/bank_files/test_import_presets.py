@@ -8,8 +8,10 @@ from decimal import Decimal
 import pytest
 from import_samples import CARD, CHECKING, config, profile
 
-from cleared.books.bank_files import ImportFileError, Sample, detect_format, read_file, resolve_accounts
+from cleared.books.bank_files import ImportFileError, Sample
+from cleared.books.bank_files.account_matching import resolve_accounts
 from cleared.books.bank_files.csv_presets import load_presets
+from cleared.books.bank_files.file_reading import detect_format, read_file
 from cleared.books.bank_files.plugin_tests import check_importer
 from cleared.books.sample_files import make_sample_files
 from cleared.workspace.settings.bank_section import BankAccount, Match

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from import_samples import CARD, CHECKING, config
 from statement_files import LINES, MONTH, OFX_HEADER, Line, Told, write_camt, write_mt940, write_ofx, write_qif
 
-from cleared.books.bank_files import Importer, ImportFileError, read_file
+from cleared.books.bank_files import Importer, ImportFileError
 from cleared.books.bank_files.camt import Camt
+from cleared.books.bank_files.file_reading import read_file
 from cleared.books.bank_files.mt940 import Mt940
 from cleared.books.bank_files.ofx import Ofx
 from cleared.books.bank_files.plugin_tests import check_importer

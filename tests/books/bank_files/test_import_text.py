@@ -272,7 +272,7 @@ def test_B10_twenty_faults_are_named_the_others_counted() -> None:
 
 
 def test_the_file_is_named_whatever_it_is_called() -> None:
-    from cleared.books.bank_files import read_file
+    from cleared.books.bank_files.file_reading import read_file
     from cleared.workspace.settings.model import Config
 
     with pytest.raises(ImportFileError, match=r"^sub/ü\.csv: the file is empty"):

@@ -10,7 +10,7 @@ import pytest
 from harness import Workspace, refused, unchanged
 from reviewers import People
 
-from cleared.gate.proposals import crash_certificate
+from cleared.gate.proposals import certification
 from cleared.workspace.location import APPROVED_CONFIG
 
 POST = (
@@ -101,7 +101,7 @@ def test_n11_where_reviewers_are_named_its_questions_are_answered_too(ws: Worksp
 
 def test_n11_a_run_that_comes_out_otherwise_is_not_certified(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     ws.agent("probe", POST)
-    monkeypatch.setattr(crash_certificate, "_COMMAND", (sys.executable, "-c", NEVER_AGAIN))
+    monkeypatch.setattr(certification, "_COMMAND", (sys.executable, "-c", NEVER_AGAIN))
     with unchanged(ws):
         refused(
             ws("agent", "certify", "probe"), 1, "killed at begun (1 of ", "books/2025/01/journal.csv and 2 more differ"

@@ -12,8 +12,9 @@ from proposing import edit, history, propose, text, threshold
 from cleared.base.errors import UsageError
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.examination import Gate
+from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.proposal import Proposal
-from cleared.gate.proposals.submission import Author, GateFailed, propose_changes
+from cleared.gate.proposals.submission import GateFailed, propose_changes
 
 
 def propose_texts(ws: Workspace, texts: Mapping[str, str | None], *targets: str) -> Proposal:
