@@ -101,6 +101,15 @@ _MORE: Final = re.compile(
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""
 FIELDS: Final = {
     "--despite REASON": "“All the same, because”",
+    "--outcome duplicate --of ENTRY": "“Duplicate”",
+    "--outcome personal": "“Personal”",
+    "--outcome suspense": "“Not clear”",
+    "--line ACCOUNT=AMOUNT": "“Several accounts”",
+    "--line": "“Several accounts”",
+    "--withdraw": "“Take a reconciliation back”",
+    "--account N": "“Account”",
+    "--period": "“Period”",
+    "--compare": "“Beside”",
     "--with-pending": "“Although decisions wait”",
     "--filed": "“Filed with the authorities”",
     "--on": "“First day without entries”",
@@ -145,7 +154,7 @@ def link_commands(text: str, prefix: str) -> Markup:
 
 def _name_fields(text: str) -> Markup:
     for option, field in FIELDS.items():
-        text = re.sub(rf"(?<![\w-]){re.escape(option)}(?![\w-])(?: (?:…|\d{{4}}-\d\d-\d\d))?", field, text)
+        text = re.sub(rf"(?<![\w-]){re.escape(option)}(?![\w-])(?: …)?", field, text)
     return escape(escape_lines(text))
 
 

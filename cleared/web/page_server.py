@@ -128,9 +128,9 @@ class PageServer:
 def _read_ahead(sites: Sequence[Site]) -> None:
     from cleared.web.page_rendering import compile_templates
 
-    compile_templates()
     for site in sites:
         site.read_ahead()
+    compile_templates()
 
 
 def serve_pages(server: PageServer, on_ready: OnReady) -> None:

@@ -38,6 +38,8 @@ def test_texts_of_commands_lead_to_pages() -> None:
     assert "in the machine’s terminal: <code>cleared up</code>" in told("the service is not up (cleared up)")
     assert told("<b>cleared review</b>") == f"&lt;b&gt;{way('/queue', 'Queue')}&lt;/b&gt;"
     assert "All the same, because" in told("or close all the same: --despite REASON.")
+    assert told("from the next year on: --on 2026-01-01.").endswith("“First day without entries” 2026-01-01.")
+    assert told("say --outcome personal (a draw), or --reason …") == "say “Personal” (a draw), or “Why”"
 
 
 def signed_in(server: Server) -> Server:
