@@ -72,25 +72,25 @@ def _processed_gitignore(host: Host, snapshot: Snapshot) -> dict[str, bytes | No
     return {path: b"# import.keep: local\n*\n!.gitignore\n!.gitkeep\n"}
 
 
-def commit_draft(
-    host: Host,
-    repo: Repository,
-    snapshot: Snapshot,
-    context: Context,
-    message: CommitSubject,
-    trailers: Sequence[tuple[str, str]],
-    files: Mapping[str, bytes | None] | None = None,
-    local: Sequence[LocalMove] = (),
-    sign: SignChanges | None = None,
-    edited: Collection[str] = (),
-    merges: str | None = None,
-    command_key: str = "",
-) -> str:
-    """Check the draft and commit it, with further ``files`` and ``local`` moves. Returns the commit's id.
+class CommitPlan(Struct, frozen=True):
+    """What a commit says, and what it holds beside the draft. ``merged_commit`` and ``command_key``: as for
+    ``CommitHeader``."""
 
-    ``sign`` makes the trailers that show whose commit it is, from all that it changes, its message and its trailers.
-    ``edited``: files whose working copies may be somebody's edit, which stays then. ``merges`` and ``command_key``: as
-    for ``CommitHeader``.
+    message: CommitSubject
+    trailers: Sequence[tuple[str, str]]
+    files: Mapping[str, bytes | None] = {}
+    local_moves: Sequence[LocalMove] = ()
+    sign: SignChanges | None = None
+    """Makes the trailers that show whose commit it is, from all that it changes, its message and its trailers."""
+    edited_files: Collection[str] = ()
+    """Their working copies may be somebody's edit, which stays then."""
+    merged_commit: str | None = None
+    command_key: str = ""
+
+
+def commit_draft(host: Host, repo: Repository, snapshot: Snapshot, context: Context, plan: CommitPlan) -> str:
+    """Check the draft and commit it as planned. Returns the commit's id.
+
     Raises ``RecordsViolated``, ``GitBusy``, or ``PrimitiveError`` where an input file changed since it was parsed.
     """
     check_draft(context)
@@ -98,34 +98,34 @@ def commit_draft(
         part.complete_draft(context, snapshot, stays_open=host.stays_open)
     host.report_step("checked")
     draft = render_draft(host, snapshot, context)
-    draft.changes.update(files or {})
-    if any(key == "Event" for key, _ in trailers):  # a run that failed, or waits for an answer, handled no files
+    draft.changes.update(plan.files)
+    if any(key == "Event" for key, _ in plan.trailers):  # a run that failed, or waits for an answer, handled no files
         _record_handled_files(host, snapshot, context, draft)
     waiting = _add_log_rows(host, snapshot, context, draft)
-    moves, held_files = imported_files.hold_files(host, (*draft.moves, *local), context.now, context.run_id)
+    moves, held_files = imported_files.hold_files(host, (*draft.moves, *plan.local_moves), context.now, context.run_id)
     moves += (agent_log.waiting_rows_move(host, waiting),) if waiting else ()
     clean = host.redactor.redact_text
-    subject = clean(message)
+    subject = clean(plan.message)
     # The key of an event stays as it is: by it the event is not run again.
-    marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in trailers]
+    marks = [(key, value if key in ("Event", "Attempt") else clean(value)) for key, value in plan.trailers]
     marks += consumed_events.commit_trailers(repo, context)
     total = _sum_changes(host, snapshot, draft.changes)
     attested = attest_commit(host, snapshot, context, subject, marks, draft.changes, draft.events, total)
     for path, data in attested.items():
         line = data.removeprefix(snapshot.read_file(path) or b"")
         draft.changes[path] = (draft.changes.get(path) or snapshot.read_file(path) or b"") + line
-    marks += sign(draft.changes, subject, marks) if sign is not None else []
+    marks += plan.sign(draft.changes, subject, marks) if plan.sign is not None else []
     try:
         commit = commit_changes(
             repo,
             snapshot.commit,
             draft.changes,
-            CommitHeader(subject, marks, host.author, context.now, merges, command_key),
+            CommitHeader(subject, marks, host.author, context.now, plan.merged_commit, plan.command_key),
             verify=lambda: _verify_files(context),
             on_step=host.on_step,
             state_dir=host.layout.state_dir,
             moves=moves,
-            edited=edited,
+            edited=plan.edited_files,
             wait_seconds=host.config.lock.wait_seconds,
         )
     except Unfinished:

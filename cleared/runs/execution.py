@@ -250,15 +250,8 @@ class _AgentRun:
 
     def _commit_draft(self, context: Context, message: CommitSubject) -> str:
         self._stage_resumed_cards(context)
-        return draft.commit_draft(
-            self.host,
-            self.repo,
-            self.snapshot,
-            context,
-            message,
-            self._commit_trailers("Event"),
-            command_key=self.host.command_key,
-        )
+        plan = draft.CommitPlan(message, self._commit_trailers("Event"), command_key=self.host.command_key)
+        return draft.commit_draft(self.host, self.repo, self.snapshot, context, plan)
 
     def _stage_resumed_cards(self, context: Context) -> None:
         """Stage that the questions which this run has taken up are done with."""

@@ -73,7 +73,7 @@ def record_failure(
     )
     cards = list(fresh.cards.added.values())
     subject = commit_messages.run_failed(failed.agent, first)
-    commit = draft.commit_draft(host, repo, snapshot, fresh, subject, trailers)
+    commit = draft.commit_draft(host, repo, snapshot, fresh, draft.CommitPlan(subject, trailers))
     return [commit], cards
 
 

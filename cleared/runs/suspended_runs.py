@@ -95,7 +95,8 @@ def record_question(
     for each in ended:
         fresh.cards.record_continuation(each, format_iso(host.clock.now()), attempt.script.name, attempt.run_id)
     subject = commit_messages.run_waits(attempt.script.name, question.text)
-    return [draft.commit_draft(host, repo, snapshot, fresh, subject, trailers, command_key=host.command_key)], [card]
+    plan = draft.CommitPlan(subject, trailers, command_key=host.command_key)
+    return [draft.commit_draft(host, repo, snapshot, fresh, plan)], [card]
 
 
 def _new_card_id(cards: Mapping[str, Card], attempt: Attempt, question: Question) -> str:

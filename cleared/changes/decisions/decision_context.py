@@ -189,20 +189,17 @@ def _try_decision(
         decision_context, decided = first
     decision_context.context.log_action("decision", f"{decided.message} (by {decision_context.by})")
     signs = (right.rules.is_restricted or device is not None) and _may_be_signed(decision_context, decided)
-    commit = draft.commit_draft(
-        host,
-        repo,
-        snapshot,
-        decision_context.context,
+    plan = draft.CommitPlan(
         decided.message,
         [*marks, *decided.trailers],
         decided.files,
         decided.local_moves,
         right.make_signature_trailers if signs else None,
         decided.edited_files,
-        merges=decided.merged_commit,
-        command_key=host.command_key if by in (None, current_user()) else "",  # not for what a check decides
+        decided.merged_commit,
+        host.command_key if by in (None, current_user()) else "",  # not for what a check decides
     )
+    commit = draft.commit_draft(host, repo, snapshot, decision_context.context, plan)
     if first is not None:
         raise SecondNeeded(dict(decided.trailers)[AGREEMENT_TRAILER], commit)
     return commit
