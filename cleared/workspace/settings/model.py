@@ -176,7 +176,7 @@ class Llm(Section):
     provider: Literal["anthropic", "openai", "openrouter"] | None = program(default=None)
     """None: no model is asked. ``openai`` with a ``base_url``: any server that speaks its protocol, such as Ollama."""
     model: str | None = protected(default=None)
-    """As the provider names it, such as claude-sonnet-4-5 or openai/gpt-4.1."""
+    """As the provider names it, such as claude-sonnet-5 or openai/gpt-4.1."""
     base_url: str | None = program(default=None)
     """Where its server is, such as http://127.0.0.1:11434/v1. None: the provider's own."""
     api_key_env: str | None = program(default=None)
