@@ -110,10 +110,12 @@ def _keep_unknown_files(page: PageRequest, host: Host, left: Sequence[LeftFile])
 
 def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt], list[Said]]:
     """Keep receipts at once, with all that lies in their inbox; what is damaged is refused."""
-    lines, digests = [], set()
+    lines, digests, limit = [], set(), host.config.receipts.max_bytes
     for path in paths:
         data = path.read_bytes()
         try:
+            if len(data) > limit:
+                raise UsageError(f"it is larger than {limit} bytes", remedy="See receipts.max_bytes in the settings.")
             copy_to_inbox(host.root, path.name, data)
         except ClearedError as error:
             lines.append(Said(f"{path.name} was not kept: {error.message}. {error.remedy or ''}".strip(), ok=False))

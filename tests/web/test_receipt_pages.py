@@ -11,6 +11,8 @@ from receipt_files import JPEG, make_pdf, make_png
 from web_client import Page, Server, inner_server
 
 RECEIPT = ("way", "receipt")
+THUMB = b"\xff\xd8\xff\xe1\x00\x1b" + JPEG[:-4] + b"\xff\xd9"
+"""The beginning of a picture: the whole of a small one lies in it."""
 
 
 def press(server: Server, page: Page, address: str, choice: str, entry: str = "") -> Page:
@@ -66,6 +68,7 @@ def test_a_receipt_is_attached_on_the_page_of_an_entry(posted: Workspace) -> Non
         ("cut.pdf", make_pdf("Total 45.10")[:200], "no whole PDF"),
         ("cut.png", make_png()[:60], "no whole PNG picture"),
         ("page.jpg", b"<html>not found</html>", "no whole JPEG picture"),
+        ("thumb.jpg", THUMB + JPEG[20:-2], "no whole JPEG picture"),
         ("cut.webp", b"RIFF\xff\x00\x00\x00WEBPVP8 ", "no whole WebP picture"),
     ],
 )
@@ -96,3 +99,14 @@ def test_no_file_of_a_receipt_is_a_page(posted: Workspace) -> None:
         file.write_bytes(JPEG + b"changed")
         name = hashlib.sha256(JPEG).hexdigest()
         assert server.get(f"/receipts/{name}/file").status == 409 and server.get(f"/receipts/{name}").status == 200
+
+
+def test_what_is_too_large_is_refused_and_a_film_behind_a_picture_is_not(posted: Workspace) -> None:
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        large = JPEG + b"\0" * (10 << 20)
+        page = server.upload(server.get("/receipts"), {"large.jpg": large}, RECEIPT)
+        assert "large.jpg was not kept: it is larger than" in page.text
+        assert not list((posted.root / "receipts/inbox").glob("*"))
+        page = server.upload(server.get("/receipts"), {"moving.jpg": JPEG + b"ftypmp42" * 9_000}, RECEIPT)
+        assert "1 receipt kept" in page.text

@@ -16,7 +16,13 @@ def _is_whole_pdf(data: bytes) -> bool:
 
 
 def _is_whole_jpeg(data: bytes) -> bool:
-    return data.startswith(b"\xff\xd8\xff") and b"\xff\xd9" in data[-_TAIL:]
+    """Whether the picture itself has its end: its thumbnail has one, too, and phones append films to pictures."""
+    at = 2 if data.startswith(b"\xff\xd8\xff") else len(data)
+    while data[at : at + 1] == b"\xff":
+        if data[at + 1 : at + 2] == b"\xda":
+            return b"\xff\xd9" in data[at:]
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return False
 
 
 def _is_whole_png(data: bytes) -> bool:
