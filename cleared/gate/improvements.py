@@ -48,8 +48,10 @@ class Improvement(Struct, frozen=True):
     edit: Callable[[str], str]
     """The script with the change; every byte that it is not about stays. Gives the same text where it is not needed."""
     confirms: Mapping[str, frozenset[str]] = {}
-    """Where all that it is about was decided by persons, and equally: each such record, and what it went to, as
-    ``RecordComparison.list_references`` says. Empty where a person must look at it."""
+    """Where all that it is about was decided by persons, equally, and is attested: each such record, and what it went
+    to, as ``RecordComparison.list_references`` says. Empty where a person must look at it."""
+    doubt: str = ""
+    """Why a person must look at something that decisions speak for."""
 
 
 class OpenQuestion(Struct, frozen=True):

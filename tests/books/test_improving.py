@@ -111,6 +111,18 @@ def test_a_rejected_change_is_not_proposed_again(ws: Workspace) -> None:
     ws.ok("agent", "reject", improve(ws)["proposals"][0], "--reason", "it depends")
     decide(ws, "BLUEBIRD HOLDINGS", [5040], month=2)
     assert improve(ws)["proposed"] == []
+    decide(ws, "BLUEBIRD HOLDINGS", [5040], month=3, amount="-900.00")
+    assert improve(ws)["proposed"] == [], "nor for other amounts"
+
+
+@pytest.mark.parametrize("name", ["3M COMPANY", "7-ELEVEN", "24 HOUR FITNESS", "B2B WAVE"])
+def test_a_name_may_begin_with_a_digit(ws: Workspace, name: str) -> None:
+    decide(ws, name, [5040] * 3)
+    assert improve(ws)["proposed"][0]["change"] == f"{name} (money out, from 20, up to 100) → 5040 from now on"
+    decide(ws, name, [5060, 5060], month=2)
+    assert improve(ws)["asked"][0].startswith(
+        f"{name} (money out) went 3 times" if name[:2] != "24" else "HOUR FITNESS"
+    )
 
 
 def test_a_contradiction_is_one_question_and_its_answer_a_proposal(ws: Workspace) -> None:

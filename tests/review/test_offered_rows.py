@@ -24,7 +24,7 @@ def test_b32_a_card_offers_the_row_after_three_equal_decisions(ws: Workspace) ->
     ]
     said = (
         "COFFEE HOUSE (money out, up to 20) → 5070 from now on, as you decided 3 of 3 times. "
-        "It would have booked 3 past lines, all as you did."
+        "It would have booked 5 past lines, 3 as you did and 2 still waiting for you."
     )
     assert shown[1]["evidence"] == said and "3 of 3 COFFEE HOUSE went to 5070" in shown[0]["evidence"]
     assert f"Always 5070 Meals: {said}" in ws.ok("queue", "show", card["id"]).out
@@ -45,6 +45,18 @@ def test_b32_decisions_that_contradict_each_other_offer_no_row(ws: Workspace) ->
     shown = ws.json("queue", "show", "2025-02-005")["suggestions"]
     assert [s["verb"] for s in shown] == ["suggested"]
     assert shown[0]["evidence"] == "3 of 4 COFFEE HOUSE went to 5070, last 2025-02-05; others to 5060"
+
+
+def test_what_somebody_wrote_into_the_journal_offers_no_row(ws: Workspace) -> None:
+    """The same statuses as three decisions give, by plain git: no card says *as you decided* of them."""
+    ws.drop("february.csv", COFFEES)
+    ws.run("ingest")
+    journal = "books/2025/02/journal.csv"
+    rows = ws.read(journal).splitlines(keepends=True)
+    forged = [row.replace("pending-review", "user-confirmed").replace(",5030,", ",5070,") for row in rows]
+    ws.put(journal, "".join(new if row < "2025-02-004" else row for row, new in zip(rows, forged, strict=True)))
+    ws.git("commit", "-qam", "bookkeeping")
+    assert "always" not in [s["verb"] for s in ws.json("queue", "show", "2025-02-004")["suggestions"]]
 
 
 def test_b32_words_that_banks_put_before_every_text_make_no_row(ws: Workspace) -> None:

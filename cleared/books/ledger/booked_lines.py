@@ -46,12 +46,16 @@ class BookedLine(NamedTuple):
         return max(self.lines, key=lambda line: (abs(line[1]), -line[0]))[0]
 
 
+_FEW: Final = 2
+
+
 def clean_payee(description: str) -> str:
-    """What equal payees have in common: the words of the text, without numbers and marks."""
+    """What equal payees have in common: the words of the text, without numbers and marks. A name may begin with a digit
+    or two and letters (``3M COMPANY``); what has more of them, or stands later, is a number of the line."""
     text, words = normalise_description(description), []
-    for word in text.replace("*", " ").replace("#", " ").split():
+    for number, word in enumerate(text.replace("*", " ").replace("#", " ").split()):
         plain = word.strip(".,;:-/()'\"")
-        if plain.isalpha() or (plain and not any(map(str.isdigit, plain))):
+        if plain.isalpha() or (plain and sum(map(str.isdigit, plain)) <= (0 if number or plain.isdigit() else _FEW)):
             words.append(plain)
     return " ".join(words) or text
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from cleared.base import money
@@ -27,6 +27,7 @@ from cleared.books.teaching.decided_rows import DecidedHistory, GroupKey, Learne
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
 from cleared.cards.known_cards import KnownCards
+from cleared.changes.decisions.attested_decisions import list_decided_records
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.git import Snapshot
@@ -50,6 +51,8 @@ class BookFacts:
     """Imported files by digest."""
     refused_transfers: set[tuple[str, str]]
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
+    find_attested: Callable[[Collection[str]], Collection[str]]
+    """Which of some records a person has decided about, as attested here."""
 
     def entry_of(self, card: Card) -> Entry | None:
         return self.entries.get(card.record_id) if card.record_id else None
@@ -185,7 +188,10 @@ class BookFacts:
         rows = self.history.learn_rows(GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out"))
         fitting = (each for each in rows if each.row.fits(line.text, line.amount, line.bank))
         found = next((each for each in fitting if not each.row.limits.split), None)
-        return found if found is not None and self._is_postable(found.row.account, line.day) else None
+        if found is None or not self._is_postable(found.row.account, line.day):
+            return None
+        decided = {each.entry_id for each in found.decisions}
+        return found if decided.issubset(self.find_attested(decided)) else None
 
     def _is_postable(self, account: int, day: date) -> bool:
         return self.chart.why_not_postable(account, day) is None
@@ -250,4 +256,5 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> B
         # Of a file that came again the first time counts; of an undone one, what stands.
         {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
         refused_transfers(every_card.list_kind(TRANSFER.name)),
+        partial(list_decided_records, host, snapshot),
     )

