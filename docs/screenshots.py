@@ -25,6 +25,7 @@ PAGES = {
     "books": "/books",
     "report": "/reports/monthly",
     "entry": "/books/entries/2025-01-001",
+    "receipts": "/receipts",
 }
 LOOKS = {
     "light": {"viewport": {"width": 1100, "height": 800}, "color_scheme": "light"},
@@ -32,7 +33,7 @@ LOOKS = {
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True, "color_scheme": "light"},
 }
 NEW_VENDORS = '\n    ("SWEETGREEN", "Sweetgreen", 5070, 0.97),\n    ("AMZN MKTP", "Amazon", 5060, 0.96),'
-SHOWN_TWICE = {"queue", "today", "report"}
+SHOWN_TWICE = {"queue", "today", "report", "receipts"}
 """Pages that are shown in the dark and on a phone, too."""
 
 
