@@ -27,7 +27,7 @@ from cleared.work.cycles.consensus import CONSENSUS, MAX_BYTES, ConsensusFile, f
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
-from cleared.work.cycles.engine_confinement import engine_environment, engine_fence
+from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engine_process import EngineRun, run_engine
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
@@ -88,15 +88,19 @@ def run_cycle(
             take_text(host, path, data)  # what was only written here is perhaps committed next
         _copy_in(clone.folder, own)
         (host.root / log).parent.mkdir(exist_ok=True)
+        fence = engine_fence(
+            settings, binary, host.root, clone.folder, scratch, os.environ, host.config.sandbox.confine
+        )
+        environment = engine_environment(settings, os.environ, host.root, scratch, is_fenced=fence is not None)
         run = run_engine(
             [str(binary), *engine.arguments(settings.launch)],
             prompt=prompt,
             folder=clone.folder,
-            environment=engine_environment(engine, os.environ, host.root, scratch),
-            fence=engine_fence(
-                settings, binary, host.root, clone.folder, scratch, os.environ, host.config.sandbox.confine
+            environment=environment,
+            fence=fence,
+            log=JobOutput(
+                host.root / log, settings.max_output_bytes, host.redactor.add_secrets(list_engine_secrets(environment))
             ),
-            log=JobOutput(host.root / log, settings.max_output_bytes, host.redactor),
             timeout=settings.cycle_timeout_seconds,
             should_stop=should_stop,
             clock=host.clock,

@@ -54,6 +54,8 @@ class CycleSettings(Struct, frozen=True):
     max_cycles: int | None
     cost_cap: Decimal
     program_folders: tuple[str, ...]
+    environment: tuple[str, ...]
+    """Names of variables, or what they begin with and a ``*``."""
 
 
 def read_cycle_settings(
@@ -79,6 +81,7 @@ def read_cycle_settings(
         max_cycles=values["max_cycles"],
         cost_cap=values["cost_cap"],
         program_folders=section.program_folders,
+        environment=section.environment,
     )
 
 

@@ -21,9 +21,10 @@ from cleared.processes.confinement import landlock_abi
 from cleared.processes.fences import Fence, find_missing_walls, make_fence, require_walls
 from cleared.processes.leftovers import FOLDER_VARIABLE
 from cleared.work.cycles.cycle_settings import CycleSettings
-from cleared.work.cycles.engines.engine import Engine
 from cleared.work.loop.job_confinement import list_closed
 from cleared.workspace.location import user_home
+from cleared.workspace.settings.secrets import MIN_LENGTH, is_secret
+from cleared.workspace.settings.value_checks import check_variables
 
 _NETWORK_FILES: Final = ("/run/systemd/resolve", "/run/resolvconf")
 _VARIABLES: Final = (
@@ -37,9 +38,7 @@ _VARIABLES: Final = (
     "TERM",
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
+    *(name for proxy in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY") for name in (proxy, proxy.lower())),
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_CACHE_HOME",
@@ -95,18 +94,33 @@ def describe_freedom(settings: CycleSettings, binary: Path) -> list[str]:
     return lines
 
 
-def engine_environment(engine: Engine, environment: Mapping[str, str], root: Path, scratch: Path) -> dict[str, str]:
-    """The environment of an engine: nothing but what it needs. ``scratch``: its temporary folder."""
-    names = {*_VARIABLES, *engine.variables}
-    chosen = {name: value for name, value in environment.items() if name in names}
+def engine_environment(
+    settings: CycleSettings, environment: Mapping[str, str], root: Path, scratch: Path, *, is_fenced: bool
+) -> dict[str, str]:
+    """The environment of an engine: nothing but what it needs, and what the settings name. ``scratch``: its temporary
+    folder; ``is_fenced``: whether the kernel confines it."""
+    engine, named = settings.engine, settings.environment
+    names = {*_VARIABLES, *engine.variables, *named}
+    beginnings = tuple(name.removesuffix("*") for name in named if name.endswith("*"))
+    chosen = {
+        name: value
+        for name, value in environment.items()
+        if name in names or (name.startswith(beginnings) and not check_variables([name]))
+    }
     return {
         **chosen,
+        **(engine.fenced_variables if is_fenced else {}),
         "PATH": search_path(environment.get("PATH"), outside=root),
         "TMPDIR": str(scratch),
         "CI": "true",
         FOLDER_VARIABLE: str(scratch),
         **_GIT_VARIABLES,
     }
+
+
+def list_engine_secrets(environment: Mapping[str, str]) -> list[str]:
+    """Values in an engine's environment that its output must not hold."""
+    return [value for name, value in environment.items() if is_secret(name) and len(value) >= MIN_LENGTH]
 
 
 def engine_fence(

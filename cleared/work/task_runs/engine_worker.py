@@ -16,7 +16,7 @@ from cleared.jobs.tasks.task_definition import skill_path
 from cleared.processes.confinement import ConfinementUnavailable
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
-from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary
+from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary, list_engine_secrets
 from cleared.work.cycles.engine_process import run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
 from cleared.work.loop.job_output import JobOutput
@@ -60,21 +60,18 @@ class EngineWorker(Struct, frozen=True):
         self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
     ) -> WorkReport:
         assignment.output.unlink(missing_ok=True)
+        fence = engine_fence(
+            settings, binary, host.root, assignment.clone, scratch, self.environment, host.config.sandbox.confine
+        )
+        environment = engine_environment(settings, self.environment, host.root, scratch, is_fenced=fence is not None)
+        redactor = host.redactor.add_secrets(list_engine_secrets(environment))
         run = run_engine(
             [str(binary), *settings.engine.arguments(settings.launch)],
             prompt=assignment.briefing.text,
             folder=assignment.clone,
-            environment=engine_environment(settings.engine, self.environment, host.root, scratch),
-            fence=engine_fence(
-                settings,
-                binary,
-                host.root,
-                assignment.clone,
-                scratch,
-                self.environment,
-                host.config.sandbox.confine,
-            ),
-            log=JobOutput(assignment.output, settings.max_output_bytes, host.redactor),
+            environment=environment,
+            fence=fence,
+            log=JobOutput(assignment.output, settings.max_output_bytes, redactor),
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds),
             should_stop=lambda: False,
             clock=host.clock,

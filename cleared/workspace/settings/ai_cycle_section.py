@@ -56,6 +56,9 @@ class LoopAi(Section):
     report can be counted."""
     program_folders: tuple[str, ...] = program(default=())
     """Folders that the engine may read and run programs from, beside the system's and its own."""
+    environment: tuple[str, ...] = program(default=())
+    """Environment variables that the engine gets beside its own, such as ANTHROPIC_AUTH_TOKEN, or AWS_* for all that
+    begin so."""
 
 
 @config_section

@@ -83,6 +83,10 @@ class Redactor(Struct, frozen=True):
 
     secrets: tuple[str, ...] = ()
 
+    def add_secrets(self, more: Iterable[str]) -> Redactor:
+        """One that knows these too."""
+        return redactor_of_secrets([*self.secrets, *more])
+
     def redact_text(self, text: str) -> str:
         """The text without them. Text may be JSON, and is JSON then."""
         for secret in self.secrets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -52,6 +52,7 @@ from cleared.workspace.settings.model import (
 Check = Callable[[Any], str | None]
 
 _ID = re.compile(r"[a-z0-9_-]{1,60}")
+_SET_BY_HOST = re.compile(r"(?i)path|ci$|tmpdir|(?:git|cleared|ld|dyld)_")
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -143,6 +144,16 @@ def _check_date_format(value: str) -> str | None:
 
 def _check_one_line(value: str) -> str | None:
     return "must be one line of text" if "\n" in value or not value.strip() else None
+
+
+def check_variables(names: Sequence[str]) -> str | None:
+    """Why an engine may not be handed these variables, or all that begin so; None where it may."""
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{1,99}\*?", name):
+            return f"{name[:60]!r} is no name of an environment variable, nor the beginning of one with a * behind it"
+        if _SET_BY_HOST.match(name):
+            return f"{name} is set by the program itself, or would change what the engine is started with"
+    return None
 
 
 def _check_author(value: str) -> str | None:
@@ -303,6 +314,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
     **{(Tasks, n): _is_between(1, most) for n, most in (("work_seconds", 86_400), ("verify_seconds", 600))},
     **{(LoopAi, name): _is_between(0, 86_400) for name in ("interval_seconds", "cooldown_seconds")},
+    (LoopAi, "environment"): check_variables,
     (LoopAi, "cycle_timeout_seconds"): _is_between(1, 86_400),
     (LoopAi, "max_consecutive_errors"): _is_between(1, 1_000),
     (LoopAi, "max_no_progress"): _is_between(0, 1_000),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
-from fake_engine import FakeEngine, good
-from harness import Workspace
+from fake_engine import FakeEngine, good, start
+from harness import Workspace, refused
 
 from cleared.base.errors import PolicyError, UsageError
+from cleared.processes.confinement import landlock_abi
 from cleared.work.cycles.cycle_settings import OVERRIDES, read_cycle_settings, require_opt_in
 from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import LaunchOptions
@@ -257,3 +259,26 @@ def test_f39_opt_in_takes_the_settings_and_the_start() -> None:
             require_opt_in(enabled, False, environment)
     require_opt_in(enabled, True, {})
     require_opt_in(enabled, False, {"CLEARED_ALLOW_AI": "1"})
+
+
+def test_an_engine_gets_the_variables_that_the_settings_name(
+    cyc: Workspace, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each by its name, or by what it begins with; their secrets are not in the log."""
+    cyc.config("loop.ai.environment=[PROXY_TOKEN, AWS_*, CL*]")
+    given = {"PROXY_TOKEN": "hunter2hunter2", "AWS_REGION": "eu-1", "https_proxy": "http://proxy:1", "OTHER_KEY": "no"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    engine.plan(good(stderr="the token is hunter2hunter2\n"))
+    assert start(cyc, engine).code == 0
+    [call] = engine.calls
+    seen = call["environment"]
+    assert {name: seen.get(name) for name in given} == given | {"OTHER_KEY": None}
+    assert seen.get("IS_SANDBOX") == ("1" if landlock_abi() else None) and "CLEARED_CLOCK" not in seen
+    [log] = cyc.root.glob("logs/cycle-claude-0001-*")
+    assert "the token is [redacted]" in log.read_text()
+
+
+def test_no_setting_hands_an_engine_what_starts_it(cyc: Workspace) -> None:
+    for name in ("PATH", "GIT_DIR", "ld_preload", "CLEARED_HOME", "A", "*", "X=1", "A-B", "A*B"):
+        refused(cyc("config", "set", "loop.ai.environment", json.dumps([name])), 4, "loop.ai.environment")

@@ -29,5 +29,6 @@ ENGINE = Engine(
     variables=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
     credential_paths=(".claude", ".claude.json"),
     folder_variables=(("CLAUDE_CONFIG_DIR", ""),),
+    fenced_variables={"IS_SANDBOX": "1"},  # without it, it takes no permissions from root
     file_suffix="-claude",
 )

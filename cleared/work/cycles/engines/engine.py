@@ -64,6 +64,8 @@ class Engine(Struct, frozen=True):
     folder_variables: tuple[tuple[str, str], ...] = ()
     """Environment variables that name another folder for them, each with the name of what is the engine's in there;
     empty: all of it."""
+    fenced_variables: Mapping[str, str] = {}
+    """What it is told where the kernel confines it."""
     file_suffix: str = ""
     """What its pid file and logs have in their names; codex, the first, has nothing."""
 
