@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Final
 from urllib.parse import urlencode
@@ -21,6 +22,7 @@ from cleared.books.reports.html_page import write_body
 from cleared.books.reports.renderings import write_file
 from cleared.books.reports.report import Report, Row
 from cleared.books.reports.report_books import ReportBooks
+from cleared.web.command_pages import link_commands
 from cleared.web.page import PageRequest
 
 _ROWS_SHOWN: Final = 2_000
@@ -47,7 +49,9 @@ def show_report(page: PageRequest) -> Response:
         report = make_report(books, request)
         rows = list(islice(report.rows, _ROWS_SHOWN + 1))
         shown = replace(report, rows=rows[:_ROWS_SHOWN])
-        body = Markup("".join(write_body(shown, _make_link(page, report), page.site.thousands)))  # it quotes every text
+        say = partial(link_commands, prefix=page.prefix)
+        parts = write_body(shown, _make_link(page, report), page.site.thousands, say)
+        body = Markup("".join(parts))  # it quotes every text
     asked = {key: page.read_query(key) for key in ("period", "compare", "account") if page.read_query(key)}
     return page.render(
         "report.html",

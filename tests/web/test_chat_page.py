@@ -118,7 +118,7 @@ def test_h16_without_a_model_the_page_says_what_is_missing(
     ws.put("config.yaml", text[: text.index("llm:")])
     take_ok(ws, "config", "approve")
     page = server.get("/chat")
-    assert "no language model is set up" in page.text and "cleared config set llm." in page.text
+    assert "no language model is set up" in page.text and "/settings/llm." in page.body
     for fields, status in ((["way", "no"], 404), (["way", "resume"], 404), (["session", "../x"], 404)):
         sent = [("token", server.get("/").fields("token")[0]), ("text", "x"), (fields[0], fields[1])]
         assert server.send("POST", "/chat", sent).status == status

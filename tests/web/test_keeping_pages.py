@@ -262,3 +262,22 @@ def test_what_is_wrong_with_the_books_is_shown_where_it_is_told(posted: Workspac
         assert "/books/check" in today.body, today.text
         found = server.get("/books/check")
         assert "wrong" in found.text and "All is in order" not in found.text and "Traceback" not in found.text
+
+
+def test_no_page_sends_its_reader_to_a_terminal_without_saying_so(posted: Workspace) -> None:
+    """Every page that a link leads to: a command stands only where it is said to be for the machine's terminal."""
+    with inner_server(posted.root) as server:
+        seen, ahead = set[str](), [signed_in(server).home + "/"]
+        while ahead:
+            address = ahead.pop()
+            seen.add(re.sub(r"\d{4}-\d\d-\d+|\?.*", "", address))
+            page = server.get(address)
+            assert page.status == 200, (address, page.text)
+            shown = re.sub(r"<(code|td|textarea)\b.*?</\1>", "", page.body, flags=re.S)
+            assert not re.search(r"\bcleared [a-z]+ ?[a-z]*", re.sub(r"<[^>]*>", " ", shown)), (address, shown)
+            for found in map(unescape, re.findall(r'<a\b[^>]*href="([^"#]*)', page.body)):
+                kind = re.sub(r"\d{4}-\d\d-\d+|\?.*", "", found)
+                if found.startswith(server.home) and kind not in seen and "/file" not in found:
+                    seen.add(kind)
+                    ahead.append(found)
+        assert len(seen) > 100, seen

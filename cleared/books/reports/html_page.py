@@ -36,6 +36,11 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _MAX_DEPTH: Final = 4
 
 
+def quote_text(text: object) -> str:
+    """A text that is nothing but text in HTML, with what nobody sees written out."""
+    return escape(escape_text(text), quote=True)
+
+
 def write_page(report: Report) -> Iterator[str]:
     """The page, part by part."""
     title = quote_text(f"{report.business} · {report.title}")
@@ -49,11 +54,16 @@ def write_page(report: Report) -> Iterator[str]:
     yield "</body>\n</html>\n"
 
 
-def write_body(report: Report, link: Callable[[Row], str] | None = None, separator: str = "") -> Iterator[str]:
+def write_body(
+    report: Report,
+    link: Callable[[Row], str] | None = None,
+    separator: str = "",
+    write_text: Callable[[str], str] = quote_text,
+) -> Iterator[str]:
     """What stands below the title, for a page of its own or another. ``link``: where a row's label leads; or empty.
-    ``separator``: what stands between thousands."""
+    ``separator``: what stands between thousands. ``write_text``: the HTML of a warning."""
     yield f'<p class="span">{quote_text(report.span)} · {quote_text(report.currency)}</p>\n'
-    yield "".join(f'<p class="warning">{quote_text(text)}</p>\n' for text in report.list_warnings())
+    yield "".join(f'<p class="warning">{write_text(text)}</p>\n' for text in report.list_warnings())
     chart = report.make_chart()
     if chart is not None:
         yield draw_bars(chart, separator)
@@ -64,11 +74,6 @@ def write_body(report: Report, link: Callable[[Row], str] | None = None, separat
         yield _write_row(report, row, link(row) if link else "", separator)
     basis = f"{report.basis} basis · commit {report.commit[:10] or 'none'}"
     yield f"</tbody></table></div>\n<footer>{quote_text(basis[0].upper() + basis[1:])}</footer>\n"
-
-
-def quote_text(text: object) -> str:
-    """A text that is nothing but text in HTML, with what nobody sees written out."""
-    return escape(escape_text(text), quote=True)
 
 
 def _write_row(report: Report, row: Row, address: str, separator: str) -> str:
