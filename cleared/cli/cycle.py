@@ -127,7 +127,8 @@ def show_cycle_status(json: JsonOption = False, workspace: WorkspaceOption = Non
             ("reason", state["reason"]),
             ("cycles", state["cycle"]),
             ("failures in a row", state["consecutive_errors"]),
-            ("cost", f"{state['total_cost']} USD"),
+            ("cost", f"{state['total_cost']} USD, {state['total_tokens']:,} tokens"),
+            ("time", f"{state['total_seconds'] / 60:.0f} min of work"),
             ("last cycle", f"{last.get('number')}: {last.get('outcome')}: {last.get('summary')}" if last else "none"),
         ]
     )

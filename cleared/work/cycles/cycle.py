@@ -49,6 +49,7 @@ class CycleResult(Struct):
     exit_code: int | None = None
     cost: Decimal | None = None
     limit: UsageLimit | None = None
+    tokens: int = 0
     taken: TakenChanges = field(default_factory=TakenChanges)
 
 
@@ -130,7 +131,7 @@ def _judge(
     log: str,
 ) -> CycleResult:
     report = settings.engine.read_output(run.output)
-    result = CycleResult("failed", "", log, run.exit_code, report.cost)
+    result = CycleResult("failed", "", log, run.exit_code, report.cost, tokens=report.tokens)
     if run.ended_by == "stop":
         result.outcome, result.summary = "stopped", "it was stopped"
         return result
@@ -164,6 +165,7 @@ def _judge(
         run.exit_code,
         f"{report.cost:f}" if report.cost is not None else "",
         log,
+        report.tokens,
         *(data.decode("utf-8", "surrogateescape") for data in (before, after)),
     )
     note_handover(host, handover)
@@ -208,6 +210,7 @@ def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
         result = CycleResult(
             "soft_ok" if handover.outcome == "soft_ok" else "ok", "", handover.log, handover.exit_code, cost
         )
+        result.tokens = max(handover.tokens, 0)
         request = CycleRequest(handover.number, datetime.fromisoformat(handover.began), False)
         return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
     finally:
@@ -245,6 +248,7 @@ class Handover(Struct, frozen=True):
     exit_code: int
     cost: str
     log: str
+    tokens: int
     before: str
     after: str
 
@@ -270,7 +274,7 @@ def read_handover(host: Host) -> Handover | None:
         data: dict[str, Any] = json.loads(read_stable(path, _MAX_BYTES, shown=_NOTE)[0])
         handover = Handover(**data)
         texts = (handover.began, handover.log, handover.before, handover.after, handover.outcome, handover.cost)
-        numbers = (handover.number, handover.exit_code)
+        numbers = (handover.number, handover.exit_code, handover.tokens)
         is_whole = (
             handover.engine in ENGINE_NAMES
             and bool(_COMMIT.fullmatch(handover.base))

@@ -93,7 +93,10 @@ def reset_consensus(host: Host) -> str:
         consensus.keep_backup()
         state = cycle_state.read_state(host.root)
         cycle_state.write_state(
-            host.root, state | {"total_cost": "0", "next_action": "", "stalled": False, "no_progress": 0}
+            host.root,
+            state
+            | {"total_cost": "0", "total_tokens": 0, "total_seconds": 0}
+            | {"next_action": "", "stalled": False, "no_progress": 0},
         )
     return kept
 

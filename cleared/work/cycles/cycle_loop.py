@@ -214,6 +214,8 @@ class CycleLoop:
         total = Decimal(self._state["total_cost"]) + (result.cost or 0)
         changes: dict[str, Any] = {
             "total_cost": f"{total:f}",
+            "total_tokens": self._state["total_tokens"] + result.tokens,
+            "total_seconds": round(self._state["total_seconds"] + (now - request.began).total_seconds(), 3),
             "last_cycle": {
                 "number": request.number,
                 "outcome": result.outcome,
@@ -235,6 +237,17 @@ class CycleLoop:
             changes["no_progress"] = self._state["no_progress"] + 1 if result.outcome == "no_progress" else 0
         self._update(**changes)
 
+    def _find_cap(self) -> str:
+        """Which of the caps is reached, over all cycles since the consensus was reset; empty while none is."""
+        cost, tokens, minutes = self.settings.cost_cap, self.settings.max_tokens, self.settings.max_minutes
+        if cost and Decimal(self._state["total_cost"]) >= cost:
+            return f"the cost cap of {cost} USD is reached ({self._state['total_cost']} spent)"
+        if tokens and self._state["total_tokens"] >= tokens:
+            return f"the cap of {tokens:,} tokens is reached ({self._state['total_tokens']:,} used)"
+        if minutes and self._state["total_seconds"] >= minutes * 60:
+            return f"the cap of {minutes:,} minutes of work is reached"
+        return ""
+
     def _restore_consensus(self) -> None:
         """What is none gives way to the last good version. A person may have begun it, and finds it by a card."""
         kept = ConsensusFile(self.host.root).restore(self.host.clock.now())
@@ -251,7 +264,6 @@ class CycleLoop:
 
     def _settle(self, result: CycleResult) -> _Next:
         """What follows from a result, by the breaker, the limits and the cost cap."""
-        cap = self.settings.cost_cap
         if result.outcome == "limit" and result.limit is not None:
             if result.limit.is_administrative:
                 return _Next("failed", f"the account needs a person: {result.limit.words}")
@@ -265,8 +277,8 @@ class CycleLoop:
         else:
             self._breaker.record_success()
         self._update(consecutive_errors=self._breaker.failures)
-        if cap and Decimal(self._state["total_cost"]) >= cap:
-            return _Next("failed", f"the cost cap of {cap} USD is reached ({self._state['total_cost']} spent)")
+        if reached := self._find_cap():
+            return _Next("failed", reached)
         if self._state["next_action"].rstrip(".!") == _GOAL_REACHED and result.outcome in (
             "ok",
             "soft_ok",

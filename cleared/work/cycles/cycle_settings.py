@@ -38,7 +38,7 @@ _UNSET: Final = "Set it right, or unset it."
 
 
 class CycleSettings(Struct, frozen=True):
-    """The settings that hold for one start. Times in seconds, ``cost_cap`` in US dollars (0: none)."""
+    """The settings that hold for one start. Times in seconds, ``cost_cap`` in US dollars; 0: no cap."""
 
     engine: Engine
     binary: str
@@ -53,6 +53,8 @@ class CycleSettings(Struct, frozen=True):
     max_output_bytes: int
     max_cycles: int | None
     cost_cap: Decimal
+    max_tokens: int
+    max_minutes: int
     program_folders: tuple[str, ...]
     environment: tuple[str, ...]
     """Names of variables, or what they begin with and a ``*``."""
@@ -80,6 +82,8 @@ def read_cycle_settings(
         max_output_bytes=section.max_output_mb << 20,
         max_cycles=values["max_cycles"],
         cost_cap=values["cost_cap"],
+        max_tokens=section.max_tokens,
+        max_minutes=section.max_minutes,
         program_folders=section.program_folders,
         environment=section.environment,
     )

@@ -54,6 +54,8 @@ def initial_state() -> dict[str, Any]:
         "consecutive_errors": 0,
         "no_progress": 0,
         "total_cost": "0",
+        "total_tokens": 0,
+        "total_seconds": 0,
         "until": None,
         "reason": None,
         "next_action": "",

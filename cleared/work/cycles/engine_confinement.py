@@ -87,6 +87,11 @@ def describe_freedom(settings: CycleSettings, binary: Path) -> list[str]:
         lines.append(f"Codex's own sandbox is {settings.launch.sandbox_mode}: it runs any command in its clone.")
     else:
         lines.append("It runs any command in its clone without asking.")
+    if settings.cost_cap and not settings.engine.names_cost:
+        lines.append(
+            f"{settings.engine.title} does not say what it costs: loop.ai.cost_cap counts nothing of it. Set "
+            "loop.ai.max_tokens or loop.ai.max_minutes."
+        )
     if not landlock_abi():
         lines.append("This machine has no Landlock: NOTHING keeps the engine from your other files.")
     elif missing := find_missing_walls():

@@ -54,6 +54,10 @@ class LoopAi(Section):
     cost_cap: Decimal = protected(default=Decimal(0))
     """US dollars of all cycles since the last reset of the consensus, at which it stops; 0: none. Only what engines
     report can be counted."""
+    max_tokens: int = protected(default=0)
+    """Tokens of all cycles since then, read and written, at which it stops; 0: no cap."""
+    max_minutes: int = protected(default=0)
+    """Minutes of work of all cycles since then, at which it stops; 0: no cap. What a plan pays for, no engine names."""
     program_folders: tuple[str, ...] = program(default=())
     """Folders that the engine may read and run programs from, beside the system's and its own."""
     environment: tuple[str, ...] = program(default=())

@@ -322,7 +322,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (LoopAi, "max_logs"): _is_between(1, 1_000_000),
     (LoopAi, "max_output_mb"): _is_between(1, 10_000),
     (LoopAi, "max_cycles"): _is_at_least(1),
-    (LoopAi, "cost_cap"): _is_at_least(0),
+    **{(LoopAi, name): _is_at_least(0) for name in ("cost_cap", "max_tokens", "max_minutes")},
     (Notifications, "smtp_port"): _is_between(1, 65_535),
     (Notifications, "smtp_user"): _check_one_line,
     (Notifications, "smtp_password"): _check_password,

@@ -144,6 +144,33 @@ def test_f36_what_an_output_says(name: str, output: str, expected: tuple[str, st
     assert (report.text, report.cost, report.failed, report.limit) == (expected[0], cost, expected[2], expected[3])
 
 
+@pytest.mark.parametrize(
+    ("name", "output", "tokens"),
+    [
+        (
+            "claude",
+            '{"type":"result","usage":{"input_tokens":1,"cache_read_input_tokens":20,"output_tokens":300}}',
+            321,
+        ),
+        ("codex", '{"type":"turn.completed","usage":{"input_tokens":7,"cached_input_tokens":5,"output_tokens":2}}', 9),
+        ("opencode", '{"type":"step_finish","part":{"tokens":{"input":1,"output":2,"cache":{"read":4}}}}', 7),
+        ("qwen", '{"type":"result","usage":{"input_tokens":-1,"output_tokens":1e9,"total_tokens":5}}', 0),
+        ("opencode", '{"type":"step_finish","part":{"tokens":[1],"cost":1}}', 0),
+    ],
+)
+def test_what_an_output_says_of_tokens(name: str, output: str, tokens: int) -> None:
+    assert load_engine(name).read_output(output).tokens == tokens
+
+
+def test_a_cap_that_counts_nothing_is_said(cyc: Workspace, engine: FakeEngine) -> None:
+    cyc.config("loop.ai.cost_cap=5")
+    engine.plan(good())
+    for name, is_said in (("claude", False), ("codex", True)):
+        argv = ("--engine", name, f"--{name}-bin", str(engine.binary), "--max-cycles", "1")
+        done = cyc("cycle", "start", "--allow-ai", *argv)
+        assert ("loop.ai.max_minutes" in done.err) == is_said, done
+
+
 @pytest.mark.parametrize("cost", ["-1", "NaN", "1e999", True, None, [1], "x"])
 def test_a_cost_that_is_none_counts_nothing(cost: object) -> None:
     import json

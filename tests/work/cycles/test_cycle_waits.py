@@ -20,7 +20,7 @@ from cleared.work.cycles import cycle_log
 from cleared.work.cycles.cycle_log import CycleLog, remove_old_logs
 from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings
-from cleared.work.cycles.cycle_state import STATUSES, read_state
+from cleared.work.cycles.cycle_state import STATUSES, read_state, write_state
 from cleared.work.cycles.engines import load_engine
 
 START = datetime.fromisoformat("2025-02-10T06:00:00+00:00")
@@ -159,6 +159,21 @@ def test_f36_the_cost_cap_stops_with_a_reason(cyc: Workspace, engine: FakeEngine
     assert "cost cap of 0.75 USD" in state(cyc)["reason"] and '"total_cost_usd"' in cyc.ok("cycle", "last").out
     cyc.ok("cycle", "reset-consensus", "--yes")
     assert state(cyc)["total_cost"] == "0"
+
+
+def test_tokens_and_minutes_are_caps_too(cyc: Workspace, engine: FakeEngine) -> None:
+    """What a plan pays for has no price: these can be counted of it, over restarts too."""
+    cyc.config("loop.ai.max_tokens=2000", "loop.ai.max_minutes=3")
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 900, "output_tokens": 100, "total_tokens": 1_100}
+    engine.plan(*({**good(action=each), "stdout": result(usage=usage)} for each in "abc"))
+    assert _Run(cyc, engine, interval_seconds=0.0).run() == 0
+    assert _Run(cyc, engine, max_cycles=9, interval_seconds=0.0).run() == 1
+    assert len(engine.calls) == 2 and "cap of 2,000 tokens is reached (2,200 used)" in state(cyc)["reason"]
+    cyc.ok("cycle", "reset-consensus", "--yes")
+    assert (state(cyc)["total_tokens"], state(cyc)["total_seconds"]) == (0, 0)
+    write_state(cyc.root, {**state(cyc), "total_seconds": 180})
+    assert _Run(cyc, engine, max_cycles=9, interval_seconds=0.0).run() == 1
+    assert len(engine.calls) == 3 and "cap of 3 minutes" in state(cyc)["reason"]
 
 
 def test_f29_a_pause_begins_no_cycle_also_after_a_restart(cyc: Workspace, engine: FakeEngine) -> None:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from cleared.work.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_json_lines, text_of
+from cleared.work.cycles.engines.engine import (
+    Engine,
+    EngineReport,
+    LaunchOptions,
+    read_json_lines,
+    read_tokens,
+    text_of,
+)
 from cleared.work.cycles.usage_limit import names_limit
 
 
@@ -26,20 +33,21 @@ def read_output(output: str) -> EngineReport:
     """Codex tells tokens, not dollars. A limit comes as an ``error`` or ``turn.failed`` event. An ``error`` is also
     what it says while it connects again; where the turn is completed after it, it did."""
     text = limit = question = ""
-    failed = False
+    failed, tokens = False, 0
     for event in read_json_lines(output):
         kind, item = event.get("type"), event.get("item")
         if kind == "item.completed" and isinstance(item, dict) and item.get("type") == "agent_message":
             text = text_of(item.get("text"))
         elif kind == "turn.completed":
             failed, limit, question = False, "", ""
+            tokens += read_tokens(event.get("usage"))
         elif kind in ("error", "turn.failed"):
             failed = True
             error = event.get("error")
             message = text_of(error.get("message") if isinstance(error, dict) else event.get("message"))
             limit = message if names_limit(message) else limit
             question = message if "approval" in message.lower() else question
-    return EngineReport(text, None, failed, limit, question)
+    return EngineReport(text, None, failed, limit, question, tokens=tokens)
 
 
 ENGINE = Engine(
@@ -54,4 +62,5 @@ ENGINE = Engine(
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "OPENAI_BASE_URL"),
     credential_paths=(".codex",),
     folder_variables=(("CODEX_HOME", ""),),
+    names_cost=False,
 )

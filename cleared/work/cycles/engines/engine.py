@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,9 @@ _MOST_TEXT: Final = 4_000
 _MOST_LINES: Final = 100_000
 """Lines of an output that are read, the last of them: to refuse a line takes time, too."""
 _MOST_COST, _MOST_DIGITS = 1_000_000, 40
+_MOST_TOKENS: Final = 10**9
+TOKEN_COUNTS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""As Claude Code, Qwen Code and Codex name them; what else they count is a part of these."""
 _TOO_MANY: Final = 429
 _NOT_LET_IN: Final = (401, 403)
 """HTTP: without a key, or with one that counts no more."""
@@ -24,7 +27,7 @@ class EngineReport(Struct, frozen=True):
 
     ``text``: its last message. ``cost``: US dollars, None where it names none. ``limit``: its words where the usage
     limit of the account was reached. ``question``: where it stopped to ask for permission. ``refused``: its words where
-    it was not let in.
+    it was not let in. ``tokens``: all that it read and wrote.
     """
 
     text: str = ""
@@ -33,6 +36,7 @@ class EngineReport(Struct, frozen=True):
     limit: str = ""
     question: str = ""
     refused: str = ""
+    tokens: int = 0
 
 
 class LaunchOptions(Struct, frozen=True):
@@ -66,6 +70,8 @@ class Engine(Struct, frozen=True):
     empty: all of it."""
     fenced_variables: Mapping[str, str] = {}
     """What it is told where the kernel confines it."""
+    names_cost: bool = True
+    """Whether its output has what it cost, in dollars."""
     file_suffix: str = ""
     """What its pid file and logs have in their names; codex, the first, has nothing."""
 
@@ -111,6 +117,12 @@ def read_cost(value: object) -> Decimal | None:
     return cost if isinstance(exponent, int) and exponent >= -_MOST_DIGITS and 0 <= cost <= _MOST_COST else None
 
 
+def read_tokens(usage: object, names: Sequence[str] = TOKEN_COUNTS) -> int:
+    """The sum of these counts in an object; 0 for what is none."""
+    counts = [usage.get(name) for name in names] if isinstance(usage, dict) else []
+    return sum(count for count in counts if type(count) is int and 0 <= count <= _MOST_TOKENS)
+
+
 def text_of(value: object) -> str:
     """A text of bounded length; empty for what is none."""
     return value[:_MOST_TEXT] if isinstance(value, str) else ""
@@ -118,8 +130,8 @@ def text_of(value: object) -> str:
 
 def read_result_events(output: str, names_limit: Callable[[str], bool]) -> EngineReport:
     """What the last event of type ``result`` says, as Claude Code and Qwen Code print it: ``is_error``, ``result`` or
-    ``error``, ``total_cost_usd``, ``permission_denials``, ``api_error_status``. ``names_limit``: whether a message is
-    about a usage limit."""
+    ``error``, ``total_cost_usd``, ``usage``, ``permission_denials``, ``api_error_status``. ``names_limit``: whether a
+    message is about a usage limit."""
     report = EngineReport()
     for event in read_json_lines(output):
         if event.get("type") == "result":
@@ -131,5 +143,6 @@ def read_result_events(output: str, names_limit: Callable[[str], bool]) -> Engin
             refused = (text or f"HTTP {status}") if failed and status in _NOT_LET_IN else ""
             denied = event.get("permission_denials")
             question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
-            report = EngineReport(text, read_cost(event.get("total_cost_usd")), failed, limit, question, refused)
+            cost, tokens = read_cost(event.get("total_cost_usd")), read_tokens(event.get("usage"))
+            report = EngineReport(text, cost, failed, limit, question, refused, tokens)
     return report

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from cleared.work.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_cost, read_json_lines, text_of
+from cleared.work.cycles.engines.engine import (
+    Engine,
+    EngineReport,
+    LaunchOptions,
+    read_cost,
+    read_json_lines,
+    read_tokens,
+    text_of,
+)
 from cleared.work.cycles.usage_limit import names_limit
 
 
@@ -18,7 +26,7 @@ def read_output(output: str) -> EngineReport:
     """Each ``step_finish`` has the cost of its step."""
     text = limit = question = ""
     cost: Decimal | None = None
-    failed = False
+    failed, tokens = False, 0
     for event in read_json_lines(output):
         part = event.get("part")
         part = part if isinstance(part, dict) else {}
@@ -26,6 +34,9 @@ def read_output(output: str) -> EngineReport:
             text = text_of(part.get("text"))
         elif event.get("type") == "step_finish":
             step = read_cost(part.get("cost"))
+            used = part.get("tokens")
+            tokens += read_tokens(used, ("input", "output", "reasoning"))
+            tokens += read_tokens(used.get("cache") if isinstance(used, dict) else None, ("read", "write"))
             cost = (cost or Decimal(0)) + step if step is not None else cost
         elif event.get("type") == "error":
             failed = True
@@ -34,7 +45,7 @@ def read_output(output: str) -> EngineReport:
             message = text_of(data.get("message") if isinstance(data, dict) else error)
             limit = message if names_limit(message) else limit
             question = message if "permission" in message.lower() else question
-    return EngineReport(text, cost, failed, limit, question)
+    return EngineReport(text, cost, failed, limit, question, tokens=tokens)
 
 
 ENGINE = Engine(

@@ -28,5 +28,6 @@ ENGINE = Engine(
     read_output=read_output,
     variables=("DASHSCOPE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"),
     credential_paths=(".qwen",),
+    names_cost=False,
     file_suffix="-qwen",
 )
