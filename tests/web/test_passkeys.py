@@ -431,3 +431,28 @@ def test_the_forms_of_the_books_are_signed_too(server: Server, posted: Workspace
     subjects = posted.git("log", "-8", "--format=%s%n%(trailers:key=Key)")
     assert "Reserve" in subjects and subjects.count(passkey.key) >= 4, subjects
     posted.in_order()
+
+
+def test_settings_that_wait_are_approved_with_a_passphrase(posted: Workspace) -> None:
+    """As they were shown: what was edited since is refused, and nothing is approved without the passphrase."""
+    from cleared.trust import key_protection, passphrase
+
+    phrase = "correct horse battery staple"
+    posted.put("config.yaml", posted.read("config.yaml").replace("auto_confirm: 0.95", "auto_confirm: 0.97"))
+    with passphrase.asking_with(lambda prompt: phrase):
+        key_protection.protect_key()
+    passphrase.forget_secrets()
+    with inner_server(posted.root) as server:
+        server.sign_in(server.code)
+        page = server.get("/settings")
+        fields = [("token", page.fields("token")[0]), ("digest", page.fields("digest")[0])]
+        fields += [("key", name) for name in page.fields("key")]
+        asked = server.follow(server.send("POST", "/settings", fields))
+        assert 'name="passphrase"' in asked.body and "Approve settings" in asked.text
+        posted.put("config.yaml", posted.read("config.yaml").replace("auto_confirm: 0.97", "auto_confirm: 0.50"))
+        stale = server.follow(server.send("POST", "/settings", [*fields, ("passphrase", phrase)]))
+        assert stale.status == 409 and "has changed since it was shown" in stale.text, stale.text
+        posted.put("config.yaml", posted.read("config.yaml").replace("auto_confirm: 0.50", "auto_confirm: 0.97"))
+        done = server.follow(server.send("POST", "/settings", [*fields, ("passphrase", phrase)]))
+        assert "1 setting approved" in done.text and "Wait for approval" not in done.text
+    passphrase.forget_secrets()
