@@ -6,7 +6,7 @@ Only what a machine that counts here has signed is evidence: whoever can push ca
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -75,8 +75,11 @@ def read_evidence(host: Host, snapshot: Snapshot, agent: str, at: str, script: s
     return ChangeEvidence(before[::-1], since[::-1])
 
 
-def find_reasons(evidence: ChangeEvidence, limits: AutoRevert) -> list[str]:
-    """Why the change is to be taken back, one sentence each; empty where nothing speaks against it."""
+def find_reasons(
+    evidence: ChangeEvidence, limits: AutoRevert, asks_more: Callable[[], bool] = lambda: True
+) -> list[str]:
+    """Why the change is to be taken back, one sentence each; empty where nothing speaks against it. ``asks_more``: it
+    is the change that asks more, which is looked at only where there are more cards."""
     before, since = evidence.before, evidence.since
     reasons = []
     violating = [run for run in since if run.violations]
@@ -88,7 +91,7 @@ def find_reasons(evidence: ChangeEvidence, limits: AutoRevert) -> list[str]:
             f"{now_failed[0]} of {now_failed[1]} events failed since; before, {failed[0]} of {failed[1]} did"
         )
     queued, now_queued, unit = _count_cards(before, since)
-    if limits.review_queue_spike and _has_risen(*queued, *now_queued, limits.review_queue_spike):
+    if limits.review_queue_spike and _has_risen(*queued, *now_queued, limits.review_queue_spike) and asks_more():
         reasons.append(
             f"{count_noun(now_queued[0], 'card')} for {count_noun(now_queued[1], unit)} since; before, "
             f"{count_noun(queued[0], 'card')} for {count_noun(queued[1], unit)}"

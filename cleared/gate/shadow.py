@@ -23,7 +23,8 @@ from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import name_references
-from cleared.gate.dry_run import Setup, compare_dry_runs, dry_run_script
+from cleared.gate.change_rehearsal import rehearse_run
+from cleared.gate.dry_run import compare_dry_runs
 from cleared.gate.impact import Impact
 from cleared.gate.past_runs import DryRunInput, find_past_run
 from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals, must_be_open
@@ -159,20 +160,7 @@ def _follow(host: Host, repo: Repository, shadow: Shadow, agent: str) -> None:
     names = name_references(host.layout, CommittedSource(snapshot))
     live, proposed = Scripts(host, snapshot), Scripts(host, snapshot, texts=proposal.texts)
     for run, occasion in _list_new(host, repo, shadow, agent):
-        old, new = (
-            dry_run_script(
-                Setup(host, scripts),
-                repo,
-                occasion.snapshot,
-                scripts.load_agent(agent),
-                label=occasion.label,
-                inputs=occasion.inputs,
-                now=occasion.now or host.clock.now(),
-                event=occasion.event,
-                answers=occasion.model_answers(host),
-            )
-            for scripts in (live, proposed)
-        )
+        old, new = (rehearse_run(host, repo, scripts, agent, occasion) for scripts in (live, proposed))
         impact = Impact()
         impact.add_run(occasion, {}, old, new, names)
         what = [_describe_difference(each) for each in impact.entries]

@@ -7,7 +7,7 @@ before: the host signs nothing, so it can bring back nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,9 +22,11 @@ from cleared.changes import commit_messages
 from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.host import Host
-from cleared.gate.change_evidence import find_reasons, read_evidence
+from cleared.gate.change_evidence import RunEvidence, find_reasons, read_evidence
+from cleared.gate.change_rehearsal import would_have_asked
 from cleared.gate.proposals.rollback import list_standing_records
 from cleared.git import Snapshot, blob_id
+from cleared.git.object_reader import is_oid
 from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.used_primitives import find_grants
 from cleared.trust import trust_store
@@ -155,8 +157,28 @@ def _find_bad_change(host: Host, snapshot: Snapshot, agent: str) -> tuple[LiveCh
         until = format_iso(_time_of(change.at) + WATCHED)
         in_time = sum(run.at <= until for run in evidence.since)
         evidence = replace(evidence, since=evidence.since[: max(WATCHED_RUNS, in_time)])
-    reasons = find_reasons(evidence, host.config.self_improvement.auto_revert_on)
+    limits = host.config.self_improvement.auto_revert_on
+
+    def asks_more() -> bool:
+        texts = _read_before(scripts, change, evidence.before)
+        versions = Scripts(host, snapshot, texts=texts), scripts
+        by = limits.review_queue_spike
+        return not texts or not would_have_asked(host, snapshot.repo, agent, evidence.since, versions, by)
+
+    reasons = find_reasons(evidence, limits, asks_more)
     return (change, reasons) if reasons else None
+
+
+def _read_before(scripts: Scripts, change: LiveChange, before: Sequence[RunEvidence]) -> Mapping[str, bytes]:
+    """The texts of the version before: as they were approved, else what ran last before the change; none where the
+    repository does not say."""
+    targets = _find_targets(scripts, change)
+    if targets or not before or not all(record.path == change.path for record in change.records):
+        return targets
+    path, _, blob = before[-1].script.rpartition("@")
+    if path != change.path or not is_oid(blob):
+        return {}
+    return {path: scripts.snapshot.repo.objects.read_object(blob)[1]}
 
 
 def _time_of(at: str) -> datetime:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from harness import CLOCK, Workspace, take_ok
+from harness import CLOCK, Workspace, chase, take_ok
 from proposing import live, propose
 from world import World
 
@@ -151,6 +151,37 @@ def test_d11_a_service_that_comes_up_looks_at_what_ran_meanwhile(
     with World(ws, times.later()) as world:
         world.settle()
         assert world.log("change.taken_back") and ws.read("agents/probe.py") == unlooked[0]
+
+
+def import_lines(ws: Workspace, times: Times, name: str, texts: list[str]) -> str:
+    """A bank file with these texts, imported, of amounts that no other has; what the command says beside its result."""
+    times.later()
+    cents = len(ws.entries())
+    rows = ((f"01/{n:02}/2025", f"{text} {name}", f"-{n}{cents:03}.00") for n, text in enumerate(texts, 1))
+    ws.drop(f"{name}.csv", chase(*rows))
+    return ws.ok("agent", "run", "ingest").err
+
+
+@pytest.mark.parametrize("is_bad", [False, True])
+def test_d11_strangers_who_send_more_are_no_fault_of_a_change(ws: Workspace, times: Times, is_bad: bool) -> None:
+    """Over the same files the version before would have asked as much; one that asks more by itself goes."""
+    ws.config("self_improvement.cooldown_hours=0")
+    for number in range(8):
+        import_lines(ws, times, f"before{number}", ["GITHUB", "GITHUB", "GITHUB", "SOMEBODY"])
+    times.later()
+    ws.ok("teach", "ZOOM", "5020", "--yes")
+    before = ws.read("agents/ingest.py")
+    texts = [f"STRANGER {chr(65 + n)}" for n in range(12)]
+    if is_bad:
+        times.later()
+        sure = "            if confidence >= threshold:"
+        ws.put("agents/ingest.py", before.replace(sure, sure.replace(":", ' and not f["name"].startswith("new"):')))
+        take_ok(ws, "agent", "approve", propose(ws, "ingest")["id"])
+        texts = ["GITHUB"] * 12
+    told = [import_lines(ws, times, f"new{number}", texts) for number in range(2 if is_bad else 4)]
+    assert ("was taken back" in told[-1]) == is_bad, told
+    assert ws.read("agents/ingest.py") == before
+    ws.in_order()
 
 
 def test_d11_only_attested_runs_count(ws: Workspace, times: Times, unlooked: tuple[str, str]) -> None:

@@ -1,0 +1,58 @@
+"""Whether a change is to blame for the cards that its runs opened: over what they had, the version before is rehearsed,
+too. Counts alone cannot tell a bad version from a month in which strangers send more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from cleared.base.errors import ClearedError
+from cleared.changes.host import Host
+from cleared.gate.change_evidence import RunEvidence
+from cleared.gate.dry_run import DryRun, Setup, dry_run_script
+from cleared.gate.past_runs import DryRunInput, find_past_run
+from cleared.git import Repository
+from cleared.runs.approved_scripts import Scripts
+
+_MOST: Final = 20
+"""Runs that are rehearsed: the newest."""
+
+
+def rehearse_run(host: Host, repo: Repository, scripts: Scripts, agent: str, occasion: DryRunInput) -> DryRun:
+    """What the version of ``scripts`` would have done in a past run. Raises ``ClearedError`` where it cannot be run."""
+    return dry_run_script(
+        Setup(host, scripts),
+        repo,
+        occasion.snapshot,
+        scripts.load_agent(agent),
+        label=occasion.label,
+        inputs=occasion.inputs,
+        now=occasion.now or host.clock.now(),
+        event=occasion.event,
+        answers=occasion.model_answers(host),
+    )
+
+
+def would_have_asked(
+    host: Host, repo: Repository, agent: str, since: Sequence[RunEvidence], versions: tuple[Scripts, Scripts], by: float
+) -> bool:
+    """Whether the version before would have opened so many cards over the same runs that those of now are less than
+    ``by`` times as many. False where a run cannot be rehearsed with both, or asks less than it did: then the counts
+    stand. ``versions``: the one before, and the one of now."""
+    runs = [run for run in since if not run.failed][-_MOST:]
+    asked = [0, 0]
+    try:
+        for run in runs:
+            occasion = find_past_run(host, repo, agent, run.run)
+            if occasion is None:
+                return False
+            for number, scripts in enumerate(versions):
+                done = rehearse_run(host, repo, scripts, agent, occasion)
+                if done.error is not None:
+                    return False
+                asked[number] += len(done.cards)
+    except ClearedError:
+        return False
+    before, now = asked
+    return bool(runs) and sum(run.cards for run in runs) <= now < by * before
