@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 from crash_service import Services
-from harness import Workspace, chase, copy_books, environment, here, remove_tree
+from harness import Workspace, chase, copy_books, here, remove_tree, use_machine_of
 
 BEFORE, AT = "2025-02-10T07:00:00+00:00", "2025-02-10T09:00:30+00:00"
 LATER = "2025-02-10T09:05:00+00:00"
@@ -56,11 +56,8 @@ def waiting(
 ) -> Iterator[Path]:
     """A workspace whose service has had one run of its schedule, and has all of that to do since then."""
     root = tmp_path_factory.mktemp("waiting") / "books"
-    copy_books(starting_point, root)
-    with pytest.MonkeyPatch.context() as patch:
-        for key, value in environment(root.parent).items():
-            patch.setenv(key, value)
-        ws = Workspace(root)
+    with use_machine_of(root):
+        ws = Workspace(copy_books(starting_point, root))
         ws.config("import.settle_seconds=0", "triggers.max_depth=2")
         ws.git("rm", "-q", *(f"agents/{name}.py" for name in ("ingest", "monthly_summary", "review_reminder")))
         paths = [f"agents/{name}.py" for name in AGENTS]
