@@ -120,9 +120,10 @@ class KnownCards(Mapping[str, Card]):
     def list_open(self, *kinds: str) -> list[Card]:
         """The cards that wait, of these kinds or of all, oldest first; those that were skipped behind all that were
         not."""
+        if not kinds:
+            return [card for card in self._live.values() if card.status == "open"]
         named = [each for each, events in self._lines.items() if any(event.get("kind") in kinds for event in events)]
-        live = self._make_live(named) if kinds else self._live
-        return [card for card in live.values() if card.status == "open" and (not kinds or card.kind in kinds)]
+        return [card for card in self._make_live(named).values() if card.status == "open" and card.kind in kinds]
 
     def list_kind(self, kind: str) -> list[Card]:
         """All cards of a kind."""
