@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -28,11 +28,11 @@ from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
-from cleared.work.cycles.engine_process import EngineRun, run_engine
+from cleared.work.cycles.engine_process import EngineRun, find_limit, run_engine
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
 from cleared.work.cycles.included_texts import list_include_problems
-from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
+from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone
 from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
@@ -135,17 +135,7 @@ def _judge(
     if run.ended_by == "stop":
         result.outcome, result.summary = "stopped", "it was stopped"
         return result
-    unstructured = not report.text and not report.failed
-    failed = run.exit_code != 0 or report.failed or unstructured
-    limit = find_usage_limit(
-        report.limit,
-        run.tail,
-        failed=failed and run.ended_by != "timeout",
-        now=host.clock.now(),
-        zone=host.clock.now().astimezone().tzinfo or UTC,  # an engine means this machine's time, not that of the books
-    )
-    if limit is None and report.refused:
-        limit = UsageLimit(report.refused, is_administrative=True)
+    limit = find_limit(run, report, host.clock.now())
     if limit is not None:
         result.outcome, result.limit, result.summary = "limit", limit, f"usage limit: {limit.words}"
         return result

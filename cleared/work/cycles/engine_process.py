@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -12,6 +13,8 @@ from cleared.base.clock import Clock
 from cleared.processes.fences import Fence
 from cleared.processes.kept_programs import run_kept
 from cleared.processes.program import Program
+from cleared.work.cycles.engines.engine import EngineReport
+from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
 
 TIMEOUT_CODE: Final = 124
@@ -27,6 +30,20 @@ class EngineRun(Struct, frozen=True):
     ended_by: Literal["itself", "timeout", "stop"]
     output: str
     tail: str
+
+
+def find_limit(run: EngineRun, report: EngineReport, now: datetime) -> UsageLimit | None:
+    """The limit of the account that a run ended at, or why it was not let in; None where it ended at neither."""
+    unstructured = not report.text and not report.failed
+    failed = run.exit_code != 0 or report.failed or unstructured
+    limit = find_usage_limit(
+        report.limit,
+        run.tail,
+        failed=failed and run.ended_by != "timeout",
+        now=now,
+        zone=now.astimezone().tzinfo or UTC,  # an engine means this machine's time, not that of the books
+    )
+    return UsageLimit(report.refused, is_administrative=True) if limit is None and report.refused else limit
 
 
 def run_engine(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.task_runs.briefing import Briefing
 
 
@@ -22,7 +23,9 @@ class Assignment(Struct, frozen=True):
 
 
 class WorkReport(Struct, frozen=True):
-    """What a worker says of its work: whether it is finished, and in a sentence what it did or why not."""
+    """What a worker says of its work: whether it is finished, and in a sentence what it did or why not. ``limit``: of
+    its account, where that kept it from the work."""
 
     is_finished: bool
     summary: str
+    limit: UsageLimit | None = None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
@@ -17,7 +19,7 @@ from cleared.processes.confinement import ConfinementUnavailable
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary, list_engine_secrets
-from cleared.work.cycles.engine_process import run_engine
+from cleared.work.cycles.engine_process import find_limit, run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.task_runs.assignment import Assignment, WorkReport
@@ -79,4 +81,8 @@ class EngineWorker(Struct, frozen=True):
         report = settings.engine.read_output(run.output)
         text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
         finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)
-        return WorkReport(finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}")
+        now = host.clock.now()
+        limit = None if finished else find_limit(run, report, now)
+        if limit is not None and limit.until is None:
+            limit = replace(limit, until=now + timedelta(seconds=settings.limit_wait_seconds))
+        return WorkReport(finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}", limit)

@@ -20,7 +20,7 @@ def task_turn(job: JobContext) -> str:
     """As ``cleared task run --max 1``. Raises ``JobFailed`` where the task failed."""
     host = open_for_job(job.root)
     # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
-    report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1)
+    report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1, waits=False)
     for outcome in report.outcomes:
         if outcome.status != "completed":
             raise JobFailed(f"{outcome.task_id} {outcome.status}: {outcome.summary}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_files
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
+from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.private_clone import PrivateClone
 from cleared.work.task_runs.assignment import Assignment
 from cleared.work.task_runs.briefing import make_briefing
@@ -29,6 +32,7 @@ from cleared.work.task_runs.workers import Worker
 from cleared.workspace.lock import writer_lock
 
 LOCK_NAME: Final = "task-orchestrator.lock"
+_PAUSE_SECONDS: Final = 20.0
 
 EndState = Literal["done", "blocked", "limit"]
 
@@ -57,11 +61,22 @@ def hold_orchestrator(host: Host) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
-def run_tasks(host: Host, worker: Worker, *, most: int | None = None) -> RunReport:
+class _LimitReached(Exception):
+    """The worker's account has no more room. Its text says until when."""
+
+    def __init__(self, limit: UsageLimit) -> None:
+        until = f" until {format_iso(limit.until)}" if limit.until is not None and not limit.is_administrative else ""
+        super().__init__(f"usage limit{until}: {limit.words}")
+        self.limit = limit
+
+
+def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: bool = True) -> RunReport:
     """Have ``worker`` do the ready tasks, until all are done, none is ready, or ``most`` were tried.
 
-    A task that fails stays failed, and the others go on. Ctrl-C gives the claimed task back. Raises ``PolicyError``
-    where a ready task is not sealed on this machine, ``BusyError`` where another orchestrator is at work.
+    A task that fails stays failed, and the others go on. Ctrl-C gives the claimed task back, and so does a usage limit
+    of the worker's account, which fails nothing: it goes on when that ends, or without ``waits`` returns. Raises
+    ``PolicyError`` where a ready task is not sealed on this machine, ``BusyError`` where another orchestrator is at
+    work.
     """
     outcomes: list[TaskOutcome] = []
     with hold_orchestrator(host):
@@ -77,8 +92,27 @@ def run_tasks(host: Host, worker: Worker, *, most: int | None = None) -> RunRepo
                 return RunReport("done" if found.state == "done" else "blocked", tuple(outcomes), found.reasons)
             if most is not None and len(outcomes) >= most:
                 return RunReport("limit", tuple(outcomes))
-            outcomes.append(_run_task(host, worker, found.task_id))
+            try:
+                outcomes.append(_run_task(host, worker, found.task_id))
+            except _LimitReached as reached:
+                if reached.limit.is_administrative:
+                    return RunReport(
+                        "blocked", tuple(outcomes), (f"the account needs a person: {reached.limit.words}",)
+                    )
+                if not waits:
+                    return RunReport("blocked", tuple(outcomes), (str(reached),))
+                _wait(host, reached)
+                continue
             host.show_message(f"{outcomes[-1].task_id} {outcomes[-1].status}: {outcomes[-1].summary}")
+
+
+def _wait(host: Host, reached: _LimitReached) -> None:
+    """Until the limit ends, also where the machine sleeps meanwhile."""
+    until = reached.limit.until or host.clock.now()
+    host.show_message(f"waiting: {reached}")
+    began, seconds = host.clock.monotonic(), (until - host.clock.now()).total_seconds()
+    while host.clock.now() < until and host.clock.monotonic() - began < seconds:
+        time.sleep(min(_PAUSE_SECONDS, max(0.0, seconds - (host.clock.monotonic() - began))))
 
 
 def _run_task(host: Host, worker: Worker, task_id: str) -> TaskOutcome:
@@ -87,6 +121,9 @@ def _run_task(host: Host, worker: Worker, task_id: str) -> TaskOutcome:
         return _do_work(host, worker, claim)
     except BusyError:
         _give_back(host, task_id, claim, "the workspace was busy")
+        raise
+    except _LimitReached as reached:
+        _give_back(host, task_id, claim, str(reached))
         raise
     except ClearedError as error:
         if not _is_still(host, claim):
@@ -112,6 +149,8 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
     try:
         report = worker.work(host, assignment)
         host.report_step("task-worked")
+        if report.limit is not None:
+            raise _LimitReached(report.limit)
         if not report.is_finished:
             return fail_task(host, task.id, report.summary or f"{worker.name} did not finish", by=claim.by)
         outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)

@@ -69,7 +69,6 @@ def test_three_tasks_by_an_engine_one_retried_its_script_approved_and_live(tasks
     "step",
     [
         {"exit": 3},
-        {"stdout": result("You've hit your usage limit", error=True)},
         {"stdout": result(permission_denials=[{"tool_name": "Bash"}])},
     ],
 )
@@ -79,6 +78,27 @@ def test_an_engine_that_fails_fails_the_task(tasks: Tasks, engine: FakeEngine, s
     done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
     assert [t["status"] for t in done.json["tasks"]] == ["failed"], done
     assert not (tasks.ws.root / "docs/T-001.txt").exists()
+
+
+def test_a_usage_limit_waits_and_fails_no_task(tasks: Tasks, engine: FakeEngine) -> None:
+    tasks.planned(task(1))
+    engine.plan(
+        {"stdout": result("You've hit your usage limit. Try again in 1 second.", error=True)},
+        work({"docs/T-001.txt": "one\n"}),
+    )
+    done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert done.code == 6 and [t["status"] for t in done.json["tasks"]] == ["completed"], done
+    assert "waiting: usage limit until 2025-02-10T06:00:01Z" in done.err and len(engine.calls) == 2
+
+
+@pytest.mark.parametrize("said", ["Your organization has been disabled", "Invalid API key"])
+def test_an_account_that_needs_a_person_ends_it(tasks: Tasks, engine: FakeEngine, said: str) -> None:
+    tasks.planned(task(1), task(2))
+    engine.plan({"stdout": result(said, error=True, api_error_status=401)})
+    done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert done.code == 7 and done.json["tasks"] == [] and len(engine.calls) == 1, done
+    assert done.json["reasons"] == [f"the account needs a person: {said}"]
+    assert [row["status"] for row in tasks.ok("list", "--json").json] == ["pending", "pending"]
 
 
 def test_the_loop_takes_a_turn_with_an_engine(tasks: Tasks, engine: FakeEngine) -> None:
