@@ -33,8 +33,9 @@ class Briefing(Struct, frozen=True):
         return f"{note}; more than {WARN_LINES:,} is a lot: split the task" if self.line_count > WARN_LINES else note
 
 
-def make_briefing(repo: Repository, commit: str, task: Task) -> Briefing:
-    """The briefing of ``task`` as of a commit. Raises ``PolicyError`` where it is larger than 8 MB."""
+def make_briefing(repo: Repository, commit: str, task: Task, last_try: str = "") -> Briefing:
+    """The briefing of ``task`` as of a commit. ``last_try``: what came of it before. Raises ``PolicyError`` where it is
+    larger than 8 MB."""
     snapshot = Snapshot(repo, commit)
     parts = [f"# {task.id}: {task.title}\n\n{task.description}\n\n## Acceptance criteria\n"]
     parts += [f"- {criterion}\n" for criterion in task.acceptance_criteria]
@@ -46,6 +47,8 @@ def make_briefing(repo: Repository, commit: str, task: Task) -> Briefing:
         "\n## Rules\n\nChange only the files below, at most three that exist. Never write the task ledger or "
         "task files. Work in the current directory; nothing else can be written.\n"
     )
+    if last_try:
+        parts.append(f"\n## What came of the last try\n{_fence(last_try)}")
     named: list[str] = []
     groups = (("Files", task.files), ("Docs", task.docs), ("Skills", tuple(skill_path(s) for s in task.skills)))
     for title, paths in groups:
@@ -64,9 +67,13 @@ def make_briefing(repo: Repository, commit: str, task: Task) -> Briefing:
 def _render_file(path: str, data: bytes | None) -> str:
     if data is None:
         return f"\n### {path}\n\nNot there yet.\n"
-    text = data.decode("utf-8", "replace")
+    return f"\n### {path}\n{_fence(data.decode('utf-8', 'replace'))}"
+
+
+def _fence(text: str) -> str:
+    """A text in marks that it cannot end."""
     fence = "```"
     while fence in text:
         fence += "`"
     end = "" if text.endswith("\n") else "\n"
-    return f"\n### {path}\n\n{fence}\n{text}{end}{fence}\n"
+    return f"\n{fence}\n{text}{end}{fence}\n"

@@ -34,6 +34,7 @@ from cleared.work.loop.kept_branch import keep_on_branch, make_branch_card
 from cleared.work.loop.private_clone import is_executable_text, write_file
 from cleared.work.loop.steering_files import steers_programs
 from cleared.work.task_runs.fenced_command import CommandResult, run_fenced
+from cleared.work.task_runs.last_try import forget_last_try, note_failure, output_path
 from cleared.work.task_runs.task_claims import Claim, drop_claim, require_claim
 from cleared.work.task_runs.task_delta import TaskDelta, compute_delta, find_conflicts
 from cleared.work.task_runs.task_recording import (
@@ -102,6 +103,7 @@ def complete_task(
         stage = waiting.stage_card if waiting else None
         recorded = recorder.commit([line], subject, accepted, by=_program(claim), stage=stage)
         drop_claim(host, task_id)
+    forget_last_try(host, task_id)
     branch = waiting.branch if waiting else None
     return TaskOutcome(task_id, COMPLETED, line.summary, found, recorded.commit, proposal, None, warnings, branch)
 
@@ -117,6 +119,7 @@ def fail_task(host: Host, task_id: str, reason: str, *, by: str | None = None) -
             [line], commit_messages.task_recorded(task_id, FAILED, line.summary), by=by
         )
         drop_claim(host, task_id)
+    note_failure(host, task_id, reason)
     return TaskOutcome(task_id, FAILED, line.summary, {}, recorded.commit, None, reason)
 
 
@@ -218,11 +221,6 @@ def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> Co
         )
     write_atomic(output_path(host, task.id), f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
     return result
-
-
-def output_path(host: Host, task_id: str) -> Path:
-    """Where the output of a task's last verification is."""
-    return state_folder(host, "task-output") / f"{task_id}.txt"
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from cleared.changes import commit_messages
 from cleared.changes.host import Host, current_user
 from cleared.jobs.tasks.task_states import BLOCKED, PENDING
 from cleared.trust.person_only import refuse_in_job
+from cleared.work.task_runs.last_try import note_wish
 from cleared.work.task_runs.task_claims import drop_claim
 from cleared.work.task_runs.task_recording import Recorded, open_recorder, read_task_set
 
@@ -16,7 +17,10 @@ def retry_task(host: Host, task_id: str, summary: str = "") -> Recorded:
 
     Raises ``PolicyError`` where it is completed, ``UsageError`` where there is none.
     """
-    return _record_decision(host, task_id, PENDING, summary or f"Retry by {current_user()}")
+    recorded = _record_decision(host, task_id, PENDING, summary or f"Retry by {current_user()}")
+    if summary.strip():
+        note_wish(host, task_id, summary)
+    return recorded
 
 
 def skip_task(host: Host, task_id: str, reason: str) -> Recorded:

@@ -11,6 +11,7 @@ from cleared.jobs.tasks.task_graph import NextTask, choose_next, list_blockers, 
 from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import ALIASES, STATES
 from cleared.work.task_runs.briefing import make_briefing
+from cleared.work.task_runs.last_try import read_last_try
 from cleared.work.task_runs.task_claims import recover_claims
 from cleared.work.task_runs.task_recording import finish_interrupted, open_ledger, read_states, read_task_set
 
@@ -44,7 +45,7 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
     task, ledger = tasks.require_task(task_id), open_ledger(host)
     line = ledger.read_latest(task_id)
     with Repository.open(host.root, for_writing=False) as repo:
-        briefing = make_briefing(repo, repo.read_head(), task)
+        briefing = make_briefing(repo, repo.read_head(), task, read_last_try(host, task.id))
     return {
         **task.to_json_object(),
         "status": line.status if line else None,
@@ -74,4 +75,5 @@ def find_next(host: Host) -> NextTask:
 def write_briefing(host: Host, task_id: str) -> str:
     """What a worker of this task is given."""
     with Repository.open(host.root, for_writing=False) as repo:
-        return make_briefing(repo, repo.read_head(), read_task_set(host).require_task(task_id)).text
+        task = read_task_set(host).require_task(task_id)
+        return make_briefing(repo, repo.read_head(), task, read_last_try(host, task.id)).text

@@ -22,6 +22,7 @@ from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.private_clone import PrivateClone
 from cleared.work.task_runs.assignment import Assignment
 from cleared.work.task_runs.briefing import make_briefing
+from cleared.work.task_runs.last_try import read_last_try, worker_output_path
 from cleared.work.task_runs.task_archive import archive_tasks
 from cleared.work.task_runs.task_claims import Claim, claim_task, drop_claim, read_claim
 from cleared.work.task_runs.task_completion import TaskOutcome, complete_task, fail_task
@@ -140,10 +141,10 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
     remove_tree(folder)
     with Repository.open(host.root, for_writing=False) as repo:
         copy_files(repo, claim.base, folder)
-        briefing = make_briefing(repo, claim.base, task)
+        briefing = make_briefing(repo, claim.base, task, read_last_try(host, task.id))
     host.report_step("task-briefed")
     host.show_message(briefing.size_note)
-    output = state_folder(host, "task-output") / f"{task.id}.worker.txt"
+    output = worker_output_path(host, task.id)
     assignment = Assignment(briefing, claim.base, folder.resolve(), host.config.tasks.work_seconds, output)
     is_done, kept = False, state_folder(host, "task-kept") / task.id
     try:

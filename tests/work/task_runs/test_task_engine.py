@@ -60,6 +60,10 @@ def test_three_tasks_by_an_engine_one_retried_its_script_approved_and_live(tasks
     assert card["kind"] == "proposal" and "engine claude" in json.dumps(card["details"])
     take_ok(tasks.ws, "agent", "approve", second.json["tasks"][1]["proposal"])
     assert tasks.ws.run("greet")["status"] == "succeeded"
+    third = engine.calls[2]["prompt"].partition("## What came of the last try")[2]
+    assert (
+        "Write right, not wrong" in third and "exit code 1" in third and "What came of" not in engine.calls[3]["prompt"]
+    )
     prompt = engine.calls[1]["prompt"]
     assert "T-002" in prompt and "grep -q right" in prompt and len(engine.calls) == 4
     assert all(call["cwd"] != str(tasks.ws.root) for call in engine.calls)
