@@ -304,7 +304,7 @@ def show_agent_history(name: AgentName, json: JsonOption = False, workspace: Wor
     keys = ("at", "event", "proposal", "by", "version", "about")
     print_table(
         columns,
-        ([str(e[k])[:16].replace("T", " ") if k == "at" else e[k] for k in keys] for e in versions),
+        ([str(e[k])[:16].replace("T", " ") if k == "at" else " ".join(e[k].split()) for k in keys] for e in versions),
         wrap=["about"],
         empty="Nothing was ever decided about it.",
     )

@@ -22,6 +22,7 @@ from cleared.books.teaching.decided_rows import (
     DecidedHistory,
     GroupKey,
     LearnedRow,
+    find_common_words,
     row_verdict,
 )
 from cleared.books.teaching.rule_chain import adapt_row, drop_branch, find_rule_chain, put_branch
@@ -213,7 +214,7 @@ def read_answers(cards: Iterable[Card]) -> dict[GroupKey, dict[int, date]]:
 
 
 def _ask_about(found: Contradiction, lines: list[BookedLine]) -> OpenQuestion:
-    payee = _show_text(found.key.payee)
+    payee = _show_text(find_common_words([line.text for line in lines]) or found.key.payee)
     where = " and ".join(f"{count_noun(number, 'time')} to {account}" for account, number in found.counts[:3])
     newest = lines[-5:][::-1]
     details: dict[str, Any] = {
@@ -269,15 +270,20 @@ def _find_useless(
     source: LessonSource, script: TableScript | ChainScript, bank: BankBook, banks: Mapping[str, int], today: date
 ) -> Iterator[Improvement]:
     """What never counts: an earlier one takes all its lines, or no line has had its words for long."""
-    first = min((line.posted_date for _, line in iter_lines(bank, banks)), default=today)
-    long_ago = today - timedelta(days=_UNUSED_DAYS)
+    days = [line.posted_date for _, line in iter_lines(bank, banks)]
+    first, newest = min(days, default=today), max(days, default=today)
+    long_ago, long_unused = (day - timedelta(days=_UNUSED_DAYS) for day in (today, newest))
     for noun, row, covering, use, edit in _list_rules(script, bank, banks):
         title = f"No {noun} any more: {row.describe()}"
         key = f"{title}."
         if covering is not None and not use.lines:
             says = f"{key} The {noun} {covering.describe()} stands before it and takes all its lines."
-        elif not use.fitting and first <= long_ago and _is_older(source, script.path, row, long_ago):
-            says = f"{key} No line has had its words since {first}."
+        elif (
+            first <= long_ago
+            and (use.fitted is None or use.fitted <= long_unused)  # where nothing has come at all, that says nothing
+            and _is_older(source, script.path, row, long_ago)
+        ):
+            says = f"{key} No line has had its words since {use.fitted or first}."
         else:
             continue
         if edit(script.source) != script.source:

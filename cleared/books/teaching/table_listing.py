@@ -32,8 +32,8 @@ class RowUse(Struct):
 
     lines: int = 0
     last: date | None = None
-    fitting: int = 0
-    """Lines that it fits, also where another row comes first."""
+    fitted: date | None = None
+    """The newest line that it fits, also where another row comes first."""
 
 
 def count_uses(rows: Sequence[Rule], bank: BankBook, bank_accounts: Mapping[str, int]) -> list[RowUse]:
@@ -44,7 +44,7 @@ def count_uses(rows: Sequence[Rule], bank: BankBook, bank_accounts: Mapping[str,
         is_first = True
         for row, use in zip(rows, uses, strict=True):
             if row.fits(line.description, line.amount, number):
-                use.fitting += 1
+                use.fitted = max(use.fitted or line.posted_date, line.posted_date)
                 if is_first:
                     use.lines += 1
                     use.last = max(use.last or line.posted_date, line.posted_date)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import PolicyError
+from cleared.base.errors import PolicyError, UsageError
 from cleared.base.terminal import count_noun
 from cleared.cards import queue_files
 from cleared.cards.card import Card, card_id
@@ -159,26 +159,29 @@ def _approve(
 def _propose(
     host: Host, path: str, source: str, improvements: Sequence[Improvement], author: Author, done: Improved
 ) -> None:
-    """Propose as many as the budget of one agent allows, together; each by itself where they do not pass together."""
+    """Propose as many as the budget of one agent allows, together; where they do not pass together, without the one
+    that is in the way, else each by itself."""
     wanted = [each for each in improvements if each.edit(source) != source]
     wanted = wanted[: host.config.self_improvement.max_changes_per_agent]
-    if not wanted:
-        return
-    for chosen in [wanted, *([each] for each in wanted if len(wanted) > 1)]:
+    without = [[other for other in wanted if other is not each] for each in wanted if len(wanted) > 2]
+    why = ""
+    for chosen in [*([wanted] if wanted else []), *without, *([each] for each in wanted if len(wanted) > 1)]:
         text = combine_edits(source, chosen).encode("utf-8")
         message = "\n".join(each.says for each in chosen)
         try:
             proposal, _ = propose_changes(host, [path], texts={path: text}, message=message, author=author)
         except GateFailed as failed:
-            first = failed.report.findings[0].message
-            done.held.append(f"{', '.join(each.key for each in chosen)} does not pass the gate: {first}")
+            why = why or failed.report.findings[0].message
             continue
-        except PolicyError as refused:
+        except (PolicyError, UsageError) as refused:  # also where another process has done it meanwhile
             done.held.append(f"{path}: {refused.message}")
             return
         done.proposals.append(proposal)
         done.proposed += chosen
-        return
+        wanted = [each for each in wanted if each not in chosen]
+        break
+    if wanted and why:
+        done.held.append(f"{', '.join(each.key for each in wanted)} does not pass the gate: {why}")
 
 
 def _ask(host: Host, questions: Sequence[OpenQuestion], cards: Iterable[Card], done: Improved) -> None:
