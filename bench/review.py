@@ -16,7 +16,8 @@ from bench.startup import CLEARED
 from bench.workspaces import chase, copy, git, host, place, workspace, write_and_commit
 from cleared.base.safe_files import sync_files
 from cleared.cards.card import Card, card_id
-from cleared.cards.card_events import render_open
+from cleared.changes import commit_messages
+from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision
 from cleared.changes.host_cache import HostCache
 from cleared.gate.manual_runs import run_now
 from cleared.review.card_decisions import confirm_records
@@ -32,7 +33,7 @@ AT = "2025-12-31T12:00:00Z"
 def fill_queue() -> Path:
     """A workspace with 10,000 open cards."""
     root = workspace()
-    lines = []
+    cards = []
     for n in range(CARDS):
         details = {
             "description": f"CORNER SHOP {n:06d}",
@@ -42,21 +43,16 @@ def fill_queue() -> Path:
             "accounts": [5030, 1010],
         }
         entry = f"2025-01-{n + 1:03d}"
-        lines.append(
-            render_open(
-                Card(
-                    card_id("entry", entry),
-                    "entry",
-                    f"2025-01-05 12.50 CORNER SHOP {n:06d}",
-                    AT,
-                    "20251231T120000Z-000000",
-                    entry,
-                    "ingest",
-                    details,
-                )
-            )
-        )
-    write_and_commit(root, {"queue/2025-12.jsonl": "".join(lines).encode()})
+        title = f"2025-01-05 12.50 CORNER SHOP {n:06d}"
+        run = "20251231T120000Z-000000"
+        cards.append(Card(card_id("entry", entry), "entry", title, AT, run, entry, "ingest", details))
+
+    def stage_cards(decision_context: DecisionContext) -> Decision:
+        for card in cards:
+            decision_context.context.cards.add_card(card)
+        return Decision(commit_messages.cycle_recorded("bench"))
+
+    commit_decision(host(root), "bench", stage_cards)  # so that this machine attests them
     return root
 
 
