@@ -14,6 +14,7 @@ from cleared.base import money
 from cleared.base.errors import PolicyError, UsageError
 from cleared.base.short_text import parse_count
 from cleared.books.card_kinds import RECEIPT
+from cleared.books.decisions.bank_agreement import parse_balance
 from cleared.books.decisions.entry_correction import Correction
 from cleared.books.review.account_choice import amount_to_split, match_accounts, parse_split
 from cleared.books.review.book_cards import book_facts_of
@@ -280,19 +281,14 @@ def _read_correction(page: PageRequest, queue: QueueSnapshot, card_id: str) -> C
     note = form.get("note").strip() or None
     typed = form.get("split").strip()
     if parts := list_typed_parts(page):  # without a sign an amount goes the way of the whole
-        sign = "-" if amount_to_split(queue, card_id) < 0 else ""
-        typed = " ".join(f"{account}={_with_sign(amount, sign)}" for account, amount in parts)
+        host, sign = page.site.open_host(), -1 if amount_to_split(queue, card_id) < 0 else 1
+        typed = " ".join(f"{account}={parse_balance(host, part) * sign if part else ''}" for account, part in parts)
     if typed:
         split = parse_split(queue, card_id, typed, mixed=bool(form.get("mixed")))
         if split.problem:
             raise UsageError(f"the split cannot be taken: {split.problem}", remedy="Write it like 5060=30 5070=12.50.")
         return Correction(lines=split.lines, note=note, mixed=split.mixed)
     return Correction(_read_account(form.get("account").strip()), note=note)
-
-
-def _with_sign(amount: str, sign: str) -> str:
-    plain = amount.replace(",", "")
-    return plain if not plain or not sign else plain[1:] if plain.startswith("-") else f"{sign}{plain}"
 
 
 def _read_account(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Final
+from urllib.parse import quote, unquote
 
 from cleared.base.short_text import parse_count
 from cleared.books.ledger.chart import Account, Chart
@@ -20,13 +21,13 @@ def list_typed_parts(page: PageRequest) -> list[tuple[str, str]]:
     typed = list(zip(form.get_all("part_account"), form.get_all("part_amount"), strict=False))
     if not typed:
         parts = page.read_query("parts")[:2_000].split(",")[:_MOST]
-        typed = [(account, amount) for account, _, amount in (part.partition("=") for part in parts)]
+        typed = [(unquote(account), unquote(amount)) for account, _, amount in (part.partition("=") for part in parts)]
     return [(account.strip(), amount.strip()) for account, amount in typed if account.strip() or amount.strip()]
 
 
 def write_parts(parts: Collection[tuple[str, str]]) -> str:
     """The rows as an address carries them, so that a refused form is filled in as it was."""
-    return ",".join(f"{account}={amount.replace(',', '')}" for account, amount in parts)
+    return ",".join(f"{quote(account)}={quote(amount)}" for account, amount in parts)
 
 
 def count_rows(page: PageRequest) -> int:

@@ -116,8 +116,8 @@ def test_a_split_and_a_rejection_with_its_outcome(server: Server, posted: Worksp
     assert "Amounts of both signs are meant" in refused.text
     parts = (("part_account", "4010"), ("part_amount", "9,999"), ("part_account", "4020"), ("part_amount", ""))
     refused = server.submit(queue, "/queue", ("choice", "correct"), ("note", "two jobs"), *parts)
-    assert "4010=-9999 is more than the -1500.00 to be split" in refused.text and posted.head() == before
-    assert 'value="9999"' in refused.body and 'value="two jobs"' in refused.body, "what was typed stays"
+    assert "4010=-9999.00 is more than the -1500.00 to be split" in refused.text and posted.head() == before
+    assert 'value="9,999"' in refused.body and 'value="two jobs"' in refused.body, "what was typed stays"
     parts = (("part_account", "4010"), ("part_amount", "1000"), ("part_account", "4020"), ("part_amount", ""))
     queue = server.submit(refused, "/queue", ("choice", "correct"), *parts)
     assert "Corrected: ACME" in queue.text

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 from cleared.base import money
@@ -62,22 +61,15 @@ def read_reconciliation(host: Host, account: int, day: date, balance: str) -> di
 
 def parse_balance(host: Host, text: str) -> Decimal:
     """The amount that was typed. Raises ``UsageError`` for what is no amount of money."""
-    try:
-        plain = re.sub(r"[\s’']", "", text)
-        amount = Decimal(plain.replace(",", "") if "." in plain else plain)
-    except InvalidOperation:
-        amount = Decimal("NaN")
-    if (
-        not amount.is_finite()
-        or abs(amount) > journal_bounds(host.config).max_amount
-        or amount != round(amount, journal_bounds(host.config).places)
-    ):
+    places = journal_bounds(host.config).places
+    amount = money.read_typed(text, places)
+    if amount is None or abs(amount) > journal_bounds(host.config).max_amount:
         raise UsageError(
             f"{text[:40]!r} is no amount of money",
             place=Place(field="balance"),
-            remedy=f"Write it like 48722.95, with at most {journal_bounds(host.config).places} decimals.",
+            remedy=f"Write it like 48722.95, with at most {places} decimals.",
         )
-    return amount.quantize(money.quantum(journal_bounds(host.config).places))
+    return amount
 
 
 def _reconciliation_data(found: Reconciliation, *, is_shared: bool) -> dict[str, Any]:

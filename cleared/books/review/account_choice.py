@@ -121,7 +121,7 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool =
     at the end: parts of both signs are meant. Raises nothing: what is wrong is the ``problem``."""
     whole, chart = amount_to_split(queue, card_id), book_facts_of(queue).chart
     lines: list[tuple[int, Decimal]] = []
-    words = typed.replace(",", " ").replace(";", " ").split()
+    words, places = typed.replace(",", " ").replace(";", " ").split(), -int(whole.as_tuple().exponent)
     if words[-1:] == [MIXED_WORD]:
         mixed = bool(words.pop())
     for at, word in enumerate(words):
@@ -136,7 +136,8 @@ def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool =
             return SplitInput(tuple(lines), rest, f"there is no account {account}")
         if not amount and at < len(words) - 1:
             return SplitInput(tuple(lines), rest, f"how much for {account}?")
-        if not value.is_finite() or not value or abs(value.adjusted()) >= MAX_DIGITS:
+        is_unclear = bool(amount) and money.read_typed(amount, places) is None
+        if is_unclear or not value.is_finite() or not value or abs(value.adjusted()) >= MAX_DIGITS:
             problem = f"nothing is left for {account}" if not amount else f"{word}: no amount"
             return SplitInput(tuple(lines), rest, problem)
         lines.append((account, value))

@@ -125,7 +125,7 @@ if (drop) {
 
 // How much of an entry is left to place, while its parts are typed: in whole cents, as decimals do not add up.
 function toCents(text, places) {
-  const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text.trim().replaceAll(",", ""));
+  const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text.trim().replace(/^-?\d{1,3}(,\d{3})+(?!\d)|^-?\d{1,3}([\s’']\d{3})+/, (whole) => whole.replace(/[,\s’']/g, "")));
   return match && (match[3] ?? "").length <= places ? BigInt(match[1] + match[2] + (match[3] ?? "").padEnd(places, "0")) : 0n;
 }
 for (const form of document.querySelectorAll("form[data-whole]")) {
