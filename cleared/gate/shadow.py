@@ -109,11 +109,17 @@ def stop_shadow(host: Host, text: str) -> Shadow:
 
 
 def read_shadows(host: Host) -> dict[str, Shadow]:
-    """The shadows of this machine, by the folder of their proposal; none where the file cannot be read."""
+    """The shadows of this machine, by the folder of their proposal; where the file is damaged none, which is said."""
     try:
         data = json.loads((host.root / host.layout.shadows).read_bytes())
         return {folder: Shadow(**each) for folder, each in data.items()}
+    except FileNotFoundError:
+        return {}
     except (OSError, ValueError, TypeError, AttributeError):
+        host.show_message(
+            f"{host.layout.shadows} is damaged: what ran beside live versions is not known any more. Begin again: "
+            "cleared agent shadow start PROPOSAL."
+        )
         return {}
 
 

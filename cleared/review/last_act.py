@@ -29,7 +29,8 @@ UNDOES: Final = "Undoes"
 LATER_TRAILER: Final = "Later"
 """The trailer of a commit that put cards behind the others: their ids."""
 _PROGRAMS: Final = frozenset({RESOLVED_BY, TIMEOUT_ACTOR, CHECK, AUTHOR})
-"""Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back."""
+"""Who decides where no person does, beside the duties of domains: what they do beside cards is no act to take back,
+but a change that approved itself."""
 _FIRST_LOOK: Final = 20
 _FURTHEST_LOOK: Final = 2_000
 
@@ -91,8 +92,10 @@ def find_last_act(host: Host, snapshot: Snapshot, open_cards: Iterable[Card], *,
         if waiting & set(trailers.get(AGREES_TRAILER, "").split()):
             return LastAct(commit)
         way = find_way_back(commit.subject)
-        if way is None or AGREES_TRAILER in trailers or trailers.get("By") in programs:
+        if way is None or AGREES_TRAILER in trailers:
             continue
+        if trailers.get("By") in programs and (trailers.get("By") != AUTHOR or way.kind != "version"):
+            continue  # but what approved itself is taken back as if a person had approved it
         key = way.kind, way.name
         if way.kind == "version":
             key = way.kind, " ".join(_list_scripts(host, commit))

@@ -117,3 +117,11 @@ def test_n8_a_kill_before_it_is_written_loses_nothing_and_counts_nothing_twice(
     ws.run("probe")
     assert status(ws)["compared"] == 2
     assert ws.json("check")["ok"]
+
+
+def test_n8_a_damaged_record_is_said_and_stops_no_run(beside: Workspace) -> None:
+    beside.put(".cleared/shadow.json", '{"x": [')
+    assert "shadow.json is damaged" in beside.ok("agent", "shadow", "status").err
+    assert beside.run("probe")["status"] == "succeeded"
+    beside.ok("agent", "shadow", "start", "P2")
+    assert status(beside)["compared"] == 0

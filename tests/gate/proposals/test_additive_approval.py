@@ -63,8 +63,9 @@ def test_what_confirms_decisions_is_live_the_next_morning(ws: Workspace) -> None
     ws.run("ingest")
     assert ws.entries("--month", "2025-02")[-1]["status"] == "auto-confirmed"
     ws.in_order()
-    ws.ok("agent", "rollback", "ingest")
+    assert "P1 approved itself" in ws.ok("queue", "undo").err
     assert ws.read(PATH) == before
+    assert "approved itself" not in ws.ok("queue", "undo", "--dry-run").err, "the next one is a person's"
     decide(ws, month=3)
     assert improve(ws)["approved"] == improve(ws)["proposed"] == [], "what was taken back stays so"
     ws.drop("large.csv", chase(("04/08/2025", f"{WORDS} 9", "-700.00")))
