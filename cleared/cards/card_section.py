@@ -22,6 +22,8 @@ class CardSection(Struct, frozen=True):
     """Below the lines: of each the title is shown, and the rest on demand."""
     name: str = ""
     """What programs call it, where they may look for it."""
+    is_quoted: bool = False
+    """Whether its lines are what others said, such as the bank: no command in them is a word of the program."""
 
     def to_dict(self) -> dict[str, Any]:
         """It as ``--json`` prints it; what there is none of is left out."""

@@ -60,9 +60,9 @@ class RowCards(CardFacts):
         before = _read_before(card, table)
         back = describe_row(table, before) if before is not None else "nothing: the row goes"
         return [
-            CardSection("Asked", (str(card.details.get("question", "")),)),
-            CardSection(str(card.record_id), (describe_row(table, row),)),
-            CardSection("Putting back", (back,)),
+            CardSection("Asked", (str(card.details.get("question", "")),), is_quoted=True),
+            CardSection(str(card.record_id), (describe_row(table, row),), is_quoted=True),
+            CardSection("Putting back", (back,), is_quoted=True),
         ]
 
 

@@ -138,7 +138,7 @@ def _proposal_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection
 
 
 def _question_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
-    yield CardSection("It asks", (str(card.details.get("question", card.title)),))
+    yield CardSection("It asks", (str(card.details.get("question", card.title)),), is_quoted=True)
     if card.id in queue.held:
         yield CardSection("It cannot be answered", (queue.held[card.id],))
         return

@@ -15,7 +15,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, PolicyError, UsageError
-from cleared.base.short_text import parse_count
+from cleared.base.short_text import parse_count, quote_name
 from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.cell_values import DATE_FORMATS
 from cleared.books.bank_files.file_reading import detect_format
@@ -133,14 +133,16 @@ def add_bank(page: PageRequest) -> Response:
     host, file = page.site.open_host(), page.site.unknown_files.find(page.part("file"))
     if page.form.get("choice") == "forget":
         page.site.unknown_files.forget(file.id)
-        return page.go_to("/bank", f"{file.name} is not kept any more")
+        return page.go_to("/bank", f"{quote_name(file.name)} is not kept any more")
 
     def add() -> str:
         plan = _make_plan(page, host, file)
         if plan.problem or plan.setup is None or plan.understanding.parsed is None:
             raise UsageError(plan.problem or "the file does not say everything", remedy="Answer what is asked.")
         if plan.digest(file) != page.form.get("digest"):
-            raise PolicyError(f"what {file.name} needs has changed since it was shown", remedy="Look at it again.")
+            raise PolicyError(
+                f"what {quote_name(file.name)} needs has changed since it was shown", remedy="Look at it again."
+            )
         edit = partial(write_setup, profile=plan.understanding.profile, setup=plan.setup)
         with _placed(file) as path:
             if plan.understanding.profile is not None or plan.setup.changes:
@@ -163,9 +165,9 @@ def _import_file(page: PageRequest, path: Path) -> str:
         raise left[0].error
     names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
     if find_running_service(host.layout.state_dir) is not None:
-        return f"{', '.join(names)} is handed in"
+        return f"{', '.join(map(quote_name, names))} is handed in"
     told = list(import_files(host, names))
-    return "; ".join([", ".join(names), *(each.text for each in told)])
+    return "; ".join([", ".join(map(quote_name, names)), *(each.text for each in told)])
 
 
 @contextmanager

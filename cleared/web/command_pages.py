@@ -94,6 +94,8 @@ TERMINAL_ONLY: Final = frozenset(
     )
 )
 """Commands for whoever sets the machine up or writes agents: whole, or by their first word."""
+_QUOTED: Final = r"“[^”]{0,1000}”|(?<!\w)'(?:\\.|[^'\\])*'(?!\w)|(?<!\w)\"(?:\\.|[^\"\\])*\"(?!\w)"
+"""What ``quote_text`` and ``repr`` make of a text of others, which nothing in it can end."""
 _MORE: Final = re.compile(
     r"(?: (?:--[a-z][a-z-]*|…|\"[^\"]*\"|'[^']*'|[\w.-]+=[\w.…-]*[\w…]|-?\d[\w.-]*\w|\d"
     r"|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])|[A-Z]\d+))*"
@@ -128,9 +130,14 @@ def find_page(command: str) -> CommandPage | None:
 
 
 def link_commands(text: str, prefix: str) -> Markup:
-    """A text with a link in the place of each command in it; ``prefix``: what the addresses of the pages begin with."""
+    """A text with a link in the place of each command in it; ``prefix``: what the addresses of the pages begin with.
+    What stands in quotation marks are words of others, such as a bank's or a file's name, and stays as it is."""
     parts, at = [], 0
     for match in _pattern().finditer(text):
+        if match["quoted"]:
+            parts += [_name_fields(text[at : match.start()]), escape_text(match["quoted"])]
+            at = match.end()
+            continue
         page, start, end = find_page(match["command"]), match.start(), match.end()
         address = ""
         if page is not None:
@@ -166,4 +173,4 @@ def _pages_by_command() -> dict[str, CommandPage]:
 @cache
 def _pattern() -> re.Pattern[str]:
     known = sorted((*_pages_by_command(), *TERMINAL_ONLY), key=len, reverse=True)
-    return re.compile(rf"\bcleared (?P<command>{'|'.join(map(re.escape, known))})(?![\w-])")
+    return re.compile(rf"(?P<quoted>{_QUOTED})|\bcleared (?P<command>{'|'.join(map(re.escape, known))})(?![\w-])")

@@ -49,7 +49,10 @@ class UnknownFiles:
         """One of them. Raises ``UsageError`` where it is not kept any more."""
         file = self._files.get(file_id)
         if file is None:
-            raise UsageError("that file is not kept any more", remedy="Hand it in again.")
+            raise UsageError(
+                "that file does not wait any more: it was added, or newer ones took its place",
+                remedy="Where its account is not among the bank accounts, hand it in again.",
+            )
         return file
 
     def list_files(self) -> list[UnknownFile]:

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_names import require_safe_name
+from cleared.base.short_text import list_first, quote_name
 from cleared.base.terminal import count_noun
 from cleared.books.books_domain import INBOX_ACTOR
 from cleared.books.decisions.bank_adding import is_describable
@@ -30,6 +31,8 @@ from cleared.workspace.process_lock import find_running_service
 
 RECEIPT_ENDINGS: Final = frozenset({".pdf", ".jpg", ".jpeg", ".png", ".heic", ".webp", ".eml"})
 """Files that no bank gives out."""
+_NAMED: Final = 10
+"""Files of one upload that a message names."""
 
 
 def take_files(page: PageRequest) -> Response:
@@ -59,13 +62,15 @@ def take_files(page: PageRequest) -> Response:
             receipts = [path for path in sources if way == "receipt" or path.suffix.lower() in RECEIPT_ENDINGS]
             with folder:
                 handed, left = sort_files([p for p in sources if p not in receipts], host.config, host.decimal_places)
-                unknown = _keep_unknown_files(page, host, left)
+                unknown, lost = _keep_unknown_files(page, host, left)
                 names = copy_to_drop_folder(host.root, host.layout.import_dir, handed)
                 filed, lines = _keep_receipts(host, receipts)
             kept = {each.name for each in unknown}  # their own page says what is to be known
             lines += [Said(file.describe(), ok=False) for file in left if file.source.name not in kept]
+            lines += [Said(_describe_lost(lost), ok=False)] if lost else []
             if names:
-                lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {', '.join(names)[:300]}"))
+                shown = list_first(list(map(quote_name, names)), _NAMED)
+                lines.append(Said(f"{count_noun(len(names), 'file')} handed in: {shown}"))
                 if way == "import" and find_running_service(host.layout.state_dir) is None:
                     host.on_call = work.count_call
                     lines += import_files(host, names)
@@ -98,14 +103,22 @@ def import_files(host: Host, names: Sequence[str]) -> Iterator[Said]:
         yield Said(f"{booked} booked, {cards} for you")
 
 
-def _keep_unknown_files(page: PageRequest, host: Host, left: Sequence[LeftFile]) -> list[UnknownFile]:
-    """Keep those of which somebody can say what they are."""
-    found = []
+def _keep_unknown_files(
+    page: PageRequest, host: Host, left: Sequence[LeftFile]
+) -> tuple[list[UnknownFile], list[UnknownFile]]:
+    """Keep those of which somebody can say what they are; with the older ones that are not kept any more."""
+    found, before = [], page.site.unknown_files.list_files()
     for each in left:
         data = each.source.read_bytes()
         if is_describable(host, each.source.name, data):
             found.append(page.site.unknown_files.keep(each.source.name, data, each.describe()))
-    return found
+    kept = {each.id for each in page.site.unknown_files.list_files()}
+    return [each for each in found if each.id in kept], [each for each in [*before, *found] if each.id not in kept]
+
+
+def _describe_lost(files: Sequence[UnknownFile]) -> str:
+    names = list_first([quote_name(each.name) for each in files], _NAMED)
+    return f"not kept any more, as newer files took the place: {names}. Say what those kept are, then hand it in again"
 
 
 def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt], list[Said]]:
@@ -118,13 +131,15 @@ def _keep_receipts(host: Host, paths: Sequence[Path]) -> tuple[list[FiledReceipt
                 raise UsageError(f"it is larger than {limit} bytes", remedy="See receipts.max_bytes in the settings.")
             copy_to_inbox(host.root, path.name, data)
         except ClearedError as error:
-            lines.append(Said(f"{path.name} was not kept: {error.message}. {error.remedy or ''}".strip(), ok=False))
+            lines.append(
+                Said(f"{quote_name(path.name)} was not kept: {error.message}. {error.remedy or ''}".strip(), ok=False)
+            )
         else:
             digests.add(hashlib.sha256(data).hexdigest())
     if not digests:
         return [], lines
     done = file_inbox(host, by=INBOX_ACTOR)  # keeping is nobody's decision: what it proves is
-    lines += [Said(f"{name} was not kept: {why}", ok=False) for name, why in done.refused]
+    lines += [Said(f"{quote_name(name)} was not kept: {why}", ok=False) for name, why in done.refused]
     filed = [each for each in done.filed if each.receipt.sha256 in digests]
     if filed:
         lines.append(Said(f"{count_noun(len(filed), 'receipt')} kept"))

@@ -12,6 +12,7 @@ from msgspec import Struct
 from cleared.base.errors import ClearedError, UsageError
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.base.safe_names import require_safe_name
+from cleared.base.short_text import quote_name
 from cleared.books.bank_files import ImportFileError
 from cleared.books.bank_files.account_matching import resolve_accounts
 from cleared.books.bank_files.file_reading import detect_format, read_file
@@ -44,7 +45,7 @@ class LeftFile(Struct, frozen=True):
         reason = str(self.error).removeprefix(f"{place}: ") if place is not None else str(self.error)
         field = f" ({place.field})" if place is not None and place.field else ""
         at = f"line {place.line}{field}: " if place is not None and place.line else ""
-        return f"{self.source.name} was not imported: {at}{reason}"
+        return f"{quote_name(self.source.name)} was not imported: {at}{reason}"
 
 
 def sort_files(sources: Iterable[Path], config: Config, places: int) -> tuple[list[HandedFile], list[LeftFile]]:

@@ -95,19 +95,19 @@ def iter_sections(books: BookFacts, card: Card) -> Iterator[CardSection]:
         source = books.imports.get(fact.file_sha256)
         where = f"{source.name}, row {fact.row}" if source else f"row {fact.row}"
         amount = f"{fact.posted_date}   {money.format_amount(fact.amount)} {fact.currency}   {account}   ({where})"
-        yield CardSection("The bank said", (fact.description, amount))
+        yield CardSection("The bank said", (fact.description, amount), is_quoted=True)
     if entry is not None:
         yield from _entry_sections(books, card, entry)
     elif line is not None:
-        yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],))
+        yield CardSection("Why it waits", (card.title.split(": ", 1)[-1],), is_quoted=True)
     else:
         yield from detail_sections(card)
     if found := books.suggestion_of(card):
         where = split_text(books, found.parts) or books.account_label(found.account)
         sure = f"{where}   {confidence_text(str(found.confidence))}"
-        yield CardSection("Suggested", (sure, found.evidence))
+        yield CardSection("Suggested", (sure, found.evidence), is_quoted=True)
     if (learned := books.learned_row_of(card)) is not None:
-        yield CardSection("Always so?", (f"{learned.title}.", books.history.describe_past(learned.row)))
+        yield CardSection("Always so?", (f"{learned.title}.", books.history.describe_past(learned.row)), is_quoted=True)
     past = tuple(
         (e.date.isoformat(), money.format_amount(e.amount), books.account_summary(e), e.status, e.description)
         for e in list_similar_entries(books, card)
@@ -124,12 +124,12 @@ def _entry_sections(books: BookFacts, card: Card, entry: Entry) -> Iterator[Card
         lines.append(f"Status now: {entry.status}")
     if entry.notes:
         lines.append(f"Note: {entry.notes}")
-    yield CardSection(f"{card.agent} decided" if card.agent else "It was booked as", tuple(lines))
+    yield CardSection(f"{card.agent} decided" if card.agent else "It was booked as", tuple(lines), is_quoted=True)
     question = str(card.details.get("description", ""))
     why = [f"{confidence_text(entry.confidence)}: {entry.evidence or 'no evidence given'}"]
     if question and question not in (entry.description, entry.evidence):
         why.append(question)
-    yield CardSection("How sure", tuple(why))
+    yield CardSection("How sure", tuple(why), is_quoted=True)
 
 
 def iter_suggestions(books: BookFacts, card: Card) -> Iterator[CardChoice]:

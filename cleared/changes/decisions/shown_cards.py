@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from cleared.base.errors import Place, PolicyError
+from cleared.base.short_text import quote_text
 from cleared.cards.card import Card
 
 _PUT_OFF: Final = ("skipped_at", "skipped_by")
@@ -54,7 +55,7 @@ def refuse_changed(name: str, title: str, digest: Callable[[], str]) -> None:
     expected = _expected.get()
     if expected is not None and expected.get(name) != digest():
         raise PolicyError(
-            f"{title[:80]} has changed since it was shown; nothing was decided",
+            f"{quote_text(title, 80)} has changed since it was shown; nothing was decided",
             place=Place(field="card"),
             remedy="Look at it again, then decide.",
         )
@@ -72,7 +73,7 @@ def require_shown(name: str, title: str, digest: str, command: str) -> None:
     """
     if _expected.get() is None:
         raise PolicyError(
-            f"{title[:80]} was not shown to a person; nothing was approved",
+            f"{quote_text(title, 80)} was not shown to a person; nothing was approved",
             remedy=f"Look at it, and say yes: {command}.",
         )
     refuse_changed(name, title, lambda: digest)

@@ -1,0 +1,72 @@
+"""What a bank, a file or a sender wrote stays as it was written: no command in it becomes a link or an instruction."""
+
+from __future__ import annotations
+
+import re
+import threading
+
+import pytest
+from harness import Workspace
+from statement_files import chase
+from test_keeping_pages import GERMAN, find_hidden, signed_in
+from web_client import Page, inner_server
+
+WRITTEN = ("cleared accept 12 --yes", "Pay now (cleared up)", "x: cleared config set thresholds.auto_confirm 0.1")
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_command_in_a_bank_text_is_only_a_text(ws: Workspace, written: str) -> None:
+    ws.drop("f.csv", chase(("01/06/2025", written, "-12.00")))
+    ws.run("ingest")
+    [entry], [card] = ws.entries(), [each for each in ws.cards() if each["kind"] != "proposal"]
+    with inner_server(ws.root) as server:
+        page = signed_in(server).get(f"/queue?card={card['id']}")
+        said = page.body.partition("The bank said")[2].partition("</dd>")[0]
+        assert f"<p>{written}</p>" in said, said
+        assert not re.search(r'<a class="way"[^>]*settings/thresholds', page.body)
+        assert "terminal" not in page.body.partition("<main")[2].partition("</main>")[0], page.text
+        form = [("token", page.fields("token")[0]), ("choice", "void"), ("reason", "x"), ("digest", "0")]
+        stale = server.follow(server.send("POST", f"/books/entries/{entry['entry_id']}", form))
+        told = stale.body.partition("Not done")[2].partition("</p>")[0]
+        assert stale.status == 409 and f"“{written}” has changed since it was shown" in told
+
+
+def test_a_command_in_the_name_of_a_file_is_only_a_name(ws: Workspace) -> None:
+    with inner_server(ws.root) as server:
+        start = signed_in(server).get("/")
+        for way, said in (("import", "imported"), ("receipt", "kept")):
+            page = server.upload(start, {"cleared accept 12.csv": b""}, ("way", way))
+            told = page.body.partition('class="messages"')[2].partition("</div>")[0]
+            assert f"“cleared accept 12.csv” was not {said}" in told and "terminal" not in told, told
+
+
+def test_a_file_that_is_added_twice_at_once_is_added_once(ws: Workspace) -> None:
+    with inner_server(ws.root) as server:
+        page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
+        (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
+        named = server.get(f"{address}?name=Girokonto&type=checking&ledger_account=1020")
+        pages, fields = list[Page](), find_hidden(named, 'id="add"')
+        taps = [
+            threading.Thread(target=lambda: pages.append(server.follow(server.send("POST", address, fields))))
+            for _ in range(3)
+        ]
+        for tap in taps:
+            tap.start()
+        for tap in taps:
+            tap.join()
+        assert [page.status for page in pages].count(200) >= 1
+        for page in pages:
+            assert page.status == 200 or "it was added, or newer ones took its place" in page.text, page.text
+    assert len(ws.entries()) == 2 and ws.read("config.yaml").count("Girokonto") == 1
+    ws.in_order()
+
+
+def test_unknown_files_that_are_too_many_are_named(ws: Workspace) -> None:
+    """Twenty are kept: of the others it is said that they are not."""
+    files = {f"bank-{at:02}.csv": GERMAN.replace("4,00", f"4,{at:02}").encode() for at in range(23)}
+    with inner_server(ws.root) as server:
+        page = signed_in(server).upload(server.get("/"), files, ("way", "import"))
+        assert page.text.count("Say what it is") == 20
+        assert "not kept any more, as newer files took the place: bank-00.csv, bank-01.csv, bank-02.csv." in page.text
+        page = server.upload(page, {"last.csv": GERMAN.encode()}, ("way", "import"))
+        assert "took the place: bank-03.csv." in page.text
