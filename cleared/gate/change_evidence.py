@@ -29,6 +29,10 @@ _MAX_SINCE: Final = 200
 _MAX_CHANCE: Final = 0.0003
 """A rise that comes about by itself more often than this proves nothing. It is asked after each run, so it is small."""
 
+_NEARLY: Final = 0.75
+"""From so much of the rise on that is said, both versions are rehearsed."""
+_LEAST_MORE: Final = 5
+"""Cards: fewer may be chance, where counts prove nothing."""
 _MIN_CHANCE: Final = 0.05
 """What would come about less often than this is not what the rate would be, had it risen by as much as is said."""
 
@@ -76,10 +80,11 @@ def read_evidence(host: Host, snapshot: Snapshot, agent: str, at: str, script: s
 
 
 def find_reasons(
-    evidence: ChangeEvidence, limits: AutoRevert, asks_more: Callable[[], bool] = lambda: True
+    evidence: ChangeEvidence, limits: AutoRevert, rehearse: Callable[[], tuple[int, int] | None] = lambda: None
 ) -> list[str]:
-    """Why the change is to be taken back, one sentence each; empty where nothing speaks against it. ``asks_more``: it
-    is the change that asks more, which is looked at only where there are more cards."""
+    """Why the change is to be taken back, one sentence each; empty where nothing speaks against it. ``rehearse``: how
+    many cards the version before and this one open over the same runs, None where that cannot be said. It is asked only
+    where there are more cards."""
     before, since = evidence.before, evidence.since
     reasons = []
     violating = [run for run in since if run.violations]
@@ -91,7 +96,7 @@ def find_reasons(
             f"{now_failed[0]} of {now_failed[1]} events failed since; before, {failed[0]} of {failed[1]} did"
         )
     queued, now_queued, unit = _count_cards(before, since)
-    if limits.review_queue_spike and _has_risen(*queued, *now_queued, limits.review_queue_spike) and asks_more():
+    if _asks_more(queued, now_queued, limits.review_queue_spike, rehearse):
         reasons.append(
             f"{count_noun(now_queued[0], 'card')} for {count_noun(now_queued[1], unit)} since; before, "
             f"{count_noun(queued[0], 'card')} for {count_noun(queued[1], unit)}"
@@ -146,6 +151,21 @@ def _count_cards(
     by_record = all(run.made is not None for runs in well for run in runs)
     counts = [(sum(r.cards for r in runs), sum(max(1, r.made or 0) if by_record else 1 for r in runs)) for runs in well]
     return counts[0], counts[1], "record" if by_record else "run"
+
+
+def _asks_more(
+    before: tuple[int, int], since: tuple[int, int], factor: float, rehearse: Callable[[], tuple[int, int] | None]
+) -> bool:
+    """Whether it is the change that opens ``factor`` times as many cards. Counts alone prove only a large rise: from
+    one in two, none in twenty runs is large enough. Over the same runs, both versions tell more."""
+    is_sure = bool(factor) and _has_risen(*before, *since, factor)
+    is_likely = before[1] > 0 and since[0] * before[1] >= _NEARLY * factor * before[0] * since[1]
+    if not factor or not (is_sure or (is_likely and since[0] >= _LEAST_MORE)):
+        return False
+    opened = rehearse()
+    if opened is None:
+        return is_sure
+    return opened[1] >= factor * opened[0] and (is_sure or opened[1] - opened[0] >= _LEAST_MORE)
 
 
 def _has_risen(before: int, of_before: int, since: int, of_since: int, factor: float) -> bool:

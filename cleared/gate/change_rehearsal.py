@@ -34,25 +34,24 @@ def rehearse_run(host: Host, repo: Repository, scripts: Scripts, agent: str, occ
     )
 
 
-def would_have_asked(
-    host: Host, repo: Repository, agent: str, since: Sequence[RunEvidence], versions: tuple[Scripts, Scripts], by: float
-) -> bool:
-    """Whether the version before would have opened so many cards over the same runs that those of now are less than
-    ``by`` times as many. False where a run cannot be rehearsed with both, or asks less than it did: then the counts
-    stand. ``versions``: the one before, and the one of now."""
+def rehearse_both(
+    host: Host, repo: Repository, agent: str, since: Sequence[RunEvidence], versions: tuple[Scripts, Scripts]
+) -> tuple[int, int] | None:
+    """How many cards each version opens over the same runs. None where a run cannot be rehearsed with both, or asks
+    less than it did: then the counts stand. ``versions``: the one before, and the one of now."""
     runs = [run for run in since if not run.failed][-_MOST:]
     asked = [0, 0]
     try:
         for run in runs:
             occasion = find_past_run(host, repo, agent, run.run)
             if occasion is None:
-                return False
+                return None
             for number, scripts in enumerate(versions):
                 done = rehearse_run(host, repo, scripts, agent, occasion)
                 if done.error is not None:
-                    return False
+                    return None
                 asked[number] += len(done.cards)
     except ClearedError:
-        return False
+        return None
     before, now = asked
-    return bool(runs) and sum(run.cards for run in runs) <= now < by * before
+    return (before, now) if runs and sum(run.cards for run in runs) <= now else None

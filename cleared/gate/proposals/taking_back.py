@@ -23,7 +23,7 @@ from cleared.changes.auto_resolve import RESOLVED_BY
 from cleared.changes.decisions.decision_context import Decision, DecisionContext, commit_decision, undo_unless_decided
 from cleared.changes.host import Host
 from cleared.gate.change_evidence import RunEvidence, find_reasons, read_evidence
-from cleared.gate.change_rehearsal import would_have_asked
+from cleared.gate.change_rehearsal import rehearse_both
 from cleared.gate.proposals.rollback import list_standing_records
 from cleared.git import Snapshot, blob_id
 from cleared.git.object_reader import is_oid
@@ -159,13 +159,12 @@ def _find_bad_change(host: Host, snapshot: Snapshot, agent: str) -> tuple[LiveCh
         evidence = replace(evidence, since=evidence.since[: max(WATCHED_RUNS, in_time)])
     limits = host.config.self_improvement.auto_revert_on
 
-    def asks_more() -> bool:
+    def rehearse() -> tuple[int, int] | None:
         texts = _read_before(scripts, change, evidence.before)
         versions = Scripts(host, snapshot, texts=texts), scripts
-        by = limits.review_queue_spike
-        return not texts or not would_have_asked(host, snapshot.repo, agent, evidence.since, versions, by)
+        return rehearse_both(host, snapshot.repo, agent, evidence.since, versions) if texts else None
 
-    reasons = find_reasons(evidence, limits, asks_more)
+    reasons = find_reasons(evidence, limits, rehearse)
     return (change, reasons) if reasons else None
 
 
