@@ -7,7 +7,7 @@ from collections.abc import Callable
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError
-from cleared.base.short_text import parse_count
+from cleared.base.short_text import parse_count, quote_name
 from cleared.books.decisions.account_changes import add_account, close_account, rename_account, reopen_account
 from cleared.books.ledger.chart import TYPES
 from cleared.books.queries import read_accounts, read_balances
@@ -30,7 +30,7 @@ def add_to_chart(page: PageRequest) -> Response:
         parent = read_account(page, "parent") if form.get("parent") else None
         tax_line, description = form.get("tax_line"), form.get("description")
         add_account(host, number, name, form.get("type"), parent=parent, tax_line=tax_line, description=description)
-        return f"{name} is account {number} now"
+        return f"{quote_name(name)} is account {number} now"
 
     return answer_form(page, add, show_chart, what=f"Add the account {form.get('number')}", back="/books/accounts")
 
@@ -51,7 +51,7 @@ def change_account(page: PageRequest) -> Response:
 
     def rename() -> str:
         rename_account(host, number, form.get("name"))
-        return f"Account {number} is called {form.get('name').strip()} now"
+        return f"Account {number} is called {quote_name(form.get('name').strip())} now"
 
     def close() -> str:
         close_account(host, number, read_day(page, "on") if form.get("on") else None)

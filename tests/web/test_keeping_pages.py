@@ -99,6 +99,11 @@ def test_an_opening_balance_that_no_file_says_is_typed(posted: Workspace) -> Non
         assert (
             "Opening balance of 1010 booked" in send(server, page, "/books/opening", *typed, ("balance", "1000")).text
         )
+        again = send(server, page, "/books/opening", *typed, ("balance", "1000"))
+        assert again.status == 409 and "the books hold 1000.00 on account 1010" in again.text, "sent twice, booked once"
+        assert len([each for each in posted.entries() if each["description"] == "Opening balance"]) == 1
+        refused = send(server, page, "/books/opening", *typed[:1], ("account", "4010"), typed[2], ("balance", "1"))
+        assert refused.status == 409 and "4010 is no bank account" in refused.text
     posted.in_order()
 
 
@@ -193,7 +198,7 @@ def test_the_chart_of_accounts_is_kept(posted: Workspace) -> None:
         new = [("name", "Bank charges"), ("number", "5999"), ("type", "expense")]
         refused = send(server, page, "/books/accounts", *new[:2])
         assert refused.status == 409 and "is not an account type" in refused.text and 'value="5999"' in refused.body
-        assert "Bank charges is account 5999 now" in send(server, page, "/books/accounts", *new).text
+        assert "“Bank charges” is account 5999 now" in send(server, page, "/books/accounts", *new).text
         page = server.get("/books/accounts/5999")
         page = send(server, page, "/books/accounts/5999", ("choice", "rename"), ("name", "Fees"))
         assert "is called Fees now" in page.text
