@@ -11,6 +11,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from cleared.base.errors import ClearedError, UsageError
+from cleared.base.short_text import quote_name
 from cleared.base.terminal import count_noun
 from cleared.gate.proposals.setting_changes import approve_settings, set_setting
 from cleared.gate.proposals.submission import propose_changes
@@ -91,7 +92,7 @@ def change_setting(page: PageRequest) -> Response:
 
     def save() -> ActionResult:
         set_setting(host, key, value)
-        return ActionResult(f"{key} is {value} now", True)
+        return ActionResult(f"{key} is {quote_name(value)} now", True)
 
     def propose() -> ActionResult:
         path = host.layout.config_file
@@ -99,7 +100,7 @@ def change_setting(page: PageRequest) -> Response:
             text = (Snapshot(repo, repo.read_head()).read_file(path) or b"").decode("utf-8-sig")
         edited = set_value(text, key, value).encode("utf-8")
         proposal, _ = propose_changes(host, [path], texts={path: edited}, message=f"{key}: {value}"[:200])
-        return ActionResult(f"{key} becomes {value} once you approve it", True, offer=proposal.card)
+        return ActionResult(f"{key} becomes {quote_name(value)} once you approve it", True, offer=proposal.card)
 
     def answer(result: ActionResult) -> Response:
         if not result.ok:
