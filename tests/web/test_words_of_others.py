@@ -70,3 +70,17 @@ def test_unknown_files_that_are_too_many_are_named(ws: Workspace) -> None:
         assert "not kept any more, as newer files took the place: bank-00.csv, bank-01.csv, bank-02.csv." in page.text
         page = server.upload(page, {"last.csv": GERMAN.encode()}, ("way", "import"))
         assert "took the place: bank-03.csv." in page.text
+
+
+def test_a_file_of_another_account_is_not_taken_for_the_one_that_was_there(ws: Workspace) -> None:
+    """The account of the settings is taken for the first file's own, with the number that the file names."""
+    with inner_server(ws.root) as server:
+        page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
+        assert "bank_accounts.checking.match.iban: DE89370400440532013000" in page.text, page.text
+        (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
+        server.follow(server.send("POST", address, find_hidden(page, 'id="add"')))
+        assert len(ws.entries()) == 2
+        other = GERMAN.replace("DE89 3704 0044 0532 0130 00", "DE02 1203 0000 0000 2020 51").replace("4,00", "5,00")
+        page = server.upload(page, {"other.csv": other.encode()}, ("way", "import"))
+        assert "of no account yet" in page.text and len(ws.entries()) == 2, page.text
+    ws.in_order()

@@ -123,8 +123,9 @@ def _find_free_account(
 def _adopt_account(
     account: BankAccount, parsed: ParsedFile, statement: Statement, config: Config, has_files: bool
 ) -> dict[str, str | None]:
-    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format: a
-    further one where it has files of another, which the new description does not replace.
+    """Its number where the statement has one (its ``format`` then still says which CSV it has), else the format, and
+    the IBAN that the file names; a further format where it has files of another, which the new description does not
+    replace.
 
     Raises ``UsageError`` where it has files already, by another number: those to come would be refused.
     """
@@ -140,13 +141,23 @@ def _adopt_account(
                 f"bank_accounts.{account.id}.match.account {statement.account}",
             )
         return {f"bank_accounts.{account.id}.match.account": statement.account}
+    iban, is_known = dict(statement.hints).get("iban"), account.match.iban or account.match.folder
+    if (
+        iban and not has_files and not is_known
+    ):  # else the files of the bank's other accounts would be taken for its own
+        named: dict[str, str | None] = {f"bank_accounts.{account.id}.match.iban": iban}
+        return named if parsed.format in account.formats else named | {_format_key(account): parsed.format}
     if parsed.format in account.formats:
         return {}
     is_described_anew = {account.main_format, parsed.format} <= config.import_.profiles.keys()
     if has_files and account.main_format is not None and not is_described_anew:
         more = ", ".join([*account.other_formats, parsed.format])
         return {f"bank_accounts.{account.id}.other_formats": more}
-    return {f"bank_accounts.{account.id}.format": parsed.format}
+    return {_format_key(account): parsed.format}
+
+
+def _format_key(account: BankAccount) -> str:
+    return f"bank_accounts.{account.id}.format"
 
 
 def _describe_account(
