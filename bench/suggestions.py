@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from decimal import Decimal
 
 from bench.measure import Result, seconds
+from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, learn_examples
 from cleared.books.ledger.entry import ZERO, Entry, Leg
 
@@ -38,16 +39,20 @@ def _books(count: int, wrong: float) -> list[tuple[Entry, int]]:
     return made
 
 
+def _learn(entries: Iterable[Entry], *more_banks: int) -> Categoriser:
+    return Categoriser.learn(list(read_booked_lines(entries, {1010, *more_banks})))
+
+
 def train(quick: bool) -> Result:
     """Learning 10,000 entries, in seconds of this machine; the target is one."""
     entries = [entry for entry, _ in _books(ENTRIES, 0.0)]
-    return _timed(f"learn {ENTRIES:,} decisions", lambda: Categoriser.learn(entries, [1010]), 1.0, 1, quick)
+    return _timed(f"learn {ENTRIES:,} decisions", lambda: _learn(entries), 1.0, 1, quick)
 
 
 def suggest(quick: bool) -> Result:
     """One suggestion after 10,000 decisions, over all their texts; the target is a millisecond."""
     entries = [entry for entry, _ in _books(ENTRIES, 0.0)]
-    learned = Categoriser.learn(entries, [1010])
+    learned = _learn(entries)
     asked = [f"{entry.description} {'NEW' if n % 4 == 0 else ''}" for n, entry in enumerate(entries[:1_000])]
 
     def ask() -> None:
@@ -104,7 +109,7 @@ def recognition(quick: bool) -> Result:
         legs = (Leg(2500, -rent - 1, ZERO), Leg(5150, Decimal(1), ZERO), Leg(1010, ZERO, -rent))
         known.append(Entry(f"l{n}", day, f"{_letters(n)} BANK LOAN", legs, "user-corrected"))
         asked.append((f"{_letters(n)} BANK LOAN", rent, day + timedelta(days=31), 2500))
-    learned = Categoriser.learn(known, [1010, 1020])
+    learned = _learn(known, 1020)
     answers = [(learned.suggest(text, amount, day=day, bank=1010), where) for text, amount, day, where in asked]
     given = [(found.account, where) for found, where in answers if found is not None]
     right = sum(account == where for account, where in given)
