@@ -99,9 +99,11 @@ def detail_tables(details: Mapping[str, Any]) -> Iterator[CardSection]:
 def detail_sections(card: Card) -> Iterator[CardSection]:
     """Whatever the card holds."""
     yield from detail_tables(card.details)
-    fields = tuple(f"{label}: {value}" for label, value in detail_fields(card.details, card.title))
-    if fields:
-        yield CardSection("Details", fields)
+    ours = {_label(name) for name in (*_REASONS, "retry")}
+    fields = list(detail_fields(card.details, card.title))
+    for title, is_quoted in (("Details", True), ("What helps", False)):
+        if lines := tuple(f"{label}: {value}" for label, value in fields if (label not in ours) == is_quoted):
+            yield CardSection(title, lines, is_quoted=is_quoted)
 
 
 def preview_lines(future: Any) -> list[str]:

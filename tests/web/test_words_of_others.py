@@ -38,6 +38,12 @@ def test_a_command_in_the_name_of_a_file_is_only_a_name(ws: Workspace) -> None:
             page = server.upload(start, {"cleared accept 12.csv": b""}, ("way", way))
             told = page.body.partition('class="messages"')[2].partition("</div>")[0]
             assert f"“cleared accept 12.csv” was not {said}" in told and "terminal" not in told, told
+    ws.drop("cleared accept 12.csv", "nonsense")
+    ws("agent", "run", "ingest")
+    [card] = [each for each in ws.cards() if "accept 12" in each["title"]]
+    with inner_server(ws.root) as server:
+        page = signed_in(server).get(f"/queue?card={card['id']}")
+        assert "file: import/cleared accept 12.csv" in page.text and "<code>cleared" not in page.body, page.text
 
 
 def test_a_file_that_is_added_twice_at_once_is_added_once(ws: Workspace) -> None:

@@ -141,10 +141,9 @@ def _adopt_account(
                 f"bank_accounts.{account.id}.match.account {statement.account}",
             )
         return {f"bank_accounts.{account.id}.match.account": statement.account}
-    iban, is_known = dict(statement.hints).get("iban"), account.match.iban or account.match.folder
-    if (
-        iban and not has_files and not is_known
-    ):  # else the files of the bank's other accounts would be taken for its own
+    match, iban = account.match, dict(statement.hints).get("iban")
+    is_known = has_files or any((match.folder, match.last4, match.iban, known, match.header))
+    if iban and not is_known:  # else the files of the bank's other accounts would be taken for its own
         named: dict[str, str | None] = {f"bank_accounts.{account.id}.match.iban": iban}
         return named if parsed.format in account.formats else named | {_format_key(account): parsed.format}
     if parsed.format in account.formats:
