@@ -39,6 +39,7 @@ from cleared.gate.proposals.proposal import (
     render_proposal,
 )
 from cleared.trust.approval_record import digest_of
+from cleared.trust.device_signing import current_device
 from cleared.trust.person_only import current_job
 from cleared.trust.shown_digests import is_known, note_shown
 from cleared.trust.verification import Approvals
@@ -75,8 +76,9 @@ def propose_changes(
     Raises ``GateFailed`` where a stage finds a blocker, ``UsageError`` where there is nothing to propose,
     ``PolicyError`` over budget. Nothing is changed then.
     """
-    inside = current_job()
-    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(current_user()))
+    inside, device = current_job(), current_device()
+    user = device.name if device is not None else current_user()
+    author = author or (Author(f"job {inside}", is_human=False) if inside else Author(user))
     # It stands in a trailer and on the card: one line that can be seen.
     name = "".join(c for c in " ".join(author.name.split()) if c.isprintable())[:60]
     if not name:

@@ -14,6 +14,7 @@ from soft_passkey import SoftPasskey, decide_with, register_device
 
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import remove_passkey
+from cleared.gate.proposals.submission import propose_changes
 from cleared.review.card_decisions import confirm_records
 from cleared.trust import approval_record
 from cleared.trust.keys import _key_of, new_secret
@@ -58,6 +59,16 @@ def test_a_decision_is_verified_without_any_extra(posted: Workspace, monkeypatch
     assert "(signed by Ana)" in posted.ok("why", COFFEE).out
     posted.in_order()
     assert posted.json("passkey", "list")[0]["id"] == passkey.id
+
+
+def test_what_is_proposed_with_a_passkey_is_its_owners(posted: Workspace) -> None:
+    device = SoftPasskey()
+    passkey = register_device(posted.root, device)
+    text = posted.read("agents/ingest.py").encode() + b"\nctx_log('more')\n"
+    host = open_workspace(posted.root)
+    made, _ = decide_with(device, passkey, lambda: propose_changes(host, [], texts={"agents/ingest.py": text}))
+    assert made.data["author"]["name"] == "Ana" == posted.trailers()["By"]
+    posted.in_order()
 
 
 def test_a_signed_decision_that_was_altered_is_found(posted: Workspace) -> None:
