@@ -255,6 +255,14 @@ class Approvals(Struct, eq=False):
             (r for r in records if quarantine_path(path, r.digest) not in barred), key=lambda r: (r.serial, r.file)
         )
 
+    def is_brought_back(self, record: ApprovalRecord) -> bool:
+        """Whether a person's rollback, not their approval, made this version live: a signed quarantine names it."""
+        for where in self.source.list_paths(record_folder(record.path)):
+            taken_back = self.read_record(where) if where.endswith(QUARANTINED) else None
+            if taken_back is not None and (taken_back.path, taken_back.previous) == (record.path, record.digest):
+                return taken_back.at >= record.at
+        return False
+
     def version_text(self, record: ApprovalRecord) -> bytes | None:
         """The version that a record approved; None where it is not kept here."""
         data = self.source.read(text_path(record.path, record.digest))

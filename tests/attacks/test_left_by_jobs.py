@@ -98,7 +98,8 @@ if os.fork() == 0:
     made = libc.fork()
     if made == 0:
         time.sleep(60)
-    (job.root / "made/outcome").write_text("refused" if made < 0 else "made")
+    (job.root / "made/written").write_text("refused" if made < 0 else "made")
+    (job.root / "made/written").rename(job.root / "made/outcome")
     time.sleep(60)
 while not (job.root / "made/left").exists():
     time.sleep(0.01)

@@ -107,6 +107,8 @@ def find_live_change(host: Host, scripts: Scripts, agent: str) -> LiveChange | N
     if not own or any(_is_replaced(scripts, record) for record in own):
         return None
     newest = max(own, key=lambda record: (record.at, record.path == path))
+    if scripts.approvals.is_brought_back(newest):
+        return None  # a person would rather have its cards than what they took back
     if not newest.proposal:
         return LiveChange(agent, path, live, (newest,))
     together = [record for record in own if record.proposal == newest.proposal]
