@@ -24,6 +24,7 @@ from shutil import copytree
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleared.base.clock import FixedClock, format_iso
 from cleared.base.errors import ClearedError
@@ -349,7 +350,7 @@ def main() -> None:
     except (ClearedError, OSError) as error:
         print(json.dumps({"error": str(error)}))  # noqa: T201
         return
-    print(json.dumps({name: getattr(sweep, name) for name in Sweep.__struct_fields__}))  # noqa: T201
+    print(json.dumps(asdict(sweep)))  # noqa: T201
 
 
 if __name__ == "__main__":

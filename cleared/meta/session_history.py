@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from cleared.meta.context_window import Item, Purpose, compact_items, make_item, prune_results
 from cleared.meta.session_store import SessionStore
@@ -44,7 +45,7 @@ class Usage(Struct):
             setattr(self, name, getattr(self, name) + (value if isinstance(value, int) else 0))
 
     def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        return asdict(self)
 
 
 class PendingCall(Struct):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -250,8 +251,7 @@ class Handover(Struct, frozen=True):
 
 def note_handover(host: Host, handover: Handover) -> None:
     """Note what is to be taken over of the clone that lies there."""
-    data = {name: getattr(handover, name) for name in Handover.__struct_fields__}
-    write_atomic(_note_path(host), json.dumps(data).encode("ascii"))
+    write_atomic(_note_path(host), json.dumps(asdict(handover)).encode("ascii"))
     host.report_step("cycle-noted")
 
 
