@@ -32,6 +32,7 @@ from cleared.git.commit_intent import intent_file
 from cleared.git.object_check import find_damaged_objects
 from cleared.runs.run_queries import read_agents
 from cleared.service.notify.channels import find_missing
+from cleared.service.notify.push_subscriptions import PushFile, phones_trouble
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.trust.keys import cleared_home, own_key
 from cleared.workspace import location
@@ -117,6 +118,7 @@ def _check_messages(host: Host) -> Row:
     trouble = messages_trouble(ScriptMessages(host).status_data())
     if (missing := find_missing(host.config.notifications)) is not None:
         trouble.append(f"notifications.method is {host.config.notifications.method}, and {missing}")
+    trouble += phones_trouble(host, PushFile(host.root).status_data())
     if not trouble:
         return Row("messages", "ok", "all that scripts sent were taken")
     return Row("messages", "warn", "\n".join(trouble), "See notifications in config.yaml; cleared up tries again.")

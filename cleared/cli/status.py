@@ -70,7 +70,7 @@ def _print_status(status: dict[str, Any]) -> None:
             ),
             ("lock", f"{lock['what']} (process {lock['pid']}, since {lock['since']})" if lock else "free"),
             ("confinement", status["confinement"] or "known while it is up"),
-            ("notifications", _notification_text(status["notifications"])),
+            ("notifications", _notification_text(status["notifications"], status["phones"])),
             ("backup", status["backup"]["summary"]),
             *([("not pushed", unpushed)] if (unpushed := status["backup"]["unpushed_summary"]) else []),
         ]
@@ -100,11 +100,18 @@ def _print_status(status: dict[str, Any]) -> None:
         print_line(f"! {line}")
 
 
-def _notification_text(state: dict[str, Any]) -> str:
-    if not state or state.get("method") in (None, "none"):
-        return "off"
-    last = f"last sent {state['last_sent_at']}" if state.get("last_sent_at") else "nothing sent yet"
-    return f"{state['method']}, {last}" + (f", {state['waiting']} to be sent" if state.get("waiting") else "")
+def _notification_text(state: dict[str, Any], phones: dict[str, Any]) -> str:
+    ways = []
+    if state and state.get("method") not in (None, "none"):
+        waiting = f", {state['waiting']} to be sent" if state.get("waiting") else ""
+        ways.append(f"{state['method']}, {_last_text(state)}{waiting}")
+    if phones:
+        ways.append(f"{count_noun(phones['phones'], 'phone')}, {_last_text(phones)}")
+    return "; ".join(ways) or "off"
+
+
+def _last_text(state: dict[str, Any]) -> str:
+    return f"last sent {state['last_sent_at']}" if state.get("last_sent_at") else "nothing sent yet"
 
 
 def show_logs(

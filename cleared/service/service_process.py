@@ -16,6 +16,7 @@ from cleared.service.actions import ServiceActions
 from cleared.service.driver import PipeWaker, ServiceDriver, stop_on_signals
 from cleared.service.notify.channels import NETWORK_SECONDS
 from cleared.service.notify.notifications import Notifier
+from cleared.service.notify.phone_messages import PhoneMessages
 from cleared.service.notify.script_messages import ScriptMessages
 from cleared.service.workspace_service import WorkspaceService
 from cleared.triggers.file_watch import FolderWatcher
@@ -148,7 +149,9 @@ class ServedWorkspace:
             self._seen = view.head, events
 
     def _send_due_messages(self, now: datetime) -> None:
-        times = [self.notifier.send_due_messages(now), ScriptMessages(self.notifier.host).send_due_messages(now)]
+        host = self.notifier.host
+        senders = (self.notifier, ScriptMessages(host), PhoneMessages(host))
+        times = [sender.send_due_messages(now) for sender in senders]
         self._notify_at = min((time for time in times if time is not None), default=None)
 
 

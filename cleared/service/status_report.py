@@ -32,6 +32,7 @@ from cleared.runs.approved_scripts import Scripts
 from cleared.sandbox.schedule import Schedule
 from cleared.sandbox.trigger_kinds import ON_DEMAND, kinds_of
 from cleared.service.notify.channels import find_missing
+from cleared.service.notify.push_subscriptions import PushFile, phones_trouble
 from cleared.service.notify.script_messages import ScriptMessages, messages_trouble
 from cleared.service.waiting_cards import read_waiting_cards
 from cleared.triggers.agent_triggers import TriggeredAgent, TriggerIndex
@@ -97,6 +98,8 @@ def service_status(host: Host) -> dict[str, Any]:
         trouble.append(f"notifications are not sent: {cause}")
     messages = ScriptMessages(host).status_data()
     trouble += messages_trouble(messages)
+    phones = PushFile(host.root).status_data() if host.config.notifications.push else {}
+    trouble += phones_trouble(host, phones)
     trouble += _list_agent_trouble(agents, waiting.failed_agents)
     return {
         "workspace": str(host.root),
@@ -113,6 +116,7 @@ def service_status(host: Host) -> dict[str, Any]:
         "notifications": notifications,
         "backup": safety.to_record(now),
         "messages": messages,
+        "phones": phones,
         "agents": agents,
         "trouble": trouble,
     }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,15 +16,18 @@ from cleared.web.page import require_token
 from cleared.web.page_rendering import go_to, render_error, render_page
 from cleared.web.passkey_pages import check_sign_in, sign_in_question
 
+_QUEUE: Final = re.compile(r"(?:/w/[\w.~%-]{1,200})?/queue", re.ASCII)
+"""Where a message on a phone leads, below the session's addresses."""
+
 
 async def show_sign_in(request: Request) -> Response:
     """The form that takes a code. A link with the code after ``#`` fills and sends it."""
-    return await _render_sign_in(request)
+    return await _render_sign_in(request, str(request.query_params.get("to", "")))
 
 
-async def _render_sign_in(request: Request, problem: str = "", status: int = 200) -> Response:
+async def _render_sign_in(request: Request, to: str, problem: str = "", status: int = 200) -> Response:
     question, options = await run_in_threadpool(sign_in_question, request)
-    data = {"problem": problem, "question": question, "options": options}
+    data = {"problem": problem, "question": question, "options": options, "to": _read_way(to)}
     return render_page(request, "sign_in.html", data, status=status)
 
 
@@ -33,14 +39,14 @@ async def sign_in(request: Request) -> Response:
         try:
             passkey = await run_in_threadpool(check_sign_in, request, form.get("question"), form.get("answer"))
         except ClearedError as error:
-            return await _render_sign_in(request, " ".join(str(error).split()), 403)
+            return await _render_sign_in(request, form.get("to"), " ".join(str(error).split()), 403)
         session: Session | None = access.open_passkey_session(passkey.key)
     else:
         session = access.open_session(form.get("code"))
     if session is None:
         problem = "This code does not count, or not any more. A new link is printed by: cleared server --link."
-        return await _render_sign_in(request, problem, 403)
-    response = go_to(f"{session.path}/")
+        return await _render_sign_in(request, form.get("to"), problem, 403)
+    response = go_to(f"{session.path}{_read_way(form.get('to')) or '/'}")
     response.set_cookie(
         session.cookie_name,
         session.cookie,
@@ -50,6 +56,11 @@ async def sign_in(request: Request) -> Response:
         secure=request.app.state.is_secure,
     )
     return response
+
+
+def _read_way(to: str) -> str:
+    """The page to go to after signing in, where one is named that a message leads to; else empty."""
+    return to if _QUEUE.fullmatch(to) else ""
 
 
 async def sign_out(request: Request) -> Response:

@@ -16,3 +16,29 @@ self.addEventListener("fetch", (event) => {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"};
   event.respondWith(fetch(event.request).catch(() => new Response(OFFLINE, {status: 503, headers})));
 });
+
+// A message says how many cards wait; a tap on it opens the queue, in the window that has signed in, if there is one.
+const readPlace = (text) => (/^\/w\/[\w.~%-]+$/.test(text) ? text : "");
+
+self.addEventListener("push", (event) => {
+  let said = {};
+  try { said = event.data.json(); } catch { /* not ours: it is told that something waits */ }
+  const place = readPlace(said.place);
+  event.waitUntil(self.registration.showNotification(String(said.title ?? "cleared"), {
+    body: String(said.body ?? "Cards wait"), tag: `cards${place}`, icon: "/static/icon.png", data: {place},
+  }));
+});
+
+async function openQueue(place) {
+  for (const client of await self.clients.matchAll({type: "window", includeUncontrolled: true})) {
+    const home = /^\/s\/[\w-]+/.exec(new URL(client.url).pathname);
+    if (!home) continue;
+    await client.focus().catch(() => {});
+    if (await client.navigate(`${home[0]}${place}/queue`).catch(() => null)) return;
+  }
+  await self.clients.openWindow(`/login?to=${encodeURIComponent(`${place}/queue`)}`);
+}
+self.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil(openQueue(readPlace(event.notification.data?.place)));
+});

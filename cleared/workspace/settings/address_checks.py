@@ -6,6 +6,7 @@ Each returns the complaint, or None.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
@@ -17,6 +18,11 @@ def check_mail_address(value: str) -> str | None:
 def check_host_name(value: str) -> str | None:
     good = re.fullmatch(r"[A-Za-z0-9.:-]{1,253}", value)
     return None if good else f"{value[:60]!r} is not a server's name such as mail.example.com"
+
+
+def check_push_hosts(value: Sequence[str]) -> str | None:
+    wrong = [each for each in value if not re.fullmatch(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::[1-9][0-9]{0,4})?", each)]
+    return f"{wrong[0][:60]!r} is not the name of a push service such as push.example.com" if wrong else None
 
 
 def check_base_url(value: str) -> str | None:

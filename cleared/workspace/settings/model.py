@@ -308,6 +308,11 @@ class Notifications(Section):
     """HH:MM in ``business.timezone``; nothing is sent where nothing waits. None: no digest."""
     on_failure: bool = protected(default=True)
     """Tell of failed runs at once, several within 15 minutes in one message."""
+    push: bool = program(default=False)
+    """Tell phones that have asked for it on the page, at ``daily_digest_time``, how many cards wait: once a day at
+    most, whatever ``method`` is."""
+    push_hosts: tuple[str, ...] = program(default=())
+    """Push services (HOST or HOST:PORT) beside those of Chromium, Firefox, Safari and Edge."""
 
 
 @config_section

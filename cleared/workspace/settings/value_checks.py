@@ -18,6 +18,7 @@ from cleared.workspace.settings.address_checks import (
     check_host_name,
     check_mail_address,
     check_model_name,
+    check_push_hosts,
     check_variable,
 )
 from cleared.workspace.settings.ai_cycle_section import ONE_LINE_TEXTS, LoopAi, Tasks
@@ -311,6 +312,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "address"): check_mail_address,
     (Notifications, "sender"): check_mail_address,
     (Notifications, "smtp_host"): check_host_name,
+    (Notifications, "push_hosts"): check_push_hosts,
     **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
     **{(Tasks, n): _is_between(1, most) for n, most in (("work_seconds", 86_400), ("verify_seconds", 600))},
     **{(LoopAi, name): _is_between(0, 86_400) for name in ("interval_seconds", "cooldown_seconds")},
