@@ -14,15 +14,22 @@ if TYPE_CHECKING:
 
 
 def take_guiding_texts(
-    host: Host, typed: str, command: str, *, own: Mapping[str, bytes] | None = None, more: Iterable[str] = ()
+    host: Host,
+    typed: str,
+    command: str,
+    *,
+    commit: str | None = None,
+    own: Mapping[str, bytes] | None = None,
+    more: Iterable[str] = (),
 ) -> None:
     """Show in full what would guide an engine and nobody here knows yet, and ask; from then on it is known.
 
-    ``own``, ``more``: as ``list_unknown_texts`` takes them; ``command``: starts it. Raises as ``taking_shown`` does.
+    ``commit``, ``own``, ``more``: as ``list_unknown_texts`` takes them; ``command``: starts it. Raises as
+    ``taking_shown`` does.
     """
     from cleared.work.cycles.guiding_texts import SHOWN, digest_texts, list_unknown_texts, take_text
 
-    texts = list_unknown_texts(host, own=own, more=more)
+    texts = list_unknown_texts(host, commit, own=own, more=more)
     if not texts:
         return
     subject = Subject(

@@ -246,6 +246,10 @@ def answer_question(
         str, typer.Argument(metavar="CARD", autocompletion=complete_cards, help="A card that is not about an entry.")
     ],
     choice: Annotated[str, typer.Argument(metavar="CHOICE", help="Such as seen; cleared queue show tells which.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="PATH", help="With merge: a file of the branch to leave out. Repeatable."),
+    ] = None,
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -253,7 +257,7 @@ def answer_question(
     from cleared.cli.agent import print_run
     from cleared.review.questions import answer_and_resume
 
-    decision, result = answer_and_resume(open_host(workspace), card, choice)
+    decision, result = answer_and_resume(open_host(workspace), card, choice, without or ())
     if json:
         print_json({**_decision_data(decision), "run": result.to_json_object() if result else None})
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from cleared.base.errors import WorkspaceError
@@ -26,7 +26,21 @@ def commit_to_branch(
 
     Raises ``WorkspaceError`` where there is such a branch already, or its name is none.
     """
-    snapshot = Snapshot(repo, base)
+    commit = write_commit(repo, [base], changes, author, when, message)
+    move_branch(repo, branch, commit, None, author, when)
+    return commit
+
+
+def write_commit(
+    repo: Repository,
+    parents: Sequence[str],
+    changes: Mapping[str, bytes | None],
+    author: Author,
+    when: datetime,
+    message: str,
+) -> str:
+    """Write a commit with the files of the first parent and ``changes``; its id. No branch is moved to it."""
+    snapshot = Snapshot(repo, parents[0])
     with LooseObjects(repo) as objects:
         entries: dict[str, TreeEntry | None] = {}
         for path, content in changes.items():
@@ -34,18 +48,33 @@ def commit_to_branch(
             mode = "100755" if old is not None and old.mode == "100755" else "100644"
             entries[path] = None if content is None else TreeEntry(mode, objects.add_object("blob", content))
         tree = build_tree(repo.objects, snapshot.tree, entries, objects)
-        commit = objects.add_object("commit", format_commit(tree, [base], author, when, message, ()))
+        commit = objects.add_object("commit", format_commit(tree, parents, author, when, message, ()))
         objects.flush()
+    return commit
+
+
+def move_branch(
+    repo: Repository, branch: str, commit: str | None, old: str | None, author: Author, when: datetime
+) -> None:
+    """Let a branch name ``commit`` (None: remove it). ``old``: what it names now; None: there is no such branch.
+
+    Raises ``WorkspaceError`` where it names something else, or its name is none.
+    """
+    nothing = "0" * len(commit or old or "")
     try:
-        zero = "0" * len(commit)
         Git(repo.root).run(
-            "update-ref", "--create-reflog", f"refs/heads/{branch}", commit, zero, env=author.reflog_environment(when)
+            "update-ref",
+            "--create-reflog",
+            f"refs/heads/{branch}",
+            commit or nothing,
+            old or nothing,
+            env=author.reflog_environment(when),
         )
     except WorkspaceError as error:
         raise WorkspaceError(
-            f"the branch {branch} cannot be made: {error.message}", remedy="Look at it: git branch --list."
+            f"the branch {branch} cannot be {'moved' if old else 'made'}: {error.message}",
+            remedy="Look at it: git branch --list.",
         ) from None
-    return commit
 
 
 def find_branch(repo: Repository, branch: str) -> str | None:

@@ -32,6 +32,8 @@ class ActionRequest(Struct, frozen=True):
     """With an outcome that says so: the record that stands."""
     words: str = ""
     """With a verb of a domain: what the person typed, such as the words that name a vendor."""
+    without: tuple[str, ...] = ()
+    """With the answer merge: the files of the branch that are left out."""
     act: str | None = None
     """With the verb undo: the id of the act that the person was shown; None: whichever is the last."""
     shown: Mapping[str, str] | None = None

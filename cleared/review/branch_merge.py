@@ -6,7 +6,7 @@ What is merged is read from the branch itself. Its card is a tracked file that a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -61,20 +61,30 @@ def _find_made_repositories(decision_context: DecisionContext, found: BranchComm
     return find_repositories([*decision_context.snapshot.list_entries(), *found.after, *here])
 
 
-def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str, bytes | None]:
-    """The files that the branch of a card changes: path → content, None where it removes the file.
+def read_branch_files(
+    decision_context: DecisionContext, card: Card, without: Collection[str] = ()
+) -> dict[str, bytes | None]:
+    """The files that the branch of a card changes, but for those ``without`` names and what is for the gate: path →
+    content, None where it removes the file.
 
-    Raises ``UsageError`` where the branch is gone, ``PolicyError`` where it changes what no program may change, or a
-    file that was changed here since.
+    Raises ``UsageError`` where the branch is gone or nothing is left of it, ``PolicyError`` where it changes what no
+    program may change, or a file that was changed here since.
     """
     found = read_branch(decision_context.repo, card.details)
     branch, new, base, after = str(card.details["branch"]), found.new, found.base, found.after
     files: dict[str, bytes | None] = {}
     conflicts = []
     repositories = _find_made_repositories(decision_context, found)
-    for path in found.changed:
+    for path in without:
+        if path not in found.changed:
+            raise UsageError("the branch does not change it", place=Place(path), remedy="cleared queue show CARD.")
+    fates = {path: sort_change(decision_context.host, path) for path in found.changed}
+    merged = [path for path in found.changed if path not in without and fates[path] != "proposable"]
+    if not merged:
+        raise UsageError("nothing is left to merge", remedy="Drop the card.")
+    for path in merged:
         is_plain = after.get(path, ("100",))[0].startswith("100") and not is_inside(path, repositories)
-        if sort_change(decision_context.host, path) != "plain" or not is_plain:
+        if fates[path] != "plain" or not is_plain:
             raise PolicyError("no branch of a program may change it", place=Place(path), remedy="Drop the card.")
         current = decision_context.snapshot.find_blob_id(path)
         theirs = new.find_blob_id(path)
@@ -85,6 +95,6 @@ def read_branch_files(decision_context: DecisionContext, card: Card) -> dict[str
     if conflicts:
         raise PolicyError(
             f"changed here since, too: {', '.join(conflicts[:10])}; nothing was merged",
-            remedy=f"Merge it by hand: git merge {branch}, and then drop the card.",
+            remedy=f"Leave them out (--without PATH), or merge by hand: git merge {branch}, and then drop the card.",
         )
     return files

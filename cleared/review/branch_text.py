@@ -10,6 +10,7 @@ from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
 from cleared.cards.card_section import CardSection
 from cleared.changes.host import Host
+from cleared.gate.program_changes import sort_change
 from cleared.gate.proposals.shown_proposal import diff_texts
 from cleared.review.branch_merge import BranchCommit, read_branch
 
@@ -35,7 +36,8 @@ def read_branch_sections(host: Host, details: Mapping[str, Any]) -> Iterator[Car
             yield CardSection("The branch", (f"It cannot be shown: {error.message}.",))
             return
         paths = found.changed
-        yield CardSection(f"All of the branch, {count_noun(len(paths), 'file')}", tuple(map(_shown, paths)))
+        lines = tuple(f"{_shown(path)}{_say_fate(host, path)}" for path in paths)
+        yield CardSection(f"All of the branch, {count_noun(len(paths), 'file')}", lines)
         lines = tuple(line for path in paths for line in _describe_change(found, path))
         yield CardSection("What changes", lines, is_code=True)
 
@@ -50,6 +52,10 @@ def preview_branch(host: Host, details: Mapping[str, Any]) -> tuple[CardSection,
             lines = [*lines[:_MOST_LINES], f"… {rest}all of it: cleared queue show CARD"]
         sections.append(CardSection(section.title, tuple(lines), is_code=section.is_code))
     return tuple(sections)
+
+
+def _say_fate(host: Host, path: str) -> str:
+    return " (not merged: it takes a proposal that passes the gate)" if sort_change(host, path) == "proposable" else ""
 
 
 def _shown(path: str) -> str:

@@ -77,7 +77,7 @@ class ActionExecutor(Struct):
         if verb == "agree":
             return describe_decision("Agreed", request, agree_and_record(host, ids))
         if verb == "answer":
-            result, run = answer_and_resume(host, ids[0], request.choice.value)
+            result, run = answer_and_resume(host, ids[0], request.choice.value, request.without)
             if run is not None:
                 result.messages.append(_run_summary(run, "went on"))
             return describe_decision(f"Answered {request.choice.value}", request, result)

@@ -124,15 +124,15 @@ def agree_with_first(host: Host, ids: Sequence[str], remember: RecordTests | Non
     return _decide_targets(host, "queue agree", ids, agreed_decision, remember)
 
 
-def answer_card(host: Host, text: str, choice: str) -> DecisionResult:
-    """Answer a card that is not about a record. Raises ``UsageError`` for a choice it does not have."""
+def answer_card(host: Host, text: str, choice: str, without: Sequence[str] = ()) -> DecisionResult:
+    """Answer a card that is not about a record. ``without``: with ``merge``, the files that are left out. Raises
+    ``UsageError`` for a choice it does not have."""
+    data = {"verb": "answer", "choice": choice} | ({"without": sorted(without)} if without else {})
 
     def stopped_question(decision_context: DecisionContext) -> Card | None:
         return find_stopped_question(decision_context, text, choice)
 
-    return _decide_targets(
-        host, "queue answer", [text], lambda *_: {"verb": "answer", "choice": choice}, stopped=stopped_question
-    )
+    return _decide_targets(host, "queue answer", [text], lambda *_: data, stopped=stopped_question)
 
 
 def _similar_cards(context: Context, corrected: Sequence[Target]) -> list[str]:
@@ -254,16 +254,20 @@ def _answer_target(case: DecisionCase) -> str:
         choice_list = ", ".join(choices) or "approve, correct or reject"
         raise UsageError(f"{choice!r} is no answer to {case.target.name}", remedy=f"It takes: {choice_list}.")
     case.target.review.stage_answer(case)
+    without = [str(path) for path in case.request.get("without", ())]
     if card.kind == BRANCH.name and choice == "merge":
-        result.files |= read_branch_files(case.decision_context, card)
+        result.files |= read_branch_files(case.decision_context, card, without)
+    elif without:
+        raise UsageError("only a merge leaves files out", remedy="Answer merge, or leave out --without.")
     result.asked_by_run = card.kind == QUESTION.name
     if result.asked_by_run:
         hold_error = committed_questions(case.decision_context).find_hold_error(card)
         if hold_error is not None:
             raise hold_error
-    case.context.log_action("answer", f"{card.id} {choice}")
+    said = f"{choice}, without {', '.join(without)}" if without else choice
+    case.context.log_action("answer", f"{card.id} {said}"[:1_000])
     case.settle(choice)
-    return f"{card.title}: {choice}"
+    return f"{card.title}: {said}"
 
 
 STAGE_BY_VERB: Final[dict[str, tuple[str, Callable[[DecisionCase], str]]]] = {

@@ -10,7 +10,7 @@ from cleared.base.errors import UsageError
 from cleared.base.terminal import count_noun
 from cleared.cards.card import Card
 from cleared.cards.card_section import CardSection
-from cleared.cards.kinds import FAILED_RUN, PROPOSAL, QUESTION, kind_named
+from cleared.cards.kinds import BRANCH, FAILED_RUN, PROPOSAL, QUESTION, kind_named
 from cleared.changes.decisions.shown_cards import digest_card
 from cleared.gate.shadow import describe_shadow
 from cleared.review.answers import answer_choices
@@ -35,6 +35,8 @@ class CardView(Struct, frozen=True):
     """How many open cards one decision could cover, this one included."""
     has_code: bool
     has_file: bool
+    parts: tuple[str, ...] = ()
+    """Of a branch: the files that can be left out of a merge."""
 
 
 def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
@@ -54,6 +56,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         len(group.rows) if group else 1,
         has_code=card.kind == PROPOSAL.name or card.record_id is not None,
         has_file="file" in card.details or queue.source_of(card) is not None,
+        parts=tuple(map(str, card.details.get("files", ()))) if card.kind == BRANCH.name else (),
     )
 
 

@@ -60,9 +60,12 @@ class TimeoutResult(Struct):
         }
 
 
-def answer_and_resume(host: Host, card_id: str, choice: str) -> tuple[DecisionResult, RunResult | None]:
-    """Answer a card. Where a run waits for the answer it goes on, and its result is given too."""
-    decided = answer_card(host, card_id, choice)
+def answer_and_resume(
+    host: Host, card_id: str, choice: str, without: Sequence[str] = ()
+) -> tuple[DecisionResult, RunResult | None]:
+    """Answer a card. Where a run waits for the answer it goes on, and its result is given too. ``without``: as
+    ``answer_card`` takes it."""
+    decided = answer_card(host, card_id, choice, without)
     return decided, resume_run(host, decided.cards[0]) if decided.asked_by_run else None
 
 

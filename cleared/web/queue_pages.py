@@ -197,7 +197,9 @@ def decide(page: PageRequest) -> Response:
         outcome=form.get("outcome") or None,
         duplicate_of=form.get("duplicate_of").strip() or None,
         words=form.get("number").strip(),
+        without=tuple(form.get_all("without")),
     )
+    left_out = f", without {', '.join(request.without)}" if request.without else ""
     if verb == _TEACHES and page.session.passkey:
         raise PolicyError(
             "a row is not taught with a passkey here",
@@ -214,7 +216,7 @@ def decide(page: PageRequest) -> Response:
         shown,
         _address(cards[0]),
         _answer_about(page, cards[0]),
-        what=f"{_name_choice(form, verb, value)}: {about}",
+        what=f"{_name_choice(form, verb, value)}{left_out}: {about}",
         changes_what_runs=verb == _LIVE_VERB,
         signs=verb != _RUN_VERB,
         is_long=verb in (_LIVE_VERB, _RUN_VERB, _TEACHES),

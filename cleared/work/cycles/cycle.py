@@ -7,17 +7,14 @@ note removed.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Literal
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
 
 from cleared.base.errors import ClearedError
 from cleared.base.safe_files import read_stable, write_atomic
@@ -25,7 +22,8 @@ from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.consensus import CONSENSUS, MAX_BYTES, ConsensusFile, find_problems
-from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt
+from cleared.work.cycles.cycle_handover import FOLDER, Handover, forget_handover, note_handover, read_handover
+from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt, describe_pending
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
@@ -33,10 +31,10 @@ from cleared.work.cycles.engine_process import EngineRun, find_limit, run_engine
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
 from cleared.work.cycles.included_texts import list_include_problems
+from cleared.work.cycles.pending_work import commit_start, read_pending
 from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone
-from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
 
@@ -76,15 +74,17 @@ def run_cycle(
     log = engine.cycle_log(request.number, request.began.strftime("%Y%m%d-%H%M%S"))
     own = read_own_texts(host.root)
     before = own[CONSENSUS]
-    prompt = assemble_prompt(own[PROMPT_FILE], before, request.number, stalled=request.stalled)
     folder = host.layout.state_dir / FOLDER
     scratch = folder / "tmp"
     end_left_engine(host)
     remove_tree(scratch)
     scratch.mkdir(parents=True)
-    clone = make_private_clone(host, folder / "clone")
+    pending = read_pending(host)
+    clone = make_private_clone(host, folder / "clone", commit_start(host, pending))
     host.report_step("cycle-clone-made")
     try:
+        waits = describe_pending(pending.all_files, pending.declined)
+        prompt = assemble_prompt(own[PROMPT_FILE], before, request.number, stalled=request.stalled, waits=waits)
         require_known_texts(list_unknown_texts(host, clone.base, own=own), "cleared cycle start")
         for path, data in own.items():
             take_text(host, path, data)  # what was only written here is perhaps committed next
@@ -150,14 +150,15 @@ def _judge(
     handover = Handover(
         settings.engine.name,
         request.number,
-        request.began.isoformat(),
+        request.began,
         clone.base,
         result.outcome,
         run.exit_code,
-        f"{report.cost:f}" if report.cost is not None else "",
+        report.cost,
         log,
         report.tokens,
-        *(data.decode("utf-8", "surrogateescape") for data in (before, after)),
+        before,
+        after,
     )
     note_handover(host, handover)
     return _take_over(host, clone, handover, result)
@@ -197,12 +198,9 @@ def resume_cycle(host: Host) -> tuple[CycleRequest, CycleResult] | None:
     try:
         if handover is None:
             return None
-        cost = Decimal(handover.cost) if handover.cost else None
-        result = CycleResult(
-            "soft_ok" if handover.outcome == "soft_ok" else "ok", "", handover.log, handover.exit_code, cost
-        )
-        result.tokens = max(handover.tokens, 0)
-        request = CycleRequest(handover.number, datetime.fromisoformat(handover.began), False)
+        result = CycleResult(handover.outcome, "", handover.log, handover.exit_code, handover.cost)
+        result.tokens = handover.tokens
+        request = CycleRequest(handover.number, handover.began, False)
         return request, _take_over(host, PrivateClone(host, clone, handover.base), handover, result)
     finally:
         forget_handover(host)
@@ -220,75 +218,13 @@ def _read_consensus(folder: Path) -> bytes:
         return b""
 
 
-FOLDER: Final = "cycles"
-"""Below the state folder: the clone and the temporary folder of the cycle that runs, and the note."""
-_NOTE: Final = "handover.json"
-_MAX_BYTES: Final = 32 << 20
-_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-
-
-class Handover(Struct, frozen=True):
-    """What one cycle left. ``base``: the commit of its clone; ``before``, ``after``: the consensus as text, bytes of
-    which surrogates stand for; ``cost``: US dollars, empty where the engine named none."""
-
-    engine: str
-    number: int
-    began: str
-    base: str
-    outcome: str
-    exit_code: int
-    cost: str
-    log: str
-    tokens: int
-    before: str
-    after: str
-
-    @property
-    def name(self) -> str:
-        """Of the cycle, for its branch and cards."""
-        return f"{self.engine}-{self.number:04d}"
-
-
-def note_handover(host: Host, handover: Handover) -> None:
-    """Note what is to be taken over of the clone that lies there."""
-    write_atomic(_note_path(host), json.dumps(asdict(handover)).encode("ascii"))
-    host.report_step("cycle-noted")
-
-
-def read_handover(host: Host) -> Handover | None:
-    """What a killed loop left half taken over; None where it left nothing that can be read."""
-    path = _note_path(host)
-    if not path.exists() and not path.is_symlink():
-        return None
-    try:
-        data: dict[str, Any] = json.loads(read_stable(path, _MAX_BYTES, shown=_NOTE)[0])
-        handover = Handover(**data)
-        texts = (handover.began, handover.log, handover.before, handover.after, handover.outcome, handover.cost)
-        numbers = (handover.number, handover.exit_code, handover.tokens)
-        is_whole = (
-            handover.engine in ENGINE_NAMES
-            and bool(_COMMIT.fullmatch(handover.base))
-            and all(isinstance(text, str) for text in texts)
-            and all(type(number) is int for number in numbers)
-            and (not handover.cost or Decimal(handover.cost) >= 0)
-        )
-    except (ClearedError, OSError, ValueError, TypeError, ArithmeticError, RecursionError):
-        return None
-    return handover if is_whole and (host.layout.state_dir / FOLDER / "clone").is_dir() else None
-
-
-def forget_handover(host: Host) -> None:
-    """All of it is taken over, or nothing more can be."""
-    _note_path(host).unlink(missing_ok=True)
-
-
 def take_over(host: Host, clone: PrivateClone, handover: Handover) -> tuple[TakenChanges, list[str]]:
     """Take over what is not yet: the consensus, then the changes. What became of it, and what is to be said of it."""
-    author, notes = f"cycle:{handover.engine}", []
-    if handover.after == handover.before:
+    notes: list[str] = []
+    before, after = handover.before, handover.after
+    if after == before:
         notes.append("warning: the consensus is as it was")
     else:
-        before, after = (text.encode("utf-8", "surrogateescape") for text in (handover.before, handover.after))
         consensus = ConsensusFile(host.root)
         current = consensus.read()
         if current == before:
@@ -301,18 +237,14 @@ def take_over(host: Host, clone: PrivateClone, handover: Handover) -> tuple[Take
             path = consensus.put_beside(after, handover.number)
             notes.append(f"somebody edited the consensus meanwhile; the cycle's is {path}")
             text = f"You edited {CONSENSUS} while the cycle ran. Yours stays; its is {path}."
-            notes += leave_note(host, handover.name, author, text)
+            notes += leave_note(host, handover.name, handover.author, text)
         host.report_step("cycle-consensus-taken")
     taken = TakenChanges()
     try:
-        taken = take_changes(host, clone, handover.name, author)
+        taken = take_changes(host, clone, handover)
     except ClearedError as error:
         taken.problem = f"its changes were not taken over: {error}"
-        notes += [taken.problem, *leave_note(host, handover.name, author, taken.problem)]
+        notes += [taken.problem, *leave_note(host, handover.name, handover.author, taken.problem)]
     notes += [f"proposed as {taken.proposal}"] if taken.proposal else []
     notes += [f"files on the branch {taken.branch}"] if taken.branch else []
     return taken, notes + taken.notes
-
-
-def _note_path(host: Host) -> Path:
-    return host.layout.state_dir / FOLDER / _NOTE

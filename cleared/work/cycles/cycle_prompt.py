@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import read_stable
+from cleared.base.short_text import list_first
 
 PROMPT_FILE: Final = "PROMPT.md"
 _MAX_BYTES: Final = 4 << 20
+_MOST_PATHS: Final = 100
+"""That a cycle is told of."""
 _GUARDRAILS: Final = """## Guardrails
 
 - You work in a private clone. It has no remote; never push, and never change git's settings.
@@ -41,11 +45,23 @@ def read_prompt(root: Path) -> bytes:
     return data
 
 
-def assemble_prompt(prompt: bytes, consensus: bytes, cycle: int, *, stalled: bool) -> str:
-    """The whole text that goes to the engine's standard input. ``stalled``: the Next Action was the same twice."""
+def describe_pending(waiting: Iterable[str], declined: Sequence[str]) -> str:
+    """The part of the prompt that says what became of the work of earlier cycles; empty where there is nothing."""
+    parts = []
+    if waits := list_first(sorted(waiting), _MOST_PATHS):
+        parts.append(f"In your clone, and waiting for a person, who may still refuse it: {waits}.")
+    if gone := list_first(declined, _MOST_PATHS):
+        parts.append(f"A person has refused this, so it is not in your clone; do not make it again: {gone}.")
+    return "\n## The work of earlier cycles\n\n" + "\n".join(parts) + "\n" if parts else ""
+
+
+def assemble_prompt(prompt: bytes, consensus: bytes, cycle: int, *, stalled: bool, waits: str = "") -> str:
+    """The whole text that goes to the engine's standard input. ``stalled``: the Next Action was the same twice;
+    ``waits``: as ``describe_pending`` has it."""
     warning = _STALLED if stalled else ""
     text, state = (data.decode("utf-8", "replace") for data in (prompt, consensus))
     return (
-        f"{text.rstrip()}\n\n---\n\n{_GUARDRAILS}{warning}\n---\n\n## Current consensus (memories/consensus.md)\n\n"
+        f"{text.rstrip()}\n\n---\n\n{_GUARDRAILS}{warning}{waits}\n---\n\n"
+        f"## Current consensus (memories/consensus.md)\n\n"
         f"{state.strip()}\n\n---\n\nThis is cycle #{cycle}. Act on the Next Action.\n"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
@@ -33,19 +33,21 @@ def keep_on_branch(
 
 
 def make_branch_card(
-    host: Host, repo: Repository, branch: str, name: str, files: Mapping[str, bytes | None], notes: list[str]
+    host: Host, branch: str, commit: str, name: str, paths: Iterable[str], notes: list[str], *, label: str = ""
 ) -> Card:
-    """The card of a branch: one that merges it, or a note where something on it is for the gate. ``name``: of what
-    made it."""
-    kind = CYCLE_NOTE if any(sort_change(host, path) == "proposable" for path in files) else BRANCH
-    id_ = card_id(kind.name, name)
-    title = f"{name} changed {count_noun(len(files), 'file')}; look first: cleared queue show {id_}"
+    """The card of a branch: one that merges it, or a note where all on it is for the gate. ``name``: of what made it;
+    ``label``: the same in words."""
+    changed, label = sorted(paths), label or name
+    kind = BRANCH if any(sort_change(host, path) != "proposable" for path in changed) else CYCLE_NOTE
+    id_ = card_id(kind.name, name, commit)
+    title = f"{label} changed {count_noun(len(changed), 'file')}; look first: cleared queue show {id_}"
     if kind is CYCLE_NOTE:
-        title = f"{name} made a change that was not proposed; it is on the branch {branch}"
-    commit = find_branch(repo, branch) or ""
-    details: dict[str, Any] = {"branch": branch, "commit": commit, "files": sorted(files)[:MAX_LISTED]}
-    if len(files) > MAX_LISTED:
-        details["more_files"] = len(files) - MAX_LISTED
+        title = f"{label} made a change that was not proposed; it is on the branch {branch}"
+    if not changed:
+        title = f"{label}: {notes[0]}"[:200]
+    details: dict[str, Any] = {"branch": branch, "commit": commit, "files": changed[:MAX_LISTED]}
+    if len(changed) > MAX_LISTED:
+        details["more_files"] = len(changed) - MAX_LISTED
     return Card(id_, kind.name, title, format_iso(host.clock.now()), None, None, None, details | {"notes": notes})
 
 

@@ -119,12 +119,13 @@ class PrivateClone:
         return FileChange(path, old, new) if new != old else None
 
 
-def make_private_clone(host: Host, folder: Path) -> PrivateClone:
-    """Clone the last commit of the workspace into ``folder``, which is emptied first; not what was before it."""
+def make_private_clone(host: Host, folder: Path, commit: str | None = None) -> PrivateClone:
+    """Clone a commit (None: the last one of the workspace) into ``folder``, which is emptied first; not what was
+    before it."""
     remove_tree(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with host.open_for_reading() as repo:
-        commit = repo.read_head()
+        commit = commit or repo.read_head()
         copy_files(repo, commit, folder)
     return PrivateClone(host, folder, commit)
 

@@ -25,6 +25,7 @@ from cleared.gate.proposals.author import Author
 from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Repository, Snapshot
 from cleared.git.history_copy import copy_history
+from cleared.git.side_branch import find_branch
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import COMPLETED, FAILED
@@ -244,7 +245,8 @@ class WaitingFiles(Struct, frozen=True):
 
     def stage_card(self, decision_context: DecisionContext) -> None:
         """Stage the card that asks about them."""
-        card = make_branch_card(self.host, decision_context.repo, self.branch, self.name, self.files, [])
+        commit = find_branch(decision_context.repo, self.branch) or ""
+        card = make_branch_card(self.host, self.branch, commit, self.name, self.files, [])
         decision_context.context.cards.add_card(card)
 
 

@@ -26,6 +26,7 @@ TAKEN = (
     "ref",
     "file",
     "cycle-proposed",
+    "cycle-branch-noted",
     "cycle-branch-made",
 )
 """After it: all of it is there, once."""
@@ -55,7 +56,7 @@ def test_kills_at_the_steps_of_a_cycle(cyc: Workspace, engine: FakeEngine, forks
     assert sorted(card["kind"] for card in cyc.cards()) == (["branch", "proposal"] if taken else [])
     assert len(list(cyc.root.glob("queue/proposals/P*"))) == taken
     branches = cyc.git("for-each-ref", "--format=%(refname:short)", "refs/heads/cleared-cycle").split()
-    assert branches == (["cleared-cycle/claude-0001"] if taken else [])
+    assert branches == (["cleared-cycle/pending"] if taken else [])
     assert (cyc.read("memories/consensus.md") == GOOD.format(state="New.", action="Go on.")) == taken
     assert read_state(cyc.root)["total_cost"] == ("0.50" if taken else "0.25") and read_state(cyc.root)["cycle"] == 2
     assert cyc.git("rev-parse", "HEAD:books") == books

@@ -116,14 +116,14 @@ def test_f38_what_it_changes_goes_through_the_gate(cyc: Workspace, engine: FakeE
     done = start(cyc, engine)
     assert done.code == 0
     assert cyc.read("agents/review_reminder.py") == before, "never live"
-    assert (last(cyc)["proposal"], last(cyc)["branch"]) == ("P1", "cleared-cycle/claude-0001")
+    assert (last(cyc)["proposal"], last(cyc)["branch"]) == ("P1", "cleared-cycle/pending")
     assert not (cyc.root / "docs/note.md").exists() and not (cyc.root / "books/x.csv").exists()
     proposal = json.loads(next((cyc.root / "queue/proposals").glob("P1-*/proposal.json")).read_text())
     assert proposal["author"] == {"name": "cycle:claude", "human": False}
     cards = {card["kind"]: card for card in cyc.cards()}
     assert set(cards) == {"proposal", "branch"}
     assert "books/x.csv" in str(cards["branch"]) and "queue/forged.jsonl" in str(cards["branch"])
-    assert cyc.git("show", "--name-only", "--format=%an", "cleared-cycle/claude-0001").split() == [
+    assert cyc.git("show", "--name-only", "--format=%an", "cleared-cycle/pending").split() == [
         "cycle:claude",
         "docs/note.md",
     ]
@@ -139,7 +139,7 @@ def test_a_change_that_fails_the_gate_stays_on_the_branch(cyc: Workspace, engine
     assert start(cyc, engine).code == 0
     (card,) = cyc.cards()
     assert card["kind"] == "cycle_note" and "[import]" in str(card) and last(cyc)["proposal"] is None
-    assert cyc.git("show", "cleared-cycle/claude-0001:agents/ingest.py") == "import os\n"
+    assert cyc.git("show", "cleared-cycle/pending:agents/ingest.py") == "import os\n"
     assert cyc("queue", "answer", card["id"], "merge").code == 2, "what the gate refuses cannot be merged"
 
 
@@ -159,7 +159,7 @@ def test_a_forged_card_merges_nothing_else(cyc: Workspace, engine: FakeEngine) -
     engine.plan(good(write={"docs/note.md": "x\n"}))
     assert start(cyc, engine).code == 0
     (card,) = cyc.cards()
-    cyc.git("checkout", "-q", "cleared-cycle/claude-0001")
+    cyc.git("checkout", "-q", "cleared-cycle/pending")
     cyc.put("agents/ingest.py", "evil\n")
     cyc.git("commit", "-qam", "more")
     cyc.git("checkout", "-q", "main")

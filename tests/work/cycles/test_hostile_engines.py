@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_entered_stops_nothing(cyc: Workspace, engine: F
         )
     no_traceback(done)
     assert done.code == 0 and "docs/shut/file (it cannot be read)" in done.err, done
-    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/new.txt"]
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/pending").split() == ["docs/new.txt"]
 
 
 def test_files_without_measure_are_not_taken_into_memory(cyc: Workspace, engine: FakeEngine) -> None:
@@ -127,7 +127,7 @@ def test_files_without_measure_are_not_taken_into_memory(cyc: Workspace, engine:
     done = start(cyc, engine)
     no_traceback(done)
     assert done.code == 0 and "big02 (it makes it more than" in done.err, done
-    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["big00", "big01"]
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/pending").split() == ["big00", "big01"]
 
 
 def test_names_that_cannot_be_shown_are_refused_and_the_rest_waits_with_a_card(
@@ -147,7 +147,7 @@ def test_names_that_cannot_be_shown_are_refused_and_the_rest_waits_with_a_card(
     assert card["details"]["files"] == ["docs/z.txt"]
     (note,) = card["details"]["notes"]
     assert all(name in note for name in (r"docs/a\nb", r"docs/\x1b[2J", r"docs/\u202etxt")), note
-    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/z.txt"]
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/pending").split() == ["docs/z.txt"]
 
 
 def _install_packages(engine: FakeEngine, folder: str) -> None:
@@ -164,7 +164,7 @@ def test_new_files_that_git_ignores_do_not_count(cyc: Workspace, engine: FakeEng
     _install_packages(engine, "node_modules")
     done = start(cyc, engine)
     assert done.code == 0 and "not taken over" not in done.err, done
-    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/claude-0001").split() == ["docs/new.txt"]
+    assert cyc.git("show", "--name-only", "--format=", "cleared-cycle/pending").split() == ["docs/new.txt"]
 
 
 def test_too_many_files_are_a_failure_and_a_card(cyc: Workspace, engine: FakeEngine) -> None:

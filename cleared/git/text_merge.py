@@ -1,0 +1,26 @@
+"""Merging two changes of one file, as git does."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from cleared.git.git_process import Git, GitFailed
+
+
+def merge_versions(old: bytes | None, ours: bytes | None, theirs: bytes | None) -> tuple[bytes | None, bool]:
+    """What becomes of a file that was ``old`` where one side made ``ours`` of it and the other ``theirs``, and whether
+    both fit together; None stands for no file. Where they do not fit it stays ours."""
+    if theirs in (old, ours):
+        return ours, True
+    if ours == old:
+        return theirs, True
+    if old is None or ours is None or theirs is None:
+        return ours, False
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in (("ours", ours), ("old", old), ("theirs", theirs)):
+            (Path(folder) / name).write_bytes(data)
+        try:
+            return Git(Path(folder)).run("merge-file", "-p", "-q", "ours", "old", "theirs"), True
+        except GitFailed:  # lines that both have changed, or no text
+            return ours, False
