@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from cleared.base.errors import CheckFailed, ClearedError, Place, UsageError
+from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.gate.approved_tests import find_changed_tests
 from cleared.gate.candidate import Candidate, file_kind, gather_candidate
@@ -76,8 +77,16 @@ class Report(Struct):
         return [f for stages in self.results.values() for r in stages for f in r.warnings]
 
     def list_warnings(self, *, of_effects: bool) -> list[str]:
-        """A sentence for each warning about effects, or for each other one."""
-        return [f"Attention: {w.message}." for w in self.warnings if (w.rule == _IMPACT_RULE) == of_effects]
+        """A sentence for each warning about effects, or for each other one; one for all tests that fail as without the
+        change."""
+        results = [result for stages in self.results.values() for result in stages]
+        as_before = {file for result in results for file in result.details.get("as_before", ())}
+        chosen = [w for w in self.warnings if (w.rule == _IMPACT_RULE) == of_effects]
+        said = [w for w in chosen if w.rule != "regression" or w.place.file not in as_before]
+        rest = len(chosen) - len(said)
+        verb = "fails" if rest == 1 else "fail"
+        more = [f"As without the change, {count_noun(rest, 'test')} of corrections {verb}."] if rest else []
+        return [f"Attention: {w.message}." for w in said] + more
 
     @property
     def grants(self) -> dict[str, list[str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -26,13 +28,25 @@ def add_to_chart(page: PageRequest) -> Response:
     host, form = page.site.open_host(), page.form
 
     def add() -> str:
-        number, name = read_account(page, "number"), form.get("name").strip()
+        name, kind = form.get("name").strip(), form.get("type")
+        number = (
+            read_account(page, "number") if form.get("number").strip() else find_next_number(read_accounts(host), kind)
+        )
         parent = read_account(page, "parent") if form.get("parent") else None
         tax_line, description = form.get("tax_line"), form.get("description")
-        add_account(host, number, name, form.get("type"), parent=parent, tax_line=tax_line, description=description)
+        add_account(host, number, name, kind, parent=parent, tax_line=tax_line, description=description)
         return f"{quote_name(name)} is account {number} now"
 
-    return answer_form(page, add, show_chart, what=f"Add the account {form.get('number')}", back="/books/accounts")
+    card = form.get("card")  # what asked for an account that was not there
+    back = f"/queue?card={quote(card)}" if card else "/books/accounts"
+    return answer_form(page, add, show_chart, what=f"Add the account {form.get('name').strip()[:60]}", back=back)
+
+
+def find_next_number(accounts: Sequence[Mapping[str, Any]], kind: str) -> int:
+    """A number that is free, behind those of a type."""
+    taken = {each["account_id"] for each in accounts}
+    last = max((each["account_id"] for each in accounts if each["account_type"] == kind), default=1000)
+    return next(number for number in range(last // 10 * 10 + 10, 10**9, 10) if number not in taken)
 
 
 def show_account(page: PageRequest, problem: str = "") -> Response:

@@ -98,9 +98,11 @@ _QUOTED: Final = r"“[^”]{0,1000}”|(?<!\w)'(?:\\.|[^'\\])*'(?!\w)|(?<!\w)\"
 """What ``quote_text`` and ``repr`` make of a text of others, which nothing in it can end."""
 _MORE: Final = re.compile(
     r"(?: (?:--[a-z][a-z-]*|…|\"[^\"]*\"|'[^']*'|[\w.-]+=[\w.…-]*[\w…]|-?\d[\w.:-]*\w|\d|(?:true|false)\b"
-    r"|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])|[A-Z]\d+))*"
+    r"|[A-Z]\d+(?:-[0-9a-f]+)?(?!\w)|[A-Z]+(?:[_|][A-Z]+)*(?![a-z])))*"
 )
 """What may follow a command in a sentence: options, placeholders, numbers, quoted texts."""
+_FOR_SCRIPTS: Final = r"\s*In a script: cleared [^\n.“\"']*\.?"
+"""A sentence that nobody at a page has use for."""
 FIELDS: Final = {
     "--despite REASON": "“All the same, because”",
     "--outcome duplicate --of ENTRY": "“Duplicate”",
@@ -138,6 +140,10 @@ def link_commands(text: str, prefix: str) -> Markup:
             parts += [_name_fields(text[at : match.start()]), escape_text(match["quoted"])]
             at = match.end()
             continue
+        if match["script"]:
+            parts.append(_name_fields(text[at : match.start()]))
+            at = match.end()
+            continue
         page, start, end = find_page(match["command"]), match.start(), match.end()
         address = ""
         if page is not None:
@@ -173,4 +179,5 @@ def _pages_by_command() -> dict[str, CommandPage]:
 @cache
 def _pattern() -> re.Pattern[str]:
     known = sorted((*_pages_by_command(), *TERMINAL_ONLY), key=len, reverse=True)
-    return re.compile(rf"(?P<quoted>{_QUOTED})|\bcleared (?P<command>{'|'.join(map(re.escape, known))})(?![\w-])")
+    command = rf"\bcleared (?P<command>{'|'.join(map(re.escape, known))})(?![\w-])"
+    return re.compile(f"(?P<quoted>{_QUOTED})|(?P<script>{_FOR_SCRIPTS})|{command}")

@@ -41,8 +41,7 @@ _LIVE_VERB: Final = "approve"
 _RUN_VERB: Final = "retry"
 """The verb that starts a run, which comes before any decision and cannot wait for a signature."""
 _TEACHES: Final = "always"
-"""The verb that decides and proposes: two commits, of which a passkey would sign one."""
-_BY_LINK: Final = "Sign in with a link of the terminal: cleared server --link."
+"""The verb that decides and proposes: what it proposes decides nothing before its card is approved."""
 _REASONS: Final = {
     "personal": "personal",
     "duplicate": "the same money was booked before",
@@ -102,6 +101,7 @@ def show_queue(page: PageRequest) -> Response:
         accounts=match_accounts(queue, card.view.id, page.read_query("q"), _ACCOUNTS_SHOWN)
         if "correct" in card.actions
         else [],
+        asked_card=card.view.id,
         typed=page.read_query("q"),
         parts=list_typed_parts(page),
         rows_of_split=count_rows(page),
@@ -117,7 +117,7 @@ def show_accounts(page: PageRequest) -> Response:
     card_id = page.read_query("card")
     is_open = card_id in queue.cards
     found = match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN) if is_open else []
-    return page.render("accounts.html", accounts=found)
+    return page.render("accounts.html", accounts=found, asked_card=card_id, typed=page.read_query("q")[:100])
 
 
 def show_group(page: PageRequest) -> Response:
@@ -136,6 +136,7 @@ def show_group(page: PageRequest) -> Response:
         card=_describe(page, queue, card_id),
         suggested=group_suggestion(queue, group.ids),
         accounts=match_accounts(queue, card_id, page.read_query("q")[:100], _ACCOUNTS_SHOWN),
+        asked_card=card_id,
         typed=page.read_query("q"),
     )
 
@@ -200,15 +201,10 @@ def decide(page: PageRequest) -> Response:
         without=tuple(form.get_all("without")),
     )
     left_out = f", without {', '.join(request.without)}" if request.without else ""
-    if verb == _TEACHES and page.session.passkey:
-        raise PolicyError(
-            "a row is not taught with a passkey here",
-            remedy=_BY_LINK,
-        )
     if verb == _RUN_VERB and page.session.passkey and list_reviewers(page.site.open_host())["reviewers"]:
         raise PolicyError(
             "a run is not repeated with a passkey here",
-            remedy=_BY_LINK,
+            remedy="Sign in with a link of the terminal: cleared server --link.",
         )
     return carry_out(
         page,

@@ -28,7 +28,8 @@ from cleared.workspace.settings.reference import list_settings as list_declared
 from cleared.workspace.settings.secrets import is_secret
 from cleared.workspace.settings.setting_keys import list_settings
 
-_CHOICE: Final = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+_CHOICES: Final = re.compile(r"one of (.+)|(true) or (false)")
+"""What the type of a setting says of its values, where there are few."""
 
 
 def show_settings(page: PageRequest, problem: str = "") -> Response:
@@ -71,14 +72,14 @@ def show_setting(page: PageRequest, problem: str = "") -> Response:
     """One setting, what it means, and the form to change it."""
     key = page.part("key")
     info, value = _find_setting(page, key)
-    choices = [single or double for single, double in _CHOICE.findall(info.type)] if info else []
-    if info is not None and info.type == "bool":
-        choices = ["true", "false"]
+    found = _CHOICES.fullmatch(info.type) if info is not None else None
+    choices = [each for part in found.groups() if part for each in part.split(", ")] if found is not None else []
     return page.render(
         "setting.html",
         problem=problem,
         key=key,
         info=info,
+        about=info.doc.replace("``", "") if info is not None else "",
         value=value,
         choices=choices,
         is_protected=is_protected(key),

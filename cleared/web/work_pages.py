@@ -21,6 +21,10 @@ def answer_when_done(page: PageRequest, work: Work) -> Response:
 
 
 def show_work(page: PageRequest) -> Response:
-    """How far it is, and then what came of it."""
+    """How far it is, and then what came of it: as a whole page, whose scripts sign and whose address is its own."""
     work = page.site.work.find(page.part("work"))
-    return work.answer(page) if work.has_ended.is_set() else page.render("work.html", work=work)
+    if not work.has_ended.is_set():
+        return page.render("work.html", work=work)
+    if "hx-request" in page.request.headers:
+        return Response(headers={"HX-Refresh": "true"})
+    return work.answer(page)

@@ -79,6 +79,7 @@ WAITING = {
     "check_again",
     "check_whole",
     "export_hledger",
+    "page_year",  # tests/browser/test_month_in_browser.py keeps a month of it
     *requests.FIGURES,  # tests/meta/test_recorded_requests.py replays them
 }
 

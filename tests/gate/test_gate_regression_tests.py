@@ -263,7 +263,7 @@ def test_n7_a_correction_becomes_a_case_that_holds_once_it_is_met(posted: Worksp
     original = ws.read(INGEST)
     ws.put(INGEST, original + "# a remark\n")
     told = propose(ws, "ingest")
-    assert any("coffee is hosting here" in line for line in told["card"])
+    assert any("As without the change, 1 test of corrections fails." in line for line in told["card"])
     take_ok(ws, "agent", "approve", told["id"])
 
     ws.put(INGEST, original.replace("5030", "5020"))

@@ -40,6 +40,8 @@ def test_texts_of_commands_lead_to_pages() -> None:
     assert "All the same, because" in told("or close all the same: --despite REASON.")
     assert told("from the next year on: --on 2026-01-01.").endswith("“First day without entries” 2026-01-01.")
     assert told("say --outcome personal (a draw), or --reason …") == "say “Personal” (a draw), or “Why”"
+    numbered = "then type P3. In a script: cleared agent approve P3-39ec6bbd"
+    assert told(numbered) == "then type P3." and told("cleared agent approve P3-39ec6bbd") == way("/queue", "Queue")
 
 
 def signed_in(server: Server) -> Server:
@@ -212,6 +214,24 @@ def test_the_chart_of_accounts_is_kept(posted: Workspace) -> None:
     posted.in_order()
 
 
+def test_an_account_that_a_card_needs_is_made_and_the_card_comes_again(posted: Workspace) -> None:
+    """Its name was typed, its number is the next one that is free; a card that is not there leads nowhere else."""
+    [card, other] = [each["id"] for each in posted.cards()]
+    with inner_server(posted.root) as server:
+        for path in (f"/queue?card={card}&q=cowork", f"/queue/accounts?card={card}&q=cowork"):
+            page = signed_in(server).get(path)
+            [way] = re.findall(r'href="[^"]*(/books/accounts\?[^"]*)#add"', unescape(page.body))
+            assert way == f"/books/accounts?card={card}&name=cowork"
+        page = server.get(way)
+        assert 'value="cowork"' in page.body and 'id="add" open' in page.body
+        typed = (("name", "Coworking"), ("type", "expense"), ("number", ""))
+        page = send(server, page, "/books/accounts", ("card", other), *typed)
+        assert "Coworking is account 5910 now" in page.text and f'data-card="{other}"' in page.body
+        again = send(server, page, "/books/accounts", *typed)
+        assert "Coworking is account 5920 now" in again.text
+    posted.in_order()
+
+
 def test_a_harmless_setting_is_saved_and_another_becomes_a_card(posted: Workspace) -> None:
     with inner_server(posted.root) as server:
         page = signed_in(server).get("/settings")
@@ -224,6 +244,9 @@ def test_a_harmless_setting_is_saved_and_another_becomes_a_card(posted: Workspac
         card = send(server, page, "/settings/thresholds.auto_confirm", ("value", "0.99"))
         assert "becomes 0.99 once you approve it" in card.text and "becomes 0.99 (it is 0.95)" in card.text
         assert "auto_confirm: 0.99" not in posted.read("config.yaml")
+        page = server.get("/settings/self_improvement.enabled")
+        assert "<option>true</option><option selected>false</option>" in page.body and "``" not in page.text
+        assert "<option>additive</option>" in server.get("/settings/self_improvement.approve").body
         assert server.get("/settings/nothing.of_it").status == 404 and server.get("/settings/llm.api_key").status == 404
     assert 'remind_after: "5d"' in posted.read("config.yaml")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 
 import pytest
-from harness import Workspace, copy_books, take_ok
+from harness import Workspace, chase, copy_books, take_ok
 from soft_passkey import SoftPasskey, answer, confirm, fields_of, is_asked, options_of, register_device, sign_in
 from web_client import Page, Server, inner_server
 
@@ -52,6 +53,27 @@ def test_a_device_is_registered_signs_in_and_signs_a_decision(server: Server, po
     assert "Confirmed: ACME INVOICE 12" in page.text
     message = posted.git("log", "-1", "--format=%B")
     assert f"Key: {passkey.key}" in message and "By: Ana" in message and "Shown: " in message
+    posted.in_order()
+
+
+def test_a_row_that_a_card_offers_is_taken_and_its_proposal_comes_next(server: Server, posted: Workspace) -> None:
+    """The passkey signs the decision; the proposal decides nothing, and its card comes then."""
+    device = SoftPasskey()
+    register(posted, server, device)
+    posted.drop("february.csv", chase(*((f"02/0{n}/2025", f"COFFEE HOUSE {n}{n}", f"-{n}.80") for n in range(3, 7))))
+    posted.run("ingest")
+    posted.ok("queue", "correct", *(f"2025-02-00{n}" for n in (1, 2, 3)), "--account", "5070")
+    card = next(each["id"] for each in posted.cards() if each["entry_id"] == "2025-02-004")
+    sign_in(server, device)
+    [offered] = re.findall(r'value="(always:[^"]*)"', server.get(f"/queue?card={card}").body)
+    asked = server.submit(server.get(f"/queue?card={card}"), "/queue", ("choice", unescape(offered)))
+    assert is_asked(asked), asked.text
+    page = answer(server, device, asked)
+    assert "Corrected: COFFEE HOUSE 66" in page.text and "P1: Change ingest" in page.text, page.text
+    page = server.submit(page, "/queue", ("choice", "approve"))
+    page = answer(server, device, page)
+    assert "P1" in page.text and card not in [each["id"] for each in posted.cards()]
+    assert "COFFEE HOUSE" in posted.read("agents/ingest.py")
     posted.in_order()
 
 

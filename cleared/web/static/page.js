@@ -175,7 +175,8 @@ function watch() {
   document.addEventListener("htmx:afterSwap", () => { if (shownCard() !== cardBefore) newCardAt = performance.now(); });
   const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
   events.onmessage = () => {
-    if (!first && !busy()) refresh();
+    // What was worked on may have ended before anybody listened.
+    if ((!first || document.querySelector("[data-steps=work]")) && !busy()) refresh();
     first = false;
   };
   events.addEventListener("step", () => { if (document.querySelector("[data-steps]") && !busy()) refresh(); });

@@ -1,0 +1,532 @@
+"""A consultant's year, kept through the page alone: by taps, typed characters and chosen files, on a phone or a desk.
+
+Somebody else has set it up once: made the workspace, started the server, registered the passkey of the phone. What is
+kept is compared with what is true of the year.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from bench.consultant import (
+    CARD,
+    CHECKING,
+    DRAWS,
+    NEW_ACCOUNTS,
+    SAVINGS,
+    YEAR,
+    BankLine,
+    Consultant,
+    Month,
+)
+from bench.measure import Result
+from bench.page_person import PHONE, Person, make_receipt, open_browser
+from bench.workspaces import place, use_own_home
+from bench.year_oracle import find_faults, true_balances
+from cleared.changes.decisions.shown_cards import expecting
+from cleared.changes.host import Host
+from cleared.changes.workspace_creation import create_workspace
+from cleared.changes.workspace_opening import open_workspace
+from cleared.cli.machine_errors import as_refusal
+from cleared.gate.proposals.improving import improve_agents
+from cleared.gate.proposals.passkey_registration import SHOWN, register_passkey
+from cleared.web.page_server import PageServer, serve_in_background
+from cleared.web.passkey_invitations import invited
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NAMES: Final = {CHECKING: "Business checking", SAVINGS: "Savings", CARD: "Credit card 7733"}
+RECEIPTS_A_MONTH: Final = 2
+NIGHTS: Final = (6, 13, 20, 27)
+"""Days on which the service, which the owner does not see, asks what decisions teach."""
+
+
+class YearClock:
+    """Stands still at a day of the year that the bench says."""
+
+    def __init__(self) -> None:
+        self.at = datetime(YEAR, 1, 2, 9, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.at
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class Effort(NamedTuple):
+    """What keeping the books took of a person."""
+
+    taps: int
+    typed: int
+    """Characters."""
+    signed: int
+    """How often the phone asked for a finger."""
+    seconds: float
+
+
+class KeptYear:
+    """Books of the consultant, and the person at their page."""
+
+    def __init__(self, consultant: Consultant, person: Person, root: Path, clock: YearClock) -> None:
+        self.consultant, self.person, self.root, self.clock = consultant, person, root, clock
+        self.files = Path(tempfile.mkdtemp(dir=root.parent))
+        self.open_lines: dict[tuple[str, date, Decimal], list[BankLine]] = defaultdict(list)
+        """What the banks have said, and nobody has decided yet."""
+        self.mistaken: set[BankLine] = set()
+        self.effort: list[Effort] = []
+        """Of each month."""
+        self.decided: Counter[str] = Counter()
+        chart = csv.DictReader((root / "accounts/chart-of-accounts.csv").open())
+        self.names = {int(row["account_id"]): row["account_name"] for row in chart}
+        self.names |= {number: name for number, (name, _) in NEW_ACCOUNTS.items()}
+
+    def open_host(self) -> Host:
+        return open_workspace(self.root, clock=self.clock)
+
+    def keep_month(self, month: Month) -> None:
+        """From the bank's files to the closed month."""
+        person, began = self.person, time.perf_counter()
+        before = Effort(person.taps, person.typed, person.signed, 0.0)
+        following = date(YEAR + month.number // 12, month.number % 12 + 1, 2)
+        self.clock.at = datetime(following.year, following.month, 2, 9, tzinfo=UTC)
+        for line in month.lines:
+            self.open_lines[line.text, line.day, line.amount].append(line)
+        if month.number > 1:  # what the nights have proposed: the files then need less of it
+            self.decide_all()
+        self.hand_in(month)
+        if month.number == 1:
+            self.book_openings(month)
+            self.enable_learning()
+        self.decide_all()
+        self.attach_receipts(month)
+        self.mend(month)
+        if month.number % 3 == 0:
+            self.reconcile(month)
+        self.close(month)
+        spent = (person.taps - before.taps, person.typed - before.typed, person.signed - before.signed)
+        self.effort.append(Effort(*spent, time.perf_counter() - began))
+        self.improve(following)
+
+    def improve(self, following: date) -> None:
+        """What the service does in the nights of the month that has begun."""
+        for day in NIGHTS:
+            self.clock.at = datetime(following.year, following.month, day, 3, tzinfo=UTC)
+            improve_agents(self.open_host(), is_asked=False)
+
+    def enable_learning(self) -> None:
+        """The service may propose what decisions teach: a protected setting, so a card."""
+        person = self.person
+        person.go("Books", "Settings")
+        person.open_part("details:has(summary:text-is('Self improvement'))")
+        person.tap("enabled", "link", exact=False)
+        person.keep_picture("setting")
+        person.choose("What it is to be", "true")
+        person.tap("Propose it")
+        person.keep_picture("setting-card")
+        person.tap("Approve")
+        assert self.open_host().config.self_improvement.enabled, person.read("body")
+
+    def end_year(self) -> None:
+        """Read what the year came to: each report names what is true of it."""
+        person, balances = self.person, true_balances(self.consultant)
+        last = f"{YEAR}-{len(self.consultant.months):02}"
+        for title, kinds in (("Profit and loss", "45"), ("Balance sheet", "12")):
+            person.go("Reports")
+            person.tap(title, "link")
+            person.type("Period", str(YEAR))
+            person.tap("Show", exact=True)
+            person.keep_picture(title.replace(" ", "-").lower())
+            shown = {amount.lstrip("-") for amount in read_totals(person.read(".report"))}
+            wanted = {
+                f"{abs(amount):,.2f}"
+                for (account, month), amount in balances.items()
+                if month == last and str(account)[0] in kinds
+            }
+            assert wanted <= shown, f"{title} does not name {wanted - shown}: {person.read('.report')}"
+        person.go("Books", "Check")
+        person.keep_picture("check")
+        assert "All is in order" in person.read(), person.read()
+        person.go("Today")
+        person.keep_picture("today-at-the-end")
+        assert "Nothing waits for you" in person.read(), person.read()
+
+    # -- files --------------------------------------------------------------------------------------------------
+
+    def hand_in(self, month: Month) -> None:
+        person, paths = self.person, []
+        for _, name, data in month.files:
+            paths.append(self.files / name)
+            paths[-1].write_bytes(data)
+        person.go("Today")
+        person.keep_picture("today")
+        person.hand_in("Choose bank files", *paths)
+        person.tap("Hand in and import")
+        person.keep_picture("handed-in")
+        if month.number == 1:
+            for bank, name, _ in month.files:
+                self.describe_file(bank, name)
+
+    def describe_file(self, bank: int, name: str) -> None:
+        """The bank account of a file of the first month."""
+        person = self.person
+        person.go("Today")
+        person.touch(person.page.locator("ul.trouble li", has_text=name).get_by_role("link"))
+        person.keep_picture(f"file-{bank}")
+        if bank == SAVINGS:
+            person.choose("Money out is written", "as_is")
+            person.choose("What it is at the bank", "savings")
+            person.type("Its name", "Savings")
+            person.tap("Show it again")
+        person.tap("It is right: add it and import")
+        assert f"{name}; " in person.message(), person.read("body")
+
+    def book_openings(self, month: Month) -> None:
+        person = self.person
+        person.go("Books", "Opening balances")
+        person.keep_picture("opening")
+        person.tap("Book ")
+        if SAVINGS in self.consultant.banks:
+            person.go("Books", "Opening balances")
+            person.choose("Bank account", str(SAVINGS))
+            person.type("At the end of which day", f"{YEAR - 1}-12-31")
+            person.type("What it held", "12000")
+            person.tap("Book it against")
+            assert "booked" in person.message(), person.read("body")
+
+    # -- cards --------------------------------------------------------------------------------------------------
+
+    def decide_all(self) -> None:
+        """All that waits, a card at a time or a group."""
+        person = self.person
+        person.go("Queue")
+        stuck = 0
+        for _ in range(400):
+            if person.page.locator("#card").count() == 0:
+                assert "Nothing waits for you." in person.read(), person.read()
+                person.keep_picture("queue-empty")
+                return
+            kind = person.read("#card .kind")
+            self.decided[kind] += 1
+            person.keep_picture(f"card-{kind.replace(' ', '-').lower()}")
+            before = person.page.locator("#card").get_attribute("data-card")
+            self.decide(kind)
+            card = person.page.locator("#card")
+            if "Not done" in person.message() or (card.count() and before == card.get_attribute("data-card")):
+                stuck += 1
+            if stuck > 1:
+                raise AssertionError(f"a card that was not decided: {person.message()}\n{person.read('body')}")
+            if person.page.locator("#card").count() == 0 and "/queue" not in person.page.url:
+                person.go("Queue")
+        raise AssertionError(f"the queue does not end: {person.read('body')}")
+
+    def decide(self, kind: str) -> None:
+        person = self.person
+        if kind == "Entry to confirm":
+            self.decide_entry()
+        elif kind == "Bank line on hold":
+            line = self.find_line()
+            assert line.account is not None
+            person.open_part("#correct")
+            if self.choose_account(line.account):
+                self.take_line(line)
+        elif kind == "Perhaps a transfer":
+            person.tap("It is: both go through the clearing account")
+        elif kind in ("Odd monthly charge", "Look-alike rows", "Rows that came before"):
+            person.tap("Seen")
+        elif kind == "Receipt of an entry":
+            person.tap("It is the receipt")
+        elif kind == "Proposal":
+            self.approve_change()
+        else:
+            raise AssertionError(f"what is this card? {kind}: {person.read('body')}")
+
+    def approve_change(self) -> None:
+        """A change of what runs; its number is typed where the card asks for that."""
+        person = self.person
+        if person.page.locator("#number").count():
+            person.keep_picture("card-with-number")
+            person.type("No dry run showed", person.read("#card .about").partition(":")[0])
+        person.tap("Approve: it becomes live")
+
+    def decide_entry(self) -> None:
+        person, line = self.person, self.find_line()
+        right = line.account
+        if line.twin_of is not None:
+            person.open_part("#reject")
+            person.keep_picture("reject")
+            person.tap("Duplicate", exact=True)
+            self.take_line(line)
+            return
+        if right is None:
+            self.split_card(line)
+            return
+        if self.decide_group(right):
+            return
+        proposed = self.read_proposed()
+        suggested = person.page.locator(f'button[value="suggested:{right}"]')
+        always = person.page.get_by_role("button", name=f"Always {right} ")
+        if always.count():  # the rule comes as a card
+            person.touch(always.first)
+            person.keep_picture("rule")
+            assert "Proposal" in person.read("#card .kind"), person.read("body")
+            self.approve_change()
+            self.take_line(line)
+            return
+        if proposed == right:
+            person.tap("Approve", exact=True)
+        elif suggested.count():
+            person.touch(suggested.first)
+        elif right == DRAWS:
+            person.open_part("#reject")
+            person.tap("Personal: a draw")
+        else:
+            person.open_part("#correct")
+            if not self.choose_account(right):
+                return
+        self.take_line(line)
+
+    def decide_group(self, right: int) -> bool:
+        """All like it, where all are the same; whether it was done."""
+        person = self.person
+        link = person.page.locator("#card .links").get_by_role("link", name=re.compile("All .* like it"))
+        if link.count() == 0:
+            return False
+        proposed = self.read_proposed()
+        person.touch(link.first)
+        person.keep_picture("group")
+        rows = person.page.locator("table.lines tbody tr")
+        lines: list[BankLine] = []
+        for cells in [row.locator("td").all_inner_texts() for row in rows.all()]:
+            found = self.open_lines[cells[1], date.fromisoformat(cells[0]), read_amount(cells[2])]
+            lines += [each for each in found if each not in lines][:1]
+        if len(lines) != rows.count() or {line.account for line in lines} != {right} or any(x.twin_of for x in lines):
+            person.tap("Back to the card", "link")
+            return False
+        suggested = person.page.locator(f'button[value="suggested:{right}"]')
+        if proposed == right:
+            person.tap("Approve all")
+        elif suggested.count():
+            person.touch(suggested.first)
+        elif not self.choose_account(right):
+            return True
+        for line in lines:
+            self.take_line(line)
+        return True
+
+    def choose_account(self, number: int) -> bool:
+        """By what is listed already, or by a few letters of its name. False where there was none: it is made
+        then, and the card asks again."""
+        person = self.person
+        button = person.page.locator(f'#accounts button[value="{number}"]')
+        if button.count() == 0:
+            person.type("Account, by name or number", self.names[number][:6].lower())
+            person.page.locator("#accounts").get_by_text(re.compile(rf"{number}|No account fits")).first.wait_for()
+        if button.count() == 0:
+            self.add_account(number)
+            return False
+        person.touch(button.first)
+        return True
+
+    def add_account(self, number: int) -> None:
+        """One that the chart has not; then back to the card."""
+        person, (name, kind) = self.person, NEW_ACCOUNTS[number]
+        person.keep_picture("no-account")
+        person.tap("Add an account", "link")
+        person.keep_picture("add-account")
+        person.type("What it is called", name)
+        person.choose("What it is", kind)
+        person.tap("Add it")
+        assert name in person.read("body"), person.read("body")
+        assert "/queue?card=" in person.page.url
+
+    def split_card(self, line: BankLine) -> None:
+        person = self.person
+        person.open_part("#correct")
+        person.open_part("#split")
+        self.fill_split(line)
+        person.keep_picture("split")
+        person.tap("Take the split")
+        self.take_line(line)
+
+    def fill_split(self, line: BankLine) -> None:
+        """An account and an amount of each part; the last takes what is left."""
+        for at, (account, amount) in enumerate(line.parts, 1):
+            self.person.choose(f"Account {at}", str(account), at="#split")
+            if at < len(line.parts):
+                self.person.type(f"Amount {at}", f"{amount}", at="#split")
+
+    def read_proposed(self) -> int:
+        """The account that the entry of the card has now."""
+        found = re.search(r"(?:decided|booked as)\s+(\d{4}) ", self.person.read("#card"))
+        assert found, self.person.read("#card")
+        return int(found[1])
+
+    def find_line(self) -> BankLine:
+        """The line of the bank that the card is about."""
+        text = self.person.read("#card .about span")
+        day, amount = re.findall(r"(\d{4}-\d\d-\d\d)\s+(-?[\d.,]+) USD", self.person.read("#card"))[0]
+        lines = self.open_lines[text, date.fromisoformat(day), read_amount(amount)]
+        assert lines, f"nobody knows this line: {text} {day} {amount}"
+        return lines[0]
+
+    def take_line(self, line: BankLine) -> None:
+        self.open_lines[line.text, line.day, line.amount].remove(line)
+
+    # -- what a month has besides ---------------------------------------------------------------------------------
+
+    def attach_receipts(self, month: Month) -> None:
+        """Pictures of the largest payments by card, named as a phone or a shop names them."""
+        person = self.person
+        paid = sorted((line for line in month.lines if line.bank == CARD), key=lambda line: line.amount)
+        for line in paid[:RECEIPTS_A_MONTH]:
+            path = self.files / f"{line.day} {-line.amount:.2f} {line.number}.png"
+            path.write_bytes(make_receipt(int(line.number)))
+            person.go("Books", "Receipts")
+            person.keep_picture("receipts")
+            person.hand_in("Or choose a file", path)
+            person.keep_picture("receipt")
+            person.tap(f"{-line.amount:.2f} ")
+            assert "has its receipt" in person.message(), person.read("body")
+
+    def mend(self, month: Month) -> None:
+        """What was decided wrongly, and is seen later: another account, a split, and an entry that is voided."""
+        person = self.person
+        for line in month.lines:
+            if line.first is not None and len(line.parts) == 1:
+                self.find_entry(line)
+                person.open_part("details:has(summary[data-key=c])")
+                person.choose("Account, in place of", str(line.parts[0][0]))
+                person.tap("Correct", exact=True)
+                assert "Corrected" in person.message(), person.read("body")
+            elif line.first is not None:
+                self.find_entry(line)
+                person.open_part("#split")
+                self.fill_split(line)
+                person.keep_picture("entry-split")
+                person.tap("Split", exact=True)
+                assert "Corrected" in person.message(), person.read("body")
+            if line.is_voided:
+                self.find_entry(line)
+                person.open_part("details:has(summary[data-key=r])")
+                person.type("Why", "not mine")
+                person.tap("Void", exact=True)
+                assert "Voided" in person.message(), person.read("body")
+                person.keep_picture("voided")
+                self.open_lines[line.text, line.day, line.amount].append(line)
+                self.decide_all()  # the bank's line waits again
+
+    def find_entry(self, line: BankLine) -> None:
+        """The page of its entry, by a search."""
+        person = self.person
+        person.go("Books")
+        person.type("Find entries with a text", line.text)
+        person.type("From", line.day.isoformat())
+        person.type("To", line.day.isoformat())
+        person.tap("Find")
+        person.keep_picture("found")
+        row = person.page.locator("table.lines tbody tr", has_text=f"{abs(line.amount):,.2f}")
+        person.touch(row.get_by_role("link").first)
+        person.keep_picture("entry")
+
+    def reconcile(self, month: Month) -> None:
+        person = self.person
+        for bank in self.consultant.banks:
+            person.go("Books", "Reconcile")
+            person.choose("Bank account", str(bank))
+            person.type("The statement’s last day", month.last_day.isoformat())
+            person.type("What the statement says", f"{month.closing[bank]:.2f}")
+            person.keep_picture("reconcile")
+            person.tap("Compare; record it")
+            assert "agrees with the bank" in person.message(), person.read("body")
+
+    def close(self, month: Month) -> None:
+        person = self.person
+        person.go("Books", "Close months")
+        person.keep_picture("months")
+        wanted = f"{YEAR}-{month.number:02}"
+        while (offered := person.page.get_by_label("Through the end of").input_value()) <= wanted:
+            person.tap("Close", exact=True)
+            assert f"The books are closed through {offered}" in person.message(), person.read("body")
+            if offered == wanted:
+                return
+        raise AssertionError(f"it offers {offered}: {person.read()}")
+
+
+def read_amount(text: str) -> Decimal:
+    return Decimal(text.replace(",", ""))
+
+
+def read_totals(text: str) -> set[str]:
+    """The amounts that stand on a page."""
+    return set(re.findall(r"-?\d[\d,]*\.\d\d", text))
+
+
+@contextmanager
+def open_year(
+    consultant: Consultant, browser: Browser, look: Mapping[str, Any], pictures: Path | None = None
+) -> Iterator[KeptYear]:
+    """The set-up, by whoever has a terminal: the workspace, the server, and the passkey of the phone."""
+    use_own_home()
+    clock = YearClock()
+    root, _ = create_workspace(
+        place(), name="Moss Consulting", entity_type="llc_single_member", currency="USD", clock=clock
+    )
+    server = PageServer([root], lambda path: open_workspace(path, clock=clock), as_refusal, 0)
+    with serve_in_background(server) as found:
+        base = found["url"].replace("127.0.0.1", "localhost")
+        person = Person(browser, base, look, pictures)
+        with invited(root, "Ana") as invitation:
+            person.page.goto(f"/passkeys/new#{invitation.code}")
+            person.page.get_by_role("button", name="Make the passkey").click()
+            person.page.get_by_role("heading", name="The passkey is made").wait_for()
+            new = invitation.read_result()
+        assert new is not None
+        with expecting({SHOWN: new.digest_for("Ana")}):
+            register_passkey(open_workspace(root, clock=clock), "Ana", new)
+        person.page.get_by_role("link", name="sign in with it").click()
+        person.page.get_by_role("button", name="Sign in with a passkey").click()
+        person.page.get_by_role("heading", name="Today").wait_for()
+        yield KeptYear(consultant, person, root, clock)
+
+
+def page_year(quick: bool) -> Result:
+    """A year on a phone, true to the cent; the first quarter is the whole of it where it is quick."""
+    consultant = Consultant(3 if quick else 12)
+    with open_browser() as browser, open_year(consultant, browser, PHONE) as year:
+        for month in consultant.months:
+            year.keep_month(month)
+            print(f"month {month.number}: {describe_effort(year.effort[-1:])}", file=sys.stderr, flush=True)
+        year.end_year()
+        faults = [*find_faults(year.root, consultant), *dict.fromkeys(year.person.problems)]
+    assert not faults, "\n".join(faults)
+    taps = [each.taps for each in year.effort]
+    first, last = taps[0], sum(taps[-3:]) / 3
+    lines = sum(1 for _ in consultant.lines)
+    return Result(
+        f"taps a month of a consultant's year ({lines} bank lines) kept on the page alone: the last three / the first",
+        f"{last:.0f}",
+        f"{first}",
+        last / first,
+        "≤ 0.6×",
+        last <= 0.6 * first,
+        describe_effort(year.effort),
+    )
+
+
+def describe_effort(effort: Sequence[Effort]) -> str:
+    """What each month took."""
+    named = (("taps", "taps"), ("characters typed", "typed"), ("signatures", "signed"))
+    return "; ".join(f"{label} {', '.join(str(getattr(each, name)) for each in effort)}" for label, name in named)
