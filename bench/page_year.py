@@ -446,7 +446,7 @@ class KeptYear:
         for bank in self.consultant.banks:
             person.go("Books", "Reconcile")
             person.choose("Bank account", str(bank))
-            person.type("The statement’s last day", month.last_day.isoformat())
+            assert person.page.get_by_label("The statement’s last day").input_value() == month.last_day.isoformat()
             person.type("What the statement says", f"{month.closing[bank]:.2f}")
             person.keep_picture("reconcile")
             person.tap("Compare; record it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Final
 
@@ -30,9 +31,11 @@ _ENTRY: Final = re.compile(r"\d{4}-\d\d-\d+")
 def show_reconciliation(page: PageRequest, problem: str = "", data: dict[str, Any] | None = None) -> Response:
     """The form: a bank account, a day, and what its statement says. ``data``: where they differ, what explains it."""
     host = page.site.open_host()
+    today = host.clock.now().astimezone(page.site.timezone).date()
     return page.render(
         "reconcile.html",
         problem=problem,
+        last_day=today.replace(day=1) - timedelta(days=1),
         accounts=list_completeness(host),
         data=data,
         is_entry=lambda name: bool(_ENTRY.fullmatch(name)),

@@ -81,6 +81,10 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
     posted.run("ingest")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     assert page.evaluate("window.stays"), "the page was not loaded again"
+    page.get_by_text("Correct the account").click()
+    page.get_by_text("Several accounts").click()
+    page.get_by_label("Amount 1").fill("500")
+    expect(page.get_by_text("1000.00 left to place")).to_be_visible()
     visit.assert_clean()
 
 

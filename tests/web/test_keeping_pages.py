@@ -62,6 +62,7 @@ def test_a_statement_is_reconciled_and_taken_back(posted: Workspace) -> None:
     with inner_server(posted.root) as server:
         page = signed_in(server).get("/books/reconcile?account=1010")
         assert re.search(r'value="1010" selected', page.body)
+        assert re.search(r'type="date" required value="\d{4}-\d\d-(?:28|29|30|31)"', page.body), "the last month's end"
         before, head = ("account", "1010"), posted.head()
         for typed, said in (("", "type what the statement says"), ("x", "is no amount of money")):
             refused = send(server, page, "/books/reconcile", before, ("date", "2025-01-31"), ("balance", typed))
@@ -131,7 +132,8 @@ def test_an_unknown_file_becomes_a_bank_account(ws: Workspace) -> None:
         page = signed_in(server).upload(server.get("/"), {"giro.csv": GERMAN.encode()}, ("way", "import"))
         assert "of no account yet" in page.text and "As understood: 2 rows" in page.text
         assert "2025-01-15" in page.text and "1,250.00" in page.text and "Rechnung 12 Müller KG" in page.text
-        assert "cleared" not in page.text
+        assert "cleared" not in page.text and "bank_accounts." not in page.text
+        assert "It is of Business checking , which is there: its" in page.text, page.text
         (address,) = set(re.findall(r'action="[^"]*(/bank/files/[^"]*)"', page.body))
         assert "giro.csv" in server.get("/bank").text and "giro.csv" in server.get("/").text
         named = server.get(f"{address}?name=Girokonto&type=checking&ledger_account=1020")

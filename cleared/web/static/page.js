@@ -109,37 +109,40 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// Bank files dropped anywhere on the page that takes them.
-const drop = document.getElementById("drop");
-if (drop) {
-  document.addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("dropping"); });
-  document.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
-  document.addEventListener("drop", (event) => {
-    event.preventDefault();
-    document.body.classList.remove("dropping");
-    if (!event.dataTransfer.files.length) return;
-    drop.querySelector("#files").files = event.dataTransfer.files;
-    drop.requestSubmit(drop.querySelector("button"));
-  });
-}
+// Bank files dropped anywhere on the page that takes them. What a live page has put in the place of its forms counts.
+const findDrop = () => document.getElementById("drop");
+document.addEventListener("dragover", (event) => {
+  if (!findDrop()) return;
+  event.preventDefault();
+  document.body.classList.add("dropping");
+});
+document.addEventListener("dragleave", () => document.body.classList.remove("dropping"));
+document.addEventListener("drop", (event) => {
+  const drop = findDrop();
+  if (!drop) return;
+  event.preventDefault();
+  document.body.classList.remove("dropping");
+  if (!event.dataTransfer.files.length) return;
+  drop.querySelector("#files").files = event.dataTransfer.files;
+  drop.requestSubmit(drop.querySelector("button"));
+});
 
 // How much of an entry is left to place, while its parts are typed: in whole cents, as decimals do not add up.
 function toCents(text, places) {
   const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text.trim().replace(/^-?\d{1,3}(,\d{3})+(?!\d)|^-?\d{1,3}([\s’']\d{3})+/, (whole) => whole.replace(/[,\s’']/g, "")));
   return match && (match[3] ?? "").length <= places ? BigInt(match[1] + match[2] + (match[3] ?? "").padEnd(places, "0")) : 0n;
 }
-for (const form of document.querySelectorAll("form[data-whole]")) {
+function showLeft(form) {
   const places = (form.dataset.whole.split(".")[1] ?? "").length;
-  const show = () => {
-    let left = toCents(form.dataset.whole, places);
-    for (const field of form.querySelectorAll("[name=part_amount]")) left -= toCents(field.value, places);
-    const digits = String(left < 0n ? -left : left).padStart(places + 1, "0");
-    const text = places ? `${digits.slice(0, -places)}.${digits.slice(-places)}` : digits;
-    form.querySelector(".left").textContent = left < 0n ? `${text} too much` : `${text} left to place`;
-  };
-  form.addEventListener("input", show);
-  show();
+  let left = toCents(form.dataset.whole, places);
+  for (const field of form.querySelectorAll("[name=part_amount]")) left -= toCents(field.value, places);
+  const digits = String(left < 0n ? -left : left).padStart(places + 1, "0");
+  const text = places ? `${digits.slice(0, -places)}.${digits.slice(-places)}` : digits;
+  form.querySelector(".left").textContent = left < 0n ? `${text} too much` : `${text} left to place`;
 }
+const showAllLeft = () => document.querySelectorAll("form[data-whole]").forEach(showLeft);
+document.addEventListener("input", (event) => { if (event.target.form?.dataset.whole) showLeft(event.target.form); });
+showAllLeft();
 
 // A picture that was taken, or a file that was chosen, is kept at once.
 document.addEventListener("change", (event) => {
@@ -172,7 +175,10 @@ function watch() {
     if (busy()) event.detail.shouldSwap = false; // it was asked for before somebody began
     cardBefore = shownCard();
   });
-  document.addEventListener("htmx:afterSwap", () => { if (shownCard() !== cardBefore) newCardAt = performance.now(); });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (shownCard() !== cardBefore) newCardAt = performance.now();
+    showAllLeft();
+  });
   const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
   events.onmessage = () => {
     // What was worked on may have ended before anybody listened.
