@@ -19,7 +19,7 @@ from cleared.review.queue_cards import read_cards
 from cleared.web.page_server import PageServer, serve_in_background
 
 
-class _Browser:
+class Browser:
     """Signed in, on one connection."""
 
     def __init__(self, place: dict[str, str]) -> None:
@@ -51,7 +51,7 @@ class _Browser:
 def long_queue(quick: bool) -> Result:
     """A card of a queue of 10,000: server and client together; nothing has changed since the last request."""
     with serve_in_background(PageServer([review.fill_queue()], open_workspace, as_refusal, 0)) as place:
-        browser = _Browser(place)
+        browser = Browser(place)
         browser.send("GET", "/queue")
         count = 10 if quick else 50
         before = time.process_time()
@@ -75,7 +75,7 @@ def page_decision(quick: bool) -> Result:
     session = HostCache(lambda: host(other))
     waiting = iter([card["id"] for card in read_cards(session())])
     with serve_in_background(PageServer([root], open_workspace, as_refusal, 0)) as place:
-        browser = _Browser(place)
+        browser = Browser(place)
 
         def ours() -> Callable[[], object]:
             body = browser.send("GET", "/queue")[1]

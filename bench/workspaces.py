@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -36,15 +37,15 @@ def place() -> Path:
     return Path(_folder.name) / str(next(_number))
 
 
-def chase(rows: int, *, days: int = 28) -> bytes:
-    """A Chase checking file of so many different rows over ``days`` days from 1 January 2025."""
+def chase(rows: int, *, days: int = 28, texts: Sequence[str] = _TEXTS) -> bytes:
+    """A Chase checking file of so many different rows over ``days`` days from 1 January 2025; ``texts`` in turns."""
     balance = rows * 10_000
     lines = []
     for n in range(rows):
         day = date(2025, 1, 1) + timedelta(days=n * days // rows)
         cents = 100 + n % 9_000
         balance -= cents
-        text = f"{_TEXTS[n % 3]} {n:06d}"
+        text = f"{texts[n % len(texts)]} {n:06d}"
         lines.append(f"DEBIT,{day:%m/%d/%Y},{text},-{cents // 100}.{cents % 100:02d},ACH_DEBIT,{balance / 100:.2f},,")
     return "\n".join([HEADER, *reversed(lines), ""]).encode()
 

@@ -1,0 +1,179 @@
+"""What somebody at the page of large books waits for: a year of 100,000 entries, of which 10,000 wait for a decision.
+
+The server is a process of its own, as whoever uses it has it; its processor time is measured, not the client's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.measure import Result, seconds
+from bench.pages import Browser
+from bench.startup import CLEARED
+from bench.workspaces import chase, copy, host, workspace
+from cleared.gate.manual_runs import run_now
+
+ROWS = 100_000
+DECISIONS = 30
+_TEXTS = (*("GITHUB INC", "AWS EMEA") * 4, "GITHUB INC", "CORNER SHOP")
+"""One of ten is known to no script, and waits."""
+_TODAY, _QUEUE = "/", "/queue"
+PAGES = (
+    *(_TODAY, _QUEUE, "/agents", "/agents/ingest", "/runs", "/books", "/books/entries", "/books/accounts/1010"),
+    *("/books/accounts", "/books/months", "/books/reconcile", "/books/opening", "/bank", "/receipts", "/rules"),
+    *("/settings", "/phones", "/reports", "/reports/pnl"),
+)
+"""The one page that is longer by itself is ``/books/check``: it reads all books."""
+_SETTLE_SECONDS = 0.5
+
+
+class _Books(NamedTuple):
+    root: Path
+    run: str
+
+
+@cache
+def _open_books() -> _Books:
+    root = workspace(files={"bank.csv": chase(ROWS, days=365, texts=_TEXTS)})
+    result = run_now(host(root), "ingest")
+    assert result.error is None and len(result.records["entries"]) == ROWS, result.error
+    with _serve(root) as (_, browser):  # what lies in .cleared/ for all later starts is made at the first
+        for page in PAGES:
+            browser.send("GET", page)
+    return _Books(root, result.run_id)
+
+
+@contextmanager
+def _serve(root: Path) -> Iterator[tuple[int, Browser]]:
+    """A server that has just begun to answer, and somebody who has signed in: its process, and the browser."""
+    argv = [CLEARED, "server", "--json", "--port", "0"]
+    environment = {k: v for k, v in os.environ.items() if k != "CLEARED_CLOCK"}
+    process = subprocess.Popen(
+        argv, cwd=root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield process.pid, Browser(json.loads(process.stdout.readline()))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ask(pid: int, browser: Browser, page: str) -> float:
+    """Processor seconds of the server for a page."""
+    before = _spent(pid)
+    status, body = browser.send("GET", page)
+    assert status == 200, (page, status, body[:300])
+    return _spent(pid) - before
+
+
+def _spent(pid: int) -> float:
+    """Processor seconds of a process so far, to the nanosecond: the sum of its threads'."""
+    spent = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        spent += int((thread / "schedstat").read_text().split()[0])
+    return spent / 1e9
+
+
+def warm_pages(quick: bool) -> Result:
+    """The slowest page, asked again while nothing has changed."""
+    books = _open_books()
+    with _serve(books.root) as (pid, browser):
+        costs = {}
+        for page in (*PAGES, f"/runs/{books.run}"):
+            browser.send("GET", page)
+            time.sleep(_SETTLE_SECONDS)  # what the server reads ahead is not the page's
+            costs[page] = statistics.median(_ask(pid, browser, page) for _ in range(2 if quick else 5))
+    return _tell_slowest("any page, asked again", costs, 0.15)
+
+
+def first_pages(quick: bool) -> Result:
+    """The slowest page straight after the start of a server; the start itself is not counted."""
+    books = _open_books()
+    costs = {}
+    for page in (_TODAY, _QUEUE) if quick else PAGES:
+        with _serve(books.root) as (pid, browser):
+            costs[page] = _ask(pid, browser, page)
+    return _tell_slowest("the first page after a start", costs, 1.0)
+
+
+def _tell_slowest(name: str, costs: dict[str, float], most: float) -> Result:
+    over = sorted((page for page in costs if costs[page] > most), key=lambda page: -costs[page])
+    note = ", ".join(f"{page} {seconds(costs[page])}" for page in over)
+    slowest = max(costs.values())
+    return Result(
+        f"{name}, {ROWS:,} entries, {ROWS // len(_TEXTS):,} cards: the slowest, processor time",
+        seconds(slowest),
+        f"{seconds(statistics.median(costs.values()))} the median of {len(costs)}",
+        None,
+        f"≤ {seconds(most)}",
+        slowest <= most,
+        f"over it: {note}" if note else "",
+    )
+
+
+def next_card(quick: bool) -> Result:
+    """The page of the queue after a decision, which is another request; and the memory over many of them."""
+    count = 3 if quick else DECISIONS
+    with _serve(copy(_open_books().root)) as (pid, browser):
+        costs, memory = [], []
+        browser.send("GET", _QUEUE)
+        for _ in range(count):
+            body = browser.send("GET", _QUEUE)[1]
+            fields = {
+                name: re.findall(rf'name="{name}" value="([^"]*)"', body)[0] for name in ("token", "card", "digest")
+            }
+            status, _ = browser.send("POST", _QUEUE, {**fields, "choice": "confirm"})
+            assert status == 303, status
+            costs.append(_ask(pid, browser, _QUEUE))
+            memory.append(_resident(pid))
+    spent, early = statistics.median(costs), max(memory[: max(1, count // 6)])
+    return Result(
+        f"the next card after a decision, {ROWS:,} entries, processor time",
+        seconds(spent),
+        "—",
+        None,
+        "≤ 50 ms",
+        spent <= 0.05 and memory[-1] <= 1.25 * early,
+        f"the server has {early >> 20} MB after {max(1, count // 6)} decisions and {memory[-1] >> 20} MB after {count} "
+        "(≤ 1.25×)",
+    )
+
+
+def _resident(pid: int) -> int:
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", text)
+    assert found is not None
+    return int(found[1]) << 10
+
+
+def why_entry(quick: bool) -> Result:
+    """The page that says why an entry is as it is, of entries of one long run that nobody has asked about."""
+    books = _open_books()
+    with _serve(books.root) as (pid, browser):
+        first, *others = [f"/books/entries/2025-{month:02d}-001" for month in range(1, 3 if quick else 13)]
+        browser.send("GET", first)
+        time.sleep(_SETTLE_SECONDS)
+        costs = [_ask(pid, browser, name) for name in others]
+    spent = statistics.median(costs)
+    return Result(
+        f"why of an entry of a run of {ROWS:,} rows, its page, processor time",
+        seconds(spent),
+        f"{seconds(max(costs))} the slowest",
+        None,
+        "≤ 300 ms",
+        max(costs) <= 0.3,
+    )
+
+
+FIGURES = {"warm_pages": warm_pages, "first_pages": first_pages, "next_card": next_card, "why_entry": why_entry}
