@@ -266,6 +266,13 @@ DATE_FORMATS: Final = (
     "%d-%b-%y",
 )
 NUMBER_STYLES: Final = ((".", ","), (",", "."), (".", "'"), (",", " "), (".", " "))
+NAMED_CURRENCY: Final = re.compile(
+    r"(?<![A-Za-z])(?:AED|AUD|BGN|BRL|CAD|CHF|CNY|CZK|DKK|EUR|GBP|HKD|HUF|IDR|ILS|INR|ISK|JPY|KRW|MXN|MYR|NOK|NZD|PHP"
+    r"|PLN|RON|RSD|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|ZAR)(?![A-Za-z])"
+)
+"""A code as heads of columns name it: not every three capitals are a currency."""
+CURRENCY_MARKS: Final = {"€": "EUR", "£": "GBP"}
+"""Marks that stand for one currency; of ``$`` there are many."""
 SYMBOLS: Final = ("$", "€", "£", "USD", "EUR", "GBP", "CHF")
 
 

@@ -16,8 +16,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.books.bank_files.cell_values import (
+    CURRENCY_MARKS,
     DATE_FORMATS,
     DATE_PARSERS,
+    NAMED_CURRENCY,
     NUMBER_STYLES,
     SYMBOLS,
     AmountStyle,
@@ -78,6 +80,7 @@ def guess_profile(data: bytes, known: Mapping[str, Any], *, is_card: bool = Fals
     guess_states(cells, values, guess.questions, known)
     _guess_dates(cells, values, guess.questions, known)
     _guess_signs(cells, values, guess.questions, known, is_card=is_card)
+    _guess_currency(values)
     for key in ("currency", "sign", "decimal", "thousands", "date_format"):
         if known.get(key):
             values[key] = known[key]
@@ -115,6 +118,16 @@ def _guess_numbers(
         values["thousands"] = thousands
     if any(other != read for other in fitting.values()):
         questions["--decimal"] = "Is the decimal mark a point or a comma? --decimal . or --decimal ,"
+
+
+def _guess_currency(values: dict[str, Any]) -> None:
+    """The currency that heads of amounts name, such as ``Betrag (EUR)``, where no column says it and they agree."""
+    columns = values["columns"]
+    heads = [columns[field] for field in ("amount", "debit", "credit") if field in columns]
+    named = {code for head in heads for code in NAMED_CURRENCY.findall(head)}
+    named |= {code for head in heads for mark, code in CURRENCY_MARKS.items() if mark in head}
+    if "currency" not in columns and len(named) == 1:
+        values["currency"] = named.pop()
 
 
 def _guess_dates(

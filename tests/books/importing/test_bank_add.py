@@ -48,6 +48,25 @@ def test_a_file_of_another_format_may_be_of_the_account_that_is_there(ws: Worksp
     assert [account.id for account in load_config(ws.read("config.yaml")).bank_accounts] == ["checking"]
 
 
+@pytest.mark.parametrize("head", ["Amount (EUR)", "Betrag EUR", "Amount in €"])
+def test_a_currency_that_only_a_head_names_is_the_files(ws: Workspace, file: Path, head: str) -> None:
+    """Refused as one with a column of currencies is; a head that names the books' own, or no currency, is let pass."""
+    text = "Date,Description,{}\n2025-01-31,GITHUB PRO,-4.00\n2025-01-30,INVOICE,1500.00\n"
+    file.write_text(text.format(head))
+    with unchanged(ws):
+        refused(ws("bank", "add", str(file), "--id", "giro"), 2, "the account is in EUR, the books are in USD")
+    for own in ("Amount USD", "Amount NET"):
+        assert guess_profile(text.format(own).encode(), {}, is_card=False).values.get("currency") in (None, "USD")
+    file.write_text(text.format("Amount (USD)"))
+    ws.ok("bank", "add", str(file), "--id", "giro")
+    assert load_config(ws.read("config.yaml")).import_.profiles["giro"].currency == "USD"
+
+
+def test_two_heads_that_name_two_currencies_say_none() -> None:
+    data = b"Date,Text,Debit EUR,Credit USD\n2025-01-31,GITHUB PRO,4.00,\n2025-01-30,INVOICE,,1500.00\n"
+    assert "currency" not in guess_profile(data, {}, is_card=False).values
+
+
 def test_further_accounts_get_entries_and_accounts_in_the_books(ws: Workspace, file: Path) -> None:
     card = Told("4111XXXXXXXX1234", card=True, lines=(Line("2025-01-07", "-19.99", "AWS", "F1"),))
     file.write_text(write_ofx(MONTH, card, replace(MONTH, account="55", lines=())))
