@@ -115,7 +115,9 @@ def _card_sections(queue: QueueSnapshot, card: Card) -> Iterator[CardSection]:
     elif card.kind == PROPOSAL.name:
         yield from _proposal_sections(queue, card)
     elif card.kind == FAILED_RUN.name:
-        yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()))
+        yield CardSection("Cause", tuple(str(details.get("cause", card.title)).splitlines()), is_quoted=True)
+        if remedy := str(details.get("remedy", "")):
+            yield CardSection("What helps", (remedy,))
         yield CardSection("Not done", (str(details.get("not_done", "")),))
         yield CardSection("To try again", (str(details.get("retry", "")),))
     elif is_question:

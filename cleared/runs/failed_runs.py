@@ -65,7 +65,8 @@ def record_failure(
             None,
             failed.agent,
             {
-                "cause": str(error)[:4_000],
+                "cause": error.cause[:4_000],
+                **({"remedy": error.remedy} if error.remedy else {}),
                 "not_done": _describe_discarded(failed),
                 **retry_details(failed.event, failed.agent, identity),
             },

@@ -37,9 +37,13 @@ class RunError(Struct):
     """Whether the script is at fault, and no limit, model or machine: tried again, it fails again."""
 
     def __str__(self) -> str:
+        return f"{self.cause} {self.remedy}" if self.remedy else self.cause
+
+    @property
+    def cause(self) -> str:
+        """Place and message: words of the script, or of what it read, as well as the host's."""
         where = f"{self.file}:{self.line}: " if self.file and self.line else ""
-        remedy = f" {self.remedy}" if self.remedy else ""
-        return f"{where}{self.full_message.rstrip('.')}.{remedy}"
+        return f"{where}{self.full_message.rstrip('.')}."
 
     @property
     def full_message(self) -> str:

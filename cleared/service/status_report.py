@@ -20,6 +20,7 @@ from msgspec.structs import asdict, replace
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, UsageError
+from cleared.base.short_text import quote_text
 from cleared.base.terminal import count_noun
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.backup.last_backup import read_safety
@@ -49,6 +50,7 @@ from cleared.workspace.sealed_files import FOLDER, SealedFiles, digest_sources
 from cleared.workspace.template import shipped_digests
 
 _MONTH: Final = 31.0
+_MAX_QUOTED: Final = 400
 
 
 def service_status(host: Host) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def service_status(host: Host) -> dict[str, Any]:
     if host.policy is not None and host.policy.fault is not None:
         trouble.append(f"nothing is run: {host.policy.fault}")
     notifications = status.get("notifications") or {}
-    if cause := find_missing(host.config.notifications) or notifications.get("last_error"):
+    refusal = notifications.get("last_error")
+    if cause := find_missing(host.config.notifications) or (refusal and quote_text(refusal, _MAX_QUOTED)):
         trouble.append(f"notifications are not sent: {cause}")
     messages = ScriptMessages(host).status_data()
     trouble += messages_trouble(messages)
@@ -130,7 +133,8 @@ def _list_agent_trouble(agents: list[dict[str, Any]], failed_agents: Sequence[st
             last["status"] == "killed" or (last["status"] == "failed" and agent["name"] in failed_agents)
         )
         if failed:  # what somebody has seen, or a later run settled, needs nobody any more
-            yield f"{agent['name']}: its last run {last['status']}: {last['error'] or last['run_id']}"
+            said = quote_text(last["error"], _MAX_QUOTED) if last["error"] else last["run_id"]
+            yield f"{agent['name']}: its last run {last['status']}: {said}"
         if agent["state"] not in ("approved", "starter", "disabled"):
             yield f"{agent['name']} is not run: {agent['why']}. {agent['remedy']}"
         if agent["held"] and agent["state"] != "disabled":

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from cleared.base.errors import UsageError
+from cleared.base.short_text import quote_text
 from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.gate.agent_stats import read_stats
@@ -31,6 +32,7 @@ from cleared.web.page import PageRequest
 from cleared.web.page_decisions import carry_out, may_change_what_runs
 from cleared.web.work_pages import answer_when_done
 
+_MAX_SAID: Final = 1_000
 _VERBS: Final = {"roll-back": "Roll back", "disable": "Disable", "enable": "Enable"}
 
 
@@ -116,7 +118,8 @@ def _show_outcome(page: PageRequest, name: str, is_kept: bool, outcome: Mapping[
     text = outcome.get("message") or outcome["status"]
     error = outcome.get("error") or {}
     ok = outcome["status"] in ("succeeded", "waiting")
-    return page.go_to(f"/runs/{outcome['run_id']}", text if ok else error.get("message", text), ok=ok)
+    said = text if ok else error.get("message", text)  # the script's words, or of what it read
+    return page.go_to(f"/runs/{outcome['run_id']}", quote_text(said, _MAX_SAID), ok=ok)
 
 
 def decide_agent(page: PageRequest) -> Response:

@@ -31,6 +31,40 @@ def test_a_command_in_a_bank_text_is_only_a_text(ws: Workspace, written: str) ->
         assert stale.status == 409 and f"“{written}” has changed since it was shown" in told
 
 
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_command_in_what_a_script_failed_with_is_only_a_text(ws: Workspace, written: str) -> None:
+    """On the card, where the run was started, on its page, after a dry run, and where it needs a look."""
+    ws.agent("probe", f"ctx_log('begun')\nraise ValueError({written!r})")
+    ws.drop("f.csv", chase(("01/06/2025", "TEA", "-12.00")))
+    with inner_server(ws.root) as server:
+        ran = server.submit(signed_in(server).get("/agents/probe"), "/agents/probe", ("way", "run"))
+        tried = server.submit(server.get("/agents/probe"), "/agents/probe", ("way", "dry-run"))
+        [card] = [each for each in ws.cards() if each["kind"] == "failed_run"]
+        shown = server.get(f"/queue?card={card['id']}")
+        pages = {"run": ran, "dry run": tried, "card": shown, "today": server.get("/")}
+        for name, page in pages.items():
+            main = page.body.partition("<main")[2]
+            assert written in main, f"{name}: no link in it: {page.text}"
+            assert not re.search(r'class="way"[^>]*thresholds', main), (name, main)
+        again = shown.body.partition("To try again")[2].partition("</dd>")[0]
+        assert 'class="way"' in again, "the program's own words still lead somewhere"
+
+
+def test_what_helps_after_a_failed_run_is_still_a_link(ws: Workspace) -> None:
+    ws.agent(
+        "probe",
+        'journal_add_double(date="2025-02-01", description="x", debit_account=999999, credit_account=1010,'
+        ' amount=1, confidence=0.9, status="auto-confirmed", evidence="x")',
+    )
+    ws("agent", "run", "probe")
+    [card] = [each for each in ws.cards() if each["kind"] == "failed_run"]
+    assert card["details"]["remedy"] and card["details"]["remedy"] not in card["details"]["cause"]
+    with inner_server(ws.root) as server:
+        page = signed_in(server).get(f"/queue?card={card['id']}")
+        helps = page.body.partition("What helps")[2].partition("</dd>")[0]
+        assert 'class="way"' in helps, page.text
+
+
 def test_a_command_in_the_name_of_a_file_is_only_a_name(ws: Workspace) -> None:
     with inner_server(ws.root) as server:
         start = signed_in(server).get("/")

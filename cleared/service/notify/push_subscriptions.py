@@ -18,6 +18,7 @@ from msgspec import Struct
 from cleared.base.clock import Clock
 from cleared.base.errors import Place, WorkspaceError
 from cleared.base.safe_files import describe_os_error, write_atomic
+from cleared.base.short_text import quote_text
 from cleared.changes.host import Host
 from cleared.service.notify.notifier_state import check_time
 from cleared.service.notify.push_key import read_private_file
@@ -29,6 +30,7 @@ from cleared.workspace.lock import writer_lock
 FOLDER: Final = "push"
 _MAX_BYTES: Final = 1 << 20
 _WAIT_SECONDS: Final = 10.0
+_MAX_QUOTED: Final = 400
 
 
 class Subscription(Struct):
@@ -133,5 +135,6 @@ def phones_trouble(host: Host, state: Mapping[str, Any]) -> list[str]:
     settings = host.config.notifications
     if not settings.push:
         return []
-    cause = find_push_obstacle(settings) or state["last_error"]
+    error = state["last_error"]
+    cause = find_push_obstacle(settings) or (error and quote_text(error, _MAX_QUOTED))
     return [f"phones are not told what waits: {cause}"] if cause else []

@@ -19,6 +19,7 @@ from msgspec import Struct, to_builtins
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, WorkspaceError
 from cleared.base.safe_files import read_stable, write_atomic
+from cleared.base.short_text import quote_text
 from cleared.changes.host import Host
 from cleared.git import Repository, Snapshot
 from cleared.primitives.ctx import NOTIFY_SEND_EVENT
@@ -218,9 +219,12 @@ def _break_line(line: str) -> list[str]:
 
 def messages_trouble(state: Mapping[str, Any]) -> list[str]:
     """What a person should look at, of ``ScriptMessages.status_data``; empty is healthy."""
-    trouble = [f"a message of a script was given up, nothing took it in time: {each}" for each in state["given_up"]]
+    gone = [quote_text(subject, _LINE) for subject in state["given_up"]]
+    trouble = [f"a message of a script was given up, nothing took it in time: {each}" for each in gone]
     if state["waiting"]:
-        cause = state["last_error"] or "notifications.method is none, or the service is not up (cleared up)"
+        cause = "notifications.method is none, or the service is not up (cleared up)"
+        if error := state["last_error"]:
+            cause = quote_text(error, _LINE)
         trouble.insert(0, f"{state['waiting']} of your scripts' messages not sent: {cause}")
     return trouble
 
