@@ -27,6 +27,8 @@ from cleared.domains.installed_domains import ManagedFiles, load_domains
 from cleared.domains.record_audit import RecordsViolated
 from cleared.git import Difference, Repository, Snapshot, find_differences, history
 from cleared.git.known_files import KnownFiles
+from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.input_files import InputFiles
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.loop_jobs import WorkspaceLoop
 from cleared.primitives.watched_files import WatchedFiles
@@ -134,6 +136,7 @@ def make_context(
     (default: ``import/``); ``only``: the files of it that can be seen."""
     source = CommittedSource(snapshot)
     today = now.astimezone(ZoneInfo(host.config.business.timezone)).date()
+    forbidden = ForbiddenFiles(host.root, host.config.loop.forbidden_paths)
     cards = CardDraft(source, host.layout.queue_dir, host.redactor.redact_text, partial(read_cards, host, snapshot))
     cards.find_doubtful = partial(find_doubtful_cards, host, repo, snapshot)
     context = Context(
@@ -148,7 +151,9 @@ def make_context(
         dry_run=dry_run,
         event=event,
         loop=WorkspaceLoop(host.root, host.config),
-        files=WatchedFiles(host.root, host.config.import_.max_bytes, ManagedFiles(host.layout).has_path),
+        files=WatchedFiles(
+            host.root, host.config.import_.max_bytes, InputFiles(host.root, ManagedFiles(host.layout), forbidden)
+        ),
         host=HostCalls(on_log, lambda limit: recent_commits(host, limit), run_script, lambda: None),
     )
     context.host.check_draft = _check_once(context)

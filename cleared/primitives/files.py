@@ -14,7 +14,7 @@ from cleared.primitives.registry.vocabulary import Line
 @primitive(effect=Effect.READ, grant="file.read")
 def file_list(ctx: Context) -> list[str]:
     """The paths of the files that the header watches (``trigger: file_watch``, ``watch: suppliers/``), sorted; no
-    hidden ones, and none through a link."""
+    hidden ones, none through a link, and never settings, scripts, records or keys."""
     return list(ctx.files.list_paths())
 
 

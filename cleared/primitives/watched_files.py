@@ -6,7 +6,7 @@ import csv
 import hashlib
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,9 @@ from msgspec import Struct
 from cleared.base.clock import check_deadline
 from cleared.base.errors import ClearedError, Place, PolicyError, PrimitiveError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import fold_path, relative_problem
-from cleared.workspace.watched_names import WatchedNames, has_control_characters
+from cleared.base.safe_names import relative_problem
+from cleared.jobs.input_files import InputFiles
+from cleared.workspace.watched_names import WatchedNames
 
 MAX_RUN_BYTES: Final = 128 << 20
 """Of all files that one run reads."""
@@ -28,8 +29,8 @@ class WatchedFiles(Struct):
     root: Path
     max_bytes: int
     """Of one file."""
-    is_managed: Callable[[str], bool]
-    """Whether only runs and decisions change a file: primitives read such, and say what they mean."""
+    inputs: InputFiles
+    """What may be read at all: records are read by the primitives that say what they mean."""
     watch: Sequence[str] = ()
     _paths: list[str] | None = None
     _texts: dict[str, str] = {}
@@ -43,11 +44,8 @@ class WatchedFiles(Struct):
         """The files that can be read, sorted: as they lay there when the run first asked."""
         if self._paths is None:
             found = WatchedNames(os.path.realpath(self.root), self.watch).list_files([]) if self.watch else []
-            self._paths = [path for path in check_deadline(found) if self._may_be_read(path)]
+            self._paths = [path for path in check_deadline(found) if self.inputs.has_path(path)]
         return self._paths
-
-    def _may_be_read(self, path: str) -> bool:
-        return not (has_control_characters(path) or self.is_managed(path) or self.is_managed(fold_path(path)))
 
     def read_text(self, path: str) -> str:
         """The text of a file. Raises ``PolicyError`` where the header does not watch it, ``PrimitiveError`` where it is
@@ -58,7 +56,8 @@ class WatchedFiles(Struct):
             raise PolicyError(
                 f"{path[:200]!r} is no file that this agent watches",
                 place=Place(field="path"),
-                remedy="file_list() says which there are; `trigger: file_watch` and `watch:` in its header say where.",
+                remedy="file_list() says which there are; `trigger: file_watch` and `watch:` in its header say where. "
+                "Settings, scripts, records and keys are never among them.",
             )
         try:
             data, _ = read_stable(self.root / path, min(self.max_bytes, MAX_RUN_BYTES - self._bytes), shown=path)
@@ -67,6 +66,8 @@ class WatchedFiles(Struct):
             raise _refuse_file(path, f"byte {error.start} is not UTF-8", "Save it as UTF-8.") from None
         except ClearedError as error:
             raise _refuse_file(path, error.message, error.remedy or "See what lies there.") from None
+        if problem := self.inputs.explain_refusal(path):
+            raise _refuse_file(path, problem, "Do without it.")
         if "\0" in text:
             raise _refuse_file(path, "it holds a NUL character", "That is no text.")
         self._bytes += len(data)

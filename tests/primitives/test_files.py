@@ -74,6 +74,28 @@ def test_what_belongs_to_the_program_is_not_read_so(ws: Workspace) -> None:
     refuses(ws, 'file_read("logs/agent-log-2025-02.csv")', "no file that this agent watches", header=header)
 
 
+SECRETS = ["config.yaml", "config.yaml.orig", "server.pem", "keys/id_ed25519.bak", "private/plan.txt", "linked.csv"]
+
+
+def test_no_script_reads_settings_keys_or_what_is_no_input(ws: Workspace) -> None:
+    """Not in a dry run of a draft either, which nobody has looked at: spelled apart, no redaction finds a secret."""
+    ws.config("loop.forbidden_paths=[private/*]")
+    for path in (*SECRETS[1:5], "agents/draft.py", "scripts/draft.py", "rules/draft.md", "tests/draft.txt"):
+        ws.put(path, "hunter2secretpw")
+    ws.put("notes/a.md", "hello")
+    os.link(ws.root / "server.pem", ws.root / "linked.csv")
+    header = f'"""\nname: probe\ngrants: [file.read]\ntrigger: file_watch\nwatch: [**, {", ".join(SECRETS)}]\n"""\n'
+    ws.put("agents/probe.py", f"{header}file_list()\n")
+    listed = ws.ok("agent", "run", "probe", "--dry-run", "--json").json["result"]
+    assert "notes/a.md" in listed, "what a person put there is read"
+    assert not [path for path in listed if path in SECRETS[:5] or "draft" in path or path.startswith("agents/")]
+    for path in SECRETS:
+        ws.put("agents/probe.py", f'{header}" ".join([x for x in file_read({path!r})])\n')
+        done = ws("agent", "run", "probe", "--dry-run", "--json")
+        assert done.code and ("no file that this agent watches" in done.out or "another name of a file" in done.out)
+        assert "h u n t e r" not in done.out + done.err
+
+
 def test_an_agent_that_watches_nothing_reads_nothing(ws: Workspace) -> None:
     ws.put("suppliers/acme.csv", CSV)
     fails(ws, 'file_read("suppliers/acme.csv")', "no file that this agent watches", header="grants: [file.read]\n")

@@ -23,7 +23,10 @@ from cleared.books.ledger.staged_journal import Books
 from cleared.cards.card import Card
 from cleared.cards.card_draft import CardDraft
 from cleared.cards.queue_files import load_cards
+from cleared.domains.installed_domains import ManagedFiles
 from cleared.domains.record_audit import RecordsViolated
+from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.input_files import InputFiles
 from cleared.primitives import primitive_registry
 from cleared.primitives.context import Context, HostCalls
 from cleared.primitives.dispatch import Dispatcher
@@ -148,7 +151,9 @@ class World:
             event={},
             host=HostCalls(lambda _: None, lambda _: [], lambda *_: None, lambda: None),
             loop=WorkspaceLoop(self.root, config()),
-            files=WatchedFiles(self.root, 1 << 20, lambda _: False),
+            files=WatchedFiles(
+                self.root, 1 << 20, InputFiles(self.root, ManagedFiles(self.layout), ForbiddenFiles(self.root))
+            ),
             parts={"books": BooksDraft(self.layout, books, bank, imports, {"checking": 1010, "other": 1020})},
         )
         imports.card = context.stage_card

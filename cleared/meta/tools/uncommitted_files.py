@@ -10,11 +10,11 @@ from typing import Final
 
 from cleared.base.errors import PolicyError
 from cleared.base.safe_files import read_stable
-from cleared.base.safe_names import fold_path, relative_problem, resolve_inside
 from cleared.domains.installed_domains import ManagedFiles
 from cleared.jobs.forbidden_files import ForbiddenFiles
+from cleared.jobs.input_files import InputFiles
 from cleared.workspace.location import Layout
-from cleared.workspace.watched_names import WatchedNames, has_control_characters
+from cleared.workspace.watched_names import WatchedNames
 
 MAX_BYTES: Final = 8 << 20
 """Of one file that is shown."""
@@ -26,8 +26,7 @@ class UncommittedFiles:
     """As they lie there now. Hidden ones, what is reached through a link, and records are none of them."""
 
     def __init__(self, layout: Layout, forbidden: ForbiddenFiles) -> None:
-        self._root, self._forbidden = layout.root, forbidden
-        self._managed = ManagedFiles(layout)
+        self._root, self._inputs = layout.root, InputFiles(layout.root, ManagedFiles(layout), forbidden)
 
     def list_paths(self, is_shown: Callable[[str], bool]) -> list[str]:
         """Their paths, sorted; of very many the first. ``is_shown``: whether a path is one to show."""
@@ -36,11 +35,9 @@ class UncommittedFiles:
 
     def read_file(self, path: str) -> bytes:
         """The content of a listed one. Raises ``PolicyError`` or ``WorkspaceError`` where it is not read."""
-        real = resolve_inside(self._root, path)
-        problem = self._forbidden.explain_refusal(real)
-        if real != self._root.resolve() / path or problem:
-            raise PolicyError(problem or "it is reached through a symbolic link", remedy="Do without it.")
-        return read_stable(real, MAX_BYTES, shown=path)[0]
+        if problem := self._inputs.explain_refusal(path):
+            raise PolicyError(problem, remedy="Do without it.")
+        return read_stable(self._root / path, MAX_BYTES, shown=path)[0]
 
     def digest_listing(self, paths: list[str]) -> str:
         """Tells whether the files are the same, by name, size and time."""
@@ -54,12 +51,4 @@ class UncommittedFiles:
         return hashlib.sha256(repr(known).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _may_be_shown(self, path: str) -> bool:
-        if has_control_characters(path) or relative_problem(path) or Path(self._root, path).is_symlink():
-            return False
-        if self._managed.has_path(path) or self._managed.has_path(fold_path(path)):
-            return False
-        try:
-            self._forbidden.refuse_name(path)
-        except PolicyError:
-            return False
-        return True
+        return self._inputs.has_path(path) and not Path(self._root, path).is_symlink()
