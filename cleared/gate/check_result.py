@@ -44,6 +44,8 @@ class Subject(Struct):
     """On the sample data, likewise."""
     past_runs: list[tuple[DryRunInput, DryRun]] = []
     """The agent's past runs, and what the new version would have done then."""
+    woken: dict[str, Any] = {}
+    """Agent → a ``Woken``: what it would do with the events that the new version emits otherwise."""
     latent: Any = None
     """A ``Latent``: what it could do that no dry run showed; None where nobody looked."""
 

@@ -14,6 +14,7 @@ from cleared.gate import regression_tests
 from cleared.gate.check_result import Check, CheckResult, Subject, make_result
 from cleared.gate.dry_run import DryRun, Setup, compare_dry_runs, dry_run_script
 from cleared.gate.dry_run_inputs import DryRunPin, collect_inputs
+from cleared.gate.event_listeners import find_woken
 from cleared.gate.impact import Impact, Names
 from cleared.gate.latent_changes import find_latent
 from cleared.gate.past_runs import DryRunInput, read_past_runs
@@ -105,7 +106,7 @@ class DryRunChecks:
         for inputs, new in zip(self._sample_inputs_again(subject), subject.dry_runs, strict=True):
             if inputs.after is None and inputs.run is None:
                 old = self._dry_run(subject.approved_setup, subject.old, inputs)
-                sample.add_run(inputs, {}, old, new, self._names_for(subject))
+                self._compare_runs(sample, subject, inputs, {}, old, new)
         impact = self.compare_versions(subject, self.runs if self.runs is not None else gate.history_runs)
         subject.sample_impact, subject.impact = sample, impact
         self._find_latent(subject)
@@ -152,16 +153,22 @@ class DryRunChecks:
             old = self._dry_run(subject.approved_setup, subject.old, inputs)
             new = self._dry_run(subject.proposed_setup, subject.script, inputs)
             subject.past_runs.append((inputs, new))
-            ids = self._find_ids(subject.approved_setup, inputs)
-            impact.add_run(inputs, ids, old, new, self._names_for(subject))
+            self._compare_runs(impact, subject, inputs, self._find_ids(subject.approved_setup, inputs), old, new)
         return impact
 
     def _compare_with_nothing(self, subject: Subject) -> Impact:
         """All that a new agent would do over sample data and the latest real files."""
         impact = Impact()
         for inputs, new in zip(self._sample_inputs_again(subject)[1:], subject.dry_runs[1:], strict=True):
-            impact.add_run(inputs, {}, DryRun(new.label, None, None, {}, (), ()), new, self._names_for(subject))
+            self._compare_runs(impact, subject, inputs, {}, DryRun(new.label, None, None, {}, (), ()), new)
         return impact
+
+    def _compare_runs(
+        self, impact: Impact, subject: Subject, inputs: DryRunInput, ids: Mapping[str, str], old: DryRun, new: DryRun
+    ) -> None:
+        names = self._names_for(subject)
+        impact.add_run(inputs, ids, old, new, names)
+        find_woken(self.repo, self.snapshot, subject, inputs, old, new, names)
 
     def _names_for(self, subject: Subject) -> Names:
         """Of what records may be about, as of the last commit."""

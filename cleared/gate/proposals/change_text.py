@@ -18,6 +18,7 @@ from cleared.gate.changed_code import MOST_PROSE, PROSE_BELOW, list_changed_text
 from cleared.gate.changed_tests import describe_test_change
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun
+from cleared.gate.event_listeners import describe_woken
 from cleared.gate.examination import Report
 from cleared.gate.framed_text import write_plain
 from cleared.gate.impact import describe_not_comparable, group_effects, name_group
@@ -269,6 +270,7 @@ def list_impact(report: Report) -> list[str]:
             lines += _describe_dry_runs(subject)
         elif subject not in alike:
             lines += _compare_lines(subject, f" of {subject.name}" if len(agents) > 1 else "")
+        lines += describe_woken(subject)
     if alike:
         names = join_words([subject.name for subject in alike])
         lines.append(f"Over sample data, {names} would have done the same; there are no past runs to compare with.")
@@ -354,7 +356,7 @@ _OUTPUT_CHANGES: Final = {
     "message": "Its messages to you would be others.",
     "question": "Its questions to you would be others.",
     "job": "It would have the loop run other jobs.",
-    "event": "It would emit other events, which start agents.",
+    "event": "It would emit other events.",
     "result": "Its result would be another.",
     "log": "Its log would read otherwise.",
 }
