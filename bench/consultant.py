@@ -24,6 +24,8 @@ NEW_ACCOUNTS: Final = {COWORKING: ("Coworking", "expense")}
 them."""
 CORRECTED, SPLIT, VOIDED = 3, 5, 6
 """Months in which an entry is corrected after it was decided, is split then, and is voided by mistake."""
+CORRECTED_LATE = 10
+"""The month in which one of a closed month is corrected: from then on it is there."""
 Parts = tuple[tuple[int, Decimal], ...]
 
 
@@ -43,6 +45,8 @@ class BankLine:
     """The line that says the same money; this one is no money of its own."""
     first: int | None = None
     """What the consultant takes it for at first, and corrects later in the month."""
+    later: int | None = None
+    """What it turns out to be when its month is long closed: from ``CORRECTED_LATE`` on."""
     is_voided: bool = False
     """Whether its entry is voided by mistake, and booked again."""
 
@@ -163,7 +167,9 @@ class Consultant:
         if month == 3:
             yield line(18, "STATE OF OREGON CORP DIV", -10_000, 5190)
         if month == 7:
-            yield line(24, "CHECK 1021", -23_850, 5200)
+            check = line(24, "CHECK 1021", -23_850, 5200)
+            check.later = 5060
+            yield check
 
     def _list_card(self, month: int) -> Iterator[BankLine]:
         days = calendar.monthrange(YEAR, month)[1]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from bench.consultant import (
     CARD,
     CHECKING,
+    CORRECTED_LATE,
     DRAWS,
     NEW_ACCOUNTS,
     SAVINGS,
@@ -404,13 +405,13 @@ class KeptYear:
     def mend(self, month: Month) -> None:
         """What was decided wrongly, and is seen later: another account, a split, and an entry that is voided."""
         person = self.person
+        if month.number == CORRECTED_LATE:
+            for line in self.consultant.lines:
+                if line.later is not None:
+                    self.correct_entry(line, line.later)
         for line in month.lines:
             if line.first is not None and len(line.parts) == 1:
-                self.find_entry(line)
-                person.open_part("details:has(summary[data-key=c])")
-                person.choose("Account, in place of", str(line.parts[0][0]))
-                person.tap("Correct", exact=True)
-                assert "Corrected" in person.message(), person.read("body")
+                self.correct_entry(line, line.parts[0][0])
             elif line.first is not None:
                 self.find_entry(line)
                 person.open_part("#split")
@@ -427,6 +428,14 @@ class KeptYear:
                 person.keep_picture("voided")
                 self.open_lines[line.text, line.day, line.amount].append(line)
                 self.decide_all()  # the bank's line waits again
+
+    def correct_entry(self, line: BankLine, account: int) -> None:
+        person = self.person
+        self.find_entry(line)
+        person.open_part("details:has(summary[data-key=c])")
+        person.choose("Account, in place of", str(account))
+        person.tap("Correct", exact=True)
+        assert "Corrected" in person.message(), person.read("body")
 
     def find_entry(self, line: BankLine) -> None:
         """The page of its entry, by a search."""

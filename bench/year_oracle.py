@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.consultant import OPENED, YEAR, Consultant
+from bench.consultant import CORRECTED_LATE, OPENED, YEAR, Consultant
 
 OPENING_EQUITY: Final = 3900
 _ABOUT: Final = re.compile(r"^(?:[A-Z][a-z]+ \d{4}-\d\d-\d+: )+")
@@ -54,6 +54,11 @@ def true_balances(consultant: Consultant) -> Balances:
                 sums[line.bank] += line.amount
                 for account, amount in line.parts:
                     sums[account] += amount
+        if month.number == CORRECTED_LATE:
+            for line in consultant.lines:
+                if line.later is not None:
+                    sums[line.parts[0][0]] -= line.parts[0][1]
+                    sums[line.later] += line.parts[0][1]
         found |= {(account, f"{YEAR}-{month.number:02}"): amount for account, amount in sums.items() if amount}
     return found
 
