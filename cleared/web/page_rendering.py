@@ -106,7 +106,7 @@ def render_page(
     session: Session | None = request.scope.get("session")
     messages = []
     if session is not None and "hx-request" not in request.headers:  # another tab that looks for news takes none away
-        messages, session.messages = session.messages, []
+        messages, session.messages = list(dict.fromkeys(session.messages)), []  # asked for twice, it is told once
     text = (
         _environment()
         .get_template(template)
