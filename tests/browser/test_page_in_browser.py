@@ -9,7 +9,7 @@ import axe_playwright_python
 import pytest
 from browsing import PHONE, Visit, find_message, swipe
 from harness import Workspace, chase
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, Route, expect
 from web_client import PATIENCE
 
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
@@ -73,6 +73,11 @@ def test_a_thumb_approves_puts_off_and_rejects(visit: Visit, posted: Workspace) 
     visit.assert_clean()
 
 
+def is_live(request: Request) -> bool:
+    """Whether the page asks by itself, as something has changed."""
+    return "hx-request" in request.headers
+
+
 def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Workspace) -> None:
     page = visit.open("/queue")
     page.evaluate("window.stays = true")
@@ -81,10 +86,18 @@ def test_what_comes_meanwhile_appears_without_a_reload(visit: Visit, posted: Wor
     posted.run("ingest")
     expect(page.get_by_text("3 cards to decide")).to_be_visible()
     assert page.evaluate("window.stays"), "the page was not loaded again"
-    page.get_by_text("Correct the account").click()
+    expect(page.locator("#split .left")).to_have_text("1500.00 left to place")
+    held: list[Route] = []
+    page.route("**/queue", lambda route: held.append(route) if is_live(route.request) else route.continue_())
+    with page.expect_request(is_live):
+        posted.ok("queue", "approve", posted.cards()[-1]["entry_id"])
+    page.get_by_text("Correct the account").click()  # somebody begins while it is asked for
+    with page.expect_event("requestfinished", is_live):
+        held[0].continue_()
     page.get_by_text("Several accounts").click()
     page.get_by_label("Amount 1").fill("500")
     expect(page.get_by_text("1000.00 left to place")).to_be_visible()
+    expect(page.get_by_text("3 cards to decide")).to_be_visible()
     visit.assert_clean()
 
 

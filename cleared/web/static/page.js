@@ -169,14 +169,20 @@ function watch() {
     + "textarea:focus, textarea:not(:placeholder-shown)";
   const busy = () => start || document.querySelector(isBegun);
   const shownCard = () => document.getElementById("card")?.dataset.card;
-  let cardBefore;
-  document.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.target.id !== "main") return;
-    if (busy()) event.detail.shouldSwap = false; // it was asked for before somebody began
-    cardBefore = shownCard();
+  let cardBefore = shownCard(), isLeaving = false;
+  document.addEventListener("htmx:after:request", (event) => {
+    if (isLeaving) event.preventDefault(); // the page is loaded anew already, and what it is told is told once
+    else if (event.detail.ctx.hx.refresh) {
+      isLeaving = true;
+      events.close();
+    }
   });
-  document.addEventListener("htmx:afterSwap", () => {
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (event.detail.tasks.some((each) => each.target?.id === "main") && busy()) event.preventDefault(); // somebody began
+  });
+  document.addEventListener("htmx:after:swap", () => {
     if (shownCard() !== cardBefore) newCardAt = performance.now();
+    cardBefore = shownCard();
     showAllLeft();
   });
   const refresh = () => htmx.ajax("GET", location.href, {target: "#main", select: "#main", swap: "outerHTML"});
