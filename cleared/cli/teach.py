@@ -140,7 +140,7 @@ def _read_amount(text: str | None, option: str, places: int) -> Decimal | None:
 
 def _approve(host: Host, lesson: Lesson) -> str | None:
     """The commit that makes it live."""
-    with expecting({lesson.proposal.folder: lesson.proposal.digest_shown()}):
+    with expecting({lesson.proposal.folder: lesson.shown}):
         outcome = approve_proposal(host, lesson.proposal.folder, lesson.proposal.id)
     for path in outcome.edited:
         note_edited(path)

@@ -256,3 +256,13 @@ def test_what_vouches_for_the_books_says_that_they_are_not_what_is_attested(
         assert doubt in posted(*command).err, command
     posted.ok("accept", posted.head(), "--reason", "it was a draw")
     assert doubt not in posted("status", "--check").out
+
+
+def test_a_doubt_that_comes_after_a_card_was_shown_is_shown_before_it_is_approved(posted: Workspace) -> None:
+    posted.put("agents/probe.py", '"""\nname: probe\n"""\n1\n')
+    number = posted.json("agent", "propose", "probe")["id"]
+    put_draws(posted, FORGED)
+    refused = posted("agent", "approve", number)
+    assert refused.code == 3 and "not just what the runs and decisions" in refused.err, refused
+    posted.ok("accept", posted.head(), "--reason", "it was a draw")
+    posted.ok("agent", "approve", number)

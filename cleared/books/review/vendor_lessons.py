@@ -69,6 +69,6 @@ def vendor_words(queue: QueueSnapshot, card_id: str) -> str:
 def approve_lesson(lesson: Lesson) -> ActionRequest:
     """The request that makes a taught vendor live."""
     about = f"{lesson.row.words} to {lesson.row.account}"
-    shown = {lesson.proposal.folder: lesson.proposal.digest_shown()}
+    shown = {lesson.proposal.folder: lesson.shown}
     choice, number = CardChoice("approve", "Approve: it becomes live"), lesson.proposal.id
     return ActionRequest(choice, (lesson.proposal.card,), about, shown=shown, words=number)

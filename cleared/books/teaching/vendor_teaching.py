@@ -27,6 +27,7 @@ from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.impact import describe_not_comparable
 from cleared.gate.proposals.proposal import Proposal
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
@@ -48,6 +49,8 @@ class Lesson(Struct, frozen=True):
     """What the change would have done on the user's own history, in one line."""
     doubts: tuple[str, ...]
     """Why it takes more than a key; empty where a key may approve it."""
+    shown: str
+    """The digest of its card, as it was when this was taught."""
     is_removal: bool = False
 
 
@@ -146,7 +149,8 @@ def _propose(
     elif committed != script.source.encode("utf-8"):
         doubts.insert(0, f"{script.path} was committed by hand since it was approved, and that would be replaced")
     difference = _describe_difference(change, history)
-    return Lesson(change.row, script.agent, proposal, lines, difference, tuple(doubts), change.is_removal)
+    shown = read_shown_proposal(host, proposal.folder).digest
+    return Lesson(change.row, script.agent, proposal, lines, difference, tuple(doubts), shown, change.is_removal)
 
 
 def _check_text(host: Host, field: str, text: str) -> str:

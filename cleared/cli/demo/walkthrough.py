@@ -34,6 +34,7 @@ from cleared.cli.demo.sample_firm import agent_text, bank_files, demo_files
 from cleared.gate.manual_runs import run_now
 from cleared.gate.proposals.approval import approve_proposal
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
+from cleared.gate.proposals.shown_proposal import read_shown_proposal
 from cleared.gate.proposals.submission import propose_changes
 from cleared.review.card_decisions import reject_cards
 from cleared.review.queue_cards import read_cards
@@ -149,7 +150,7 @@ def _approve_agent(host: Host) -> dict[str, Any]:
     """Propose and approve the demo's agent, as any other is."""
     write_atomic(host.root / host.layout.agent_path("ingest"), agent_text().encode(), fsync=False)
     proposal, _ = propose_changes(host, ["ingest"], message="Knows the vendors of these bank files")
-    with expecting({proposal.folder: proposal.digest_shown()}):  # the walk-through shows it
+    with expecting({proposal.folder: read_shown_proposal(host, proposal.folder).digest}):  # the walk-through shows it
         outcome = approve_proposal(host, proposal.folder, proposal.id)
     return {
         "id": proposal.id,

@@ -20,6 +20,7 @@ from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.containment import list_replaced
 from cleared.gate.proposals.proposal import Proposal, find_proposal, must_be_open, require_number
 from cleared.gate.proposals.record_signing import Signer, sign_live_files
+from cleared.gate.proposals.shown_proposal import digest_proposal
 from cleared.gate.proposals.submission import (
     describe_proposal,
     mark_examined,
@@ -74,7 +75,8 @@ def approve_proposal(host: Host, text: str, unreached: str = "") -> ProposalOutc
             outcome.append(ProposalOutcome(proposal, None))
             return None
         must_be_open(proposal)
-        require_shown(proposal.folder, proposal.title, proposal.digest_shown(), f"cleared agent approve {proposal.id}")
+        shown = digest_proposal(host, decision_context.snapshot, proposal)
+        require_shown(proposal.folder, proposal.title, shown, f"cleared agent approve {proposal.id}")
         require_number(proposal, unreached)
         _must_be_intact(proposal)
         with Gate(host, decision_context.repo) as gate:
@@ -117,7 +119,9 @@ def reject_proposal(host: Host, text: str, reason: str) -> ProposalOutcome:
     def stage_rejection(decision_context: DecisionContext) -> Decision:
         proposal = find_proposal(store.load_proposals(CommittedSource(decision_context.snapshot)), text)
         must_be_open(proposal)
-        refuse_changed(proposal.folder, proposal.title, proposal.digest_shown)
+        refuse_changed(
+            proposal.folder, proposal.title, lambda: digest_proposal(host, decision_context.snapshot, proposal)
+        )
         rejected.append(proposal)
         reason_line = " ".join(to_utf8_text(reason).split())
         message = commit_messages.proposal_rejected(proposal.id, reason_line)

@@ -12,6 +12,7 @@ from typing import Any
 from cleared.base.errors import WorkspaceError
 from cleared.cards.card_section import CardSection
 from cleared.changes.audit.attested_state import find_doubt
+from cleared.changes.decisions.shown_cards import digest_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.circumstances import digest_circumstances
@@ -33,11 +34,13 @@ class ShownProposal:
     code: Mapping[str, str]
     is_made_here: bool
     now: Mapping[str, Sequence[str]]
+    doubts: Sequence[str] = ()
+    """What the books themselves speak against it, if it waits."""
 
     @property
     def digest(self) -> str:
         """The digest of all of it, as ``changes.decisions.shown_cards`` compares it."""
-        return self.proposal.digest_shown()
+        return _digest_with_doubts(self.proposal, self.doubts)
 
     @cached_property
     def card(self) -> tuple[CardSection, ...]:
@@ -91,15 +94,17 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
         for path, old in olds.items()
     }
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
+    doubts: list[str] = []
     now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
     if proposal.status == "open":
-        now["doubt"] = [*_list_doubts(host, snapshot), *_list_other_circumstances(host, scripts, proposal, olds)]
+        doubts = _list_doubts(host, snapshot)
+        now["doubt"] = [*doubts, *_list_other_circumstances(host, scripts, proposal, olds)]
         now["obstacles"] = list_obstacles(host, proposal, olds, scripts.approvals)
         now["others"] = [
             *_list_rejected(proposal, proposals),
             *(_describe_other(each) for each in proposals if _competes(each, proposal)),
         ]
-    return ShownProposal(proposal, code, is_made_here, now)
+    return ShownProposal(proposal, code, is_made_here, now, doubts)
 
 
 def _list_certificates(scripts: Scripts, proposal: Proposal) -> list[str]:
@@ -115,6 +120,15 @@ def _list_doubts(host: Host, snapshot: Snapshot) -> list[str]:
         said = f"{doubt[:1].upper()}{doubt[1:]}: names and past runs on this card may be somebody's edit"
         return [f"{said} (cleared check)."]
     return []
+
+
+def digest_proposal(host: Host, snapshot: Snapshot, proposal: Proposal) -> str:
+    """The digest of a proposal as it would be shown now. A doubt that came up since it was shown is part of it."""
+    return _digest_with_doubts(proposal, _list_doubts(host, snapshot) if proposal.status == "open" else [])
+
+
+def _digest_with_doubts(proposal: Proposal, doubts: Sequence[str]) -> str:
+    return digest_shown([proposal.digest_shown(), *doubts]) if doubts else proposal.digest_shown()
 
 
 def _list_other_circumstances(
