@@ -86,6 +86,8 @@ def approve_additive(host: Host, path: str, wanted: Sequence[Improvement], autho
             _require_order(host, decision_context)
             source = _read_live(gate, path)
             proposals = load_proposals(CommittedSource(snapshot))
+            if proposals.damaged:  # it may be a refusal, of which nobody can tell any more
+                raise proposals.damaged[0]
             cards = queue_files.load_cards(CommittedSource(snapshot), host.layout.queue_dir)
             lessons = find_lessons(LessonSource(host, snapshot, gate.scripts, cards)).improvements
             learned = [

@@ -170,14 +170,28 @@ def render_proposal(data: Mapping[str, Any]) -> bytes:
         return text(True).encode("ascii")
 
 
-def load_proposals(source: FileSource) -> list[Proposal]:
-    """All proposals, oldest first. Raises ``WorkspaceError`` for one that cannot be read."""
+class Proposals(list[Proposal]):
+    """All that can be read, oldest first. ``damaged``: what is wrong with each of the others, which hides none."""
+
+    damaged: list[WorkspaceError]
+
+
+def load_proposals(source: FileSource) -> Proposals:
+    """All proposals."""
     folders: dict[str, None] = {}
     for path in source.list_paths(FOLDER):
         name = path[len(FOLDER) + 1 :].split("/", 1)[0]
         if _NAME.fullmatch(name):
             folders[name] = None
-    return sorted((_load_proposal(source, name) for name in folders), key=lambda p: (p.number, p.folder))
+    found = Proposals()
+    found.damaged = []
+    for name in folders:
+        try:
+            found.append(_load_proposal(source, name))
+        except WorkspaceError as error:
+            found.damaged.append(error)
+    found.sort(key=lambda p: (p.number, p.folder))
+    return found
 
 
 def _load_proposal(source: FileSource, name: str) -> Proposal:
@@ -266,20 +280,22 @@ def _words_of_card(card: Any) -> list[Any]:
     return [*card] if isinstance(card, list) else [word for name, lines in card.items() for word in (name, *lines)]
 
 
-def find_proposal(proposals: Iterable[Proposal], text: str) -> Proposal:
+def find_proposal(proposals: Proposals, text: str) -> Proposal:
     """By ``P7``, by its folder's whole name, or with the beginning of its digest, ``P7-1a2b3c4d``, which most often is
-    the same. Raises ``UsageError``."""
-    all_proposals = list(proposals)
+    the same. Raises ``UsageError``, and ``WorkspaceError`` where that one cannot be read."""
     number, digits = split_name(text)
-    matches = [p for p in all_proposals if p.folder == text]
-    matches = matches or [p for p in all_proposals if p.id == number and p.has_digest(digits)]
+    matches = [p for p in proposals if p.folder == text]
+    matches = matches or [p for p in proposals if p.id == number and p.has_digest(digits)]
     if len(matches) > 1:
         raise UsageError(
             f"{text} is {len(matches)} proposals, from different clones",
             remedy=f"Name one in full: {', '.join(p.folder for p in matches)}.",
         )
     if not matches:
-        waiting = [p.id for p in all_proposals if p.status == "open"]
+        for error in proposals.damaged:
+            if error.place is not None and f"/{number or text}-" in str(error.place.file):
+                raise error
+        waiting = [p.id for p in proposals if p.status == "open"]
         raise UsageError(
             f"there is no proposal {text!r}", remedy=f"Open: {', '.join(waiting) or 'none'} (cleared queue list)."
         )

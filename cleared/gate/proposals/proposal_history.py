@@ -34,7 +34,8 @@ def read_history(host: Host, name: str) -> list[dict[str, Any]]:
         snapshot = Snapshot(repo, repo.read_head())
         source = CommittedSource(snapshot)
         events = []
-        for proposal in store.load_proposals(source):
+        proposals = store.load_proposals(source)
+        for proposal in proposals:
             if path not in proposal.paths:
                 continue
             digest = next(str(f["digest"]) for f in proposal.data["files"] if f["path"] == path)
@@ -52,6 +53,8 @@ def read_history(host: Host, name: str) -> list[dict[str, Any]]:
             events.append(_history_line(record.at, "rolled back", "", record.by, record.digest, record.reason))
         live = snapshot.read_file(path)
         if not events and live is None:
+            if proposals.damaged:  # it may be one of these
+                raise proposals.damaged[0]
             raise UsageError(f"there is no agent {name!r}", remedy="cleared agent list shows them.")
         if live is not None:
             standing = Scripts(host, snapshot).approvals.verify_version(path, live)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from cleared.base.errors import WorkspaceError
 from cleared.cards.card_section import CardSection
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.shown_cards import digest_shown
@@ -18,7 +17,7 @@ from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.crash_certificate import describe_certificate, read_certificate
 from cleared.gate.proposals.obstacles import list_obstacles
-from cleared.gate.proposals.proposal import Proposal, find_proposal, load_proposals
+from cleared.gate.proposals.proposal import Proposal, Proposals, find_proposal, load_proposals
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
@@ -66,12 +65,11 @@ def read_shown_proposal(host: Host, text: str) -> ShownProposal:
 
 
 def read_shown_proposals(host: Host, snapshot: Snapshot, folders: Iterable[str]) -> dict[str, ShownProposal]:
-    """Folder → proposal, of those that are there; none where one cannot be read."""
+    """Folder → proposal, of those that are there."""
     wanted = set(folders)
-    try:
-        proposals = load_proposals(CommittedSource(snapshot)) if wanted else []
-    except WorkspaceError:
+    if not wanted:
         return {}
+    proposals = load_proposals(CommittedSource(snapshot))
     scripts = Scripts(host, snapshot)
     return {p.folder: _show_proposal(host, scripts, p, proposals) for p in proposals if p.folder in wanted}
 
@@ -83,7 +81,7 @@ def read_proposal_lines(host: Host, snapshot: Snapshot, folders: Iterable[str]) 
     }
 
 
-def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Sequence[Proposal]) -> ShownProposal:
+def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: Proposals) -> ShownProposal:
     snapshot = scripts.snapshot
     olds: dict[str, bytes | None] = {}
     for file in proposal.data["files"]:
@@ -103,6 +101,7 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
         now["others"] = [
             *_list_rejected(proposal, proposals),
             *(_describe_other(each) for each in proposals if _competes(each, proposal)),
+            *(f"Left out, as it cannot be read: {damage}" for damage in proposals.damaged),
         ]
     return ShownProposal(proposal, code, is_made_here, now, doubts)
 

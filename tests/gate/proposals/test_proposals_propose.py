@@ -521,6 +521,17 @@ def forge(ws: Workspace, **changes: Any) -> str:
     return folder
 
 
+def test_a_damaged_proposal_blocks_itself_alone_and_the_cards_of_others_name_it(ws: Workspace) -> None:
+    ws.put("queue/proposals/P9-deadbeef/proposal.json", "{}")
+    ws.commit("queue")
+    write(ws, "1")
+    found = propose(ws, "probe")
+    left_out = [line for line in found["card"] if "P9-deadbeef/proposal.json: this is not a proposal" in line]
+    assert left_out and "git rm -r queue/proposals/P9-deadbeef" in left_out[0], found["card"]
+    refused(ws("agent", "approve", "P9"), 4, "not a proposal", "git rm -r queue/proposals/P9-deadbeef")
+    ws.ok("agent", "approve", found["id"])
+
+
 FILES = [
     pytest.param("../../outside.py", "agent", id="out of the workspace"),
     pytest.param("/tmp/outside.py", "agent", id="absolute"),
