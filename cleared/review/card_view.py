@@ -16,7 +16,7 @@ from cleared.gate.shadow import describe_shadow
 from cleared.review.answers import answer_choices
 from cleared.review.card_details import detail_sections, preview_lines
 from cleared.review.card_facts import CardChoice, QueueRow
-from cleared.review.card_groups import card_group
+from cleared.review.card_groups import count_group
 from cleared.review.queue_snapshot import QueueSnapshot
 
 
@@ -44,7 +44,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
     card = queue.cards.get(card_id)
     if card is None:
         raise UsageError(f"there is no open card {card_id!r}", remedy="cleared queue list shows them.")
-    row, group = queue.row_of(card), card_group(queue, card_id)
+    row = queue.row_of(card)
     return CardView(
         card.id,
         card.kind,
@@ -53,7 +53,7 @@ def show_card(queue: QueueSnapshot, card_id: str) -> CardView:
         row.amount,
         tuple(_card_sections(queue, card)),
         _list_choices(queue, card),
-        len(group.rows) if group else 1,
+        count_group(queue, card_id),
         has_code=card.kind == PROPOSAL.name or card.record_id is not None,
         has_file="file" in card.details or queue.source_of(card) is not None,
         parts=tuple(map(str, card.details.get("files", ()))) if card.kind == BRANCH.name else (),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
+from cleared.books.index.all_entries import read_all_entries
 from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
 from cleared.books.ledger.booked_lines import BookedLine, OpenLine, clean_payee, read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
@@ -53,6 +54,7 @@ class BookFacts:
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
     find_attested: Callable[[Collection[str]], Collection[str]]
     """Which of some records a person has decided about, as attested here."""
+    _alike: dict[frozenset[str], list[Entry]] = field(default_factory=dict)
 
     def entry_of(self, card: Card) -> Entry | None:
         return self.entries.get(card.record_id) if card.record_id else None
@@ -121,9 +123,15 @@ class BookFacts:
     def entries_by_vendor(self) -> Mapping[str, list[Entry]]:
         """Vendor key → its entries."""
         by_vendor: dict[str, list[Entry]] = defaultdict(list)
+        names: dict[str, str] = {}
         for entry in self._standing_entries:
-            for key in {vendor_key(entry.counterparty, entry.description), vendor_key("", entry.description)}:
-                by_vendor[key].append(entry)
+            text = vendor_key("", entry.description)
+            by_vendor[text].append(entry)
+            if name := entry.counterparty.strip():
+                if name not in names:
+                    names[name] = vendor_key(name, "")
+                if names[name] != text:
+                    by_vendor[names[name]].append(entry)
         return by_vendor
 
     @cached_property
@@ -144,9 +152,14 @@ class BookFacts:
         if not description:
             return []
         keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
-        alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
-        alike.pop(card.record_id or "", None)
-        return sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
+        return [e for e in self._list_alike(frozenset(keys)) if e.entry_id != card.record_id]
+
+    def _list_alike(self, keys: frozenset[str]) -> list[Entry]:
+        """The entries of these vendors, newest first; sorted once, as many cards are about the same."""
+        if keys not in self._alike:
+            alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
+            self._alike[keys] = sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
+        return self._alike[keys]
 
     @cached_property
     def _booked_lines(self) -> list[BookedLine]:
@@ -239,7 +252,7 @@ def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> B
     books, bank = open_books(host.layout, CommittedSource(snapshot))
     cards = every_card.list_open()
     wanted = {str(c.details["line"]) for c in cards if c.kind == LINE.name and "line" in c.details}
-    entries = {e.entry_id: e for e in books.iter_entries()}
+    entries = read_all_entries(host.layout, snapshot, host.decimal_places)
     wanted |= {e.reference for c in cards if (e := entries.get(c.record_id or "")) and e.reference}
     lines = {
         line.line_id: (account, line)

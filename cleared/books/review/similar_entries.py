@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from cleared.books.ledger.entry import Entry
@@ -19,9 +20,16 @@ def list_similar_entries(books: BookFacts, card: Card) -> list[Entry]:
     entry, line = books.entry_of(card), books.line_of(card)
     alike = books.entries_like(card)
     if entry is not None:
-        limit = (entry.date, entry.month, entry.number)
-        return [e for e in alike if (e.date, e.month, e.number) < limit][:SIMILAR]
-    return [e for e in alike if line is None or e.date <= line[1].posted_date][:SIMILAR]
+        earlier = (e for e in alike if _is_before(e, entry))
+    else:
+        earlier = (e for e in alike if line is None or e.date <= line[1].posted_date)
+    return list(islice(earlier, SIMILAR))
+
+
+def _is_before(one: Entry, other: Entry) -> bool:
+    if one.date != other.date:
+        return one.date < other.date
+    return (one.month, one.number) < (other.month, other.number)
 
 
 def list_possible_duplicates(books: BookFacts, card: Card) -> list[Entry]:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
+from functools import cached_property
 from itertools import groupby, pairwise, takewhile
 from typing import Final, Literal, NamedTuple
 
@@ -111,7 +112,7 @@ def verdict_of(line: BookedLine) -> Verdict:
     return ((line.account, None),) if len(line.lines) == 1 else tuple(sorted(line.lines))
 
 
-@dataclass(slots=True)
+@dataclass
 class DecidedHistory:
     """What persons decided of the lines of the books, and the rows that follow from it. ``lines``: all booked ones."""
 
@@ -119,19 +120,22 @@ class DecidedHistory:
     answers: Mapping[GroupKey, Mapping[int, date]] = field(default_factory=dict)
     """Where a person has said that a contradiction was an exception: group → account that it always is → until when."""
     groups: dict[GroupKey, list[BookedLine]] = field(init=False)
-    _payees: frozenset[str] = field(init=False)
     _learned: dict[GroupKey, list[LearnedRow]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         grouped = group_decisions(self.lines)
         self.groups = {key: leave_out_answered(each, self.answers.get(key, {})) for key, each in grouped.items()}
-        self._payees = frozenset(clean_payee(line.text) for line in self.lines)
+
+    @cached_property
+    def _payees(self) -> frozenset[str]:
+        return frozenset(clean_payee(line.text) for line in self.lines)
 
     def learn_rows(self, key: GroupKey) -> list[LearnedRow]:
         """The rows that follow from the decisions of one group; none where they contradict each other or are too few,
         and none whose words would take in what was decided otherwise."""
         if key not in self._learned:
-            rows = _make_rows(key, _divide(key, self.groups.get(key, [])), self._payees)
+            parts = _divide(key, self.groups.get(key, []))
+            rows = _make_rows(key, parts, self._payees) if parts else []
             if any(self._is_contradicted(each.row) for each in rows):
                 rows = []
             self._learned[key] = rows
