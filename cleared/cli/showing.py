@@ -67,10 +67,10 @@ def note_shown(root: Path, digest: str, way: Way) -> None:
 
 
 def note_part(root: Path, subject: Subject, part: str, json: bool = False) -> None:
-    """Keep that this part was printed just now."""
-    note_shown(root, subject.digest, "printed")
-    if has_terminal(json):
-        note_shown(root, subject.part_digest(part), "terminal")
+    """Keep that this part was printed just now; once each part was, all of it was."""
+    note_shown(root, subject.part_digest(part), "terminal" if has_terminal(json) else "printed")
+    if all(_is_known(root, subject.part_digest(each), "printed") for each in subject.parts):
+        note_shown(root, subject.digest, "printed")
 
 
 @contextmanager

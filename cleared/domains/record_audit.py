@@ -90,7 +90,8 @@ class SharedFile(Struct, frozen=True):
     remedy: str
     """How it is altered: a sentence with the command."""
     describe_changes: Callable[[Snapshot, Snapshot], Sequence[str]]
-    """What is altered or gone between two commits, in words each; nothing where there is only more of it."""
+    """What is altered or gone between two commits, in words each, the first of which names it; nothing where there is
+    only more of it."""
 
 
 class DefinitionChange(Struct, frozen=True):

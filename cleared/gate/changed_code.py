@@ -24,7 +24,7 @@ from cleared.sandbox.script_source import normalise_text
 from cleared.workspace.location import Layout
 from cleared.workspace.settings.model import Config
 
-_MOST_QUOTED: Final = 40
+MOST_QUOTED: Final = 40
 """Lines of the card; all of the code stands further down."""
 _CODE_BELOW: Final = "  … and {} more: see the code"
 MOST_PROSE: Final = 12
@@ -114,7 +114,7 @@ def describe_rows(
     return []
 
 
-def quote_lines(lines: Sequence[CodeLine], most: int = _MOST_QUOTED, end: str = _CODE_BELOW) -> list[str]:
+def quote_lines(lines: Sequence[CodeLine], most: int = MOST_QUOTED, end: str = _CODE_BELOW) -> list[str]:
     """Each line behind a bar, whole: a long one goes on in the next. ``end``: what follows ``most`` of them."""
     quoted = []
     for line in lines:
@@ -134,6 +134,15 @@ def list_ranges(numbers: Sequence[int]) -> str:
         else:
             ranges.append([number, number])
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def find_comment_lines(source: str) -> set[int]:
+    """The lines with a comment; none where the text cannot be read."""
+    try:
+        tokens = list(tokenize.generate_tokens(StringIO(source).readline))
+    except (SyntaxError, tokenize.TokenError):
+        return set()
+    return {each.start[0] for each in tokens if each.type == tokenize.COMMENT}
 
 
 def _find_code_lines(source: str) -> set[int]:

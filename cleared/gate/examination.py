@@ -125,7 +125,7 @@ class Report(Struct):
         """File → what it could do that no dry run showed, where there is such."""
         found: dict[str, Latent] = {}
         if self.candidate.config is not None:
-            decides = "decides which programs this machine runs, or what it sends out"
+            decides = "decides what this machine runs or sends out, or what nobody looks at before"
             said = [f"The setting {key} {decides}." for key in self.programs]
             said += self.list_warnings(of_effects=True)
             found |= {Layout.config_file: Latent(outcomes=said)} if said else {}

@@ -15,6 +15,8 @@ from cleared.sandbox.used_primitives import (
     JOB_TYPE_GRANT,
     MODEL_BUDGET_GRANT,
     MODEL_PRIMITIVES,
+    SCRIPT_RUN,
+    find_script_name,
     is_granted,
 )
 
@@ -73,6 +75,23 @@ def find_primitives_not_granted(script: LintedScript) -> Iterator[Finding]:
         elif script.grants is not None and not is_granted(node.id, grant, script.grants):
             message = f"{node.id} is not granted by the header"
             yield script.finding(GRANTS, node, message, f"Add {grant} to grants:, or do without it.")
+
+
+SHARED_SCRIPT_NAME: Final = RULES.declare(
+    "shared-script-name",
+    finds="`script_run` without the name of a shared script written out as its first argument",
+    why="Which scripts an agent runs is read from its text: they are examined with it, and approved for it.",
+    remedy='Write script_run("NAME", …), in an if for each script where it depends.',
+)
+
+
+@RULES.check
+def find_shared_scripts_without_name(script: LintedScript) -> Iterator[Finding]:
+    named = {id(node.func) for node in script.nodes_of(ast.Call) if find_script_name(node) is not None}
+    for node in script.nodes_of(ast.Name):
+        if node.id == SCRIPT_RUN and id(node) not in named:
+            message = "which shared script it runs is not written out"
+            yield script.finding(SHARED_SCRIPT_NAME, node, message)
 
 
 @RULES.check

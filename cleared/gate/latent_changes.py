@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from cleared.base.short_text import quote_text
 from cleared.changes.record_sources import CommittedSource
 from cleared.domains.installed_domains import load_comparisons, load_domains, name_references
-from cleared.gate.changed_code import decode_script, describe_rows, split_changed_lines
+from cleared.gate.changed_code import decode_script, describe_rows, find_comment_lines, split_changed_lines
 from cleared.gate.check_result import Subject
 from cleared.gate.dry_run import DryRun, Setup
 from cleared.gate.latent_findings import Latent, UnreachedLine
@@ -236,7 +236,8 @@ class _Search:
             latent.rows += rows
             latent.code += [] if rows else code
             latent.prose += prose if old is not None else []
-            latent.prose += [line for line in code if rows and "#" in line.text]
+            comments = find_comment_lines(old or ""), find_comment_lines(new or "")
+            latent.prose += [line for line in code if rows and line.number in comments[line.is_new]]
 
     def find_references(self) -> list[str]:
         """What new pieces name that no record of any dry run went to."""

@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from cleared.base.short_text import list_first
 from cleared.base.terminal import count_noun
-from cleared.gate.changed_code import MOST_PROSE, PROSE_BELOW, CodeLine, list_ranges, quote_lines
+from cleared.gate.changed_code import MOST_PROSE, MOST_QUOTED, PROSE_BELOW, CodeLine, list_ranges, quote_lines
 
 _UNREACHED: Final = ("never reached", "never true", "never false", "always the same")
+_MOST_REFERENCES: Final = 12
 _WORDS: Final = {
     "worked out": "What it posts is worked out, and may be anything ({lines}).",
     "decided by": "What it decides by is worked out, and may be anything ({lines}).",
@@ -59,7 +60,9 @@ class Latent(Struct):
 
     def describe(self) -> list[str]:
         """The first lines of the card."""
-        posts = f"it could post to {list_first(self.references, 3)}" if self.references else ""
+        unreached = " ".join(each.text for each in self._find_lines(*_UNREACHED))
+        named = sorted(self.references, key=lambda each: each.partition(" ")[0] not in unreached)
+        posts = f"it could post to {list_first(named, _MOST_REFERENCES)}" if named else ""
         said = []
         if number := len({(each.file, each.line) for each in self._find_lines(*_UNREACHED)}):
             lines, what = self._name_lines(*_UNREACHED), posts or "what comes of it is not shown"
@@ -92,7 +95,15 @@ class Latent(Struct):
             ]
         where = _name_places((line.file, line.number) for line in self.code)
         said = f"{number} of code change ({where}). What they may do beyond these dry runs, only they say: read them."
-        return [said, *quote_lines(self.code)]
+        return [said, *quote_lines(self._order_code())]
+
+    def _order_code(self) -> list[CodeLine]:
+        """The lines that change, in their order; of more than are quoted first those that no dry run reached, then what
+        is new."""
+        if len(self.code) <= MOST_QUOTED:
+            return self.code
+        unreached = {(each.file, each.line) for each in self._find_lines(*_UNREACHED)}
+        return sorted(self.code, key=lambda line: (not line.is_new, (line.file, line.number) not in unreached))
 
     def _find_lines(self, *hows: str) -> Iterator[UnreachedLine]:
         return (each for each in self.lines if each.how in hows)

@@ -21,6 +21,7 @@ NOT_SWITCHED: Final = (
     "invariants",
     "regression",
     "policy",
+    "shared-script",
 )
 """Rules that no setting can turn off; also those whose id begins with one of these and a dash."""
 

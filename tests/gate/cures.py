@@ -39,6 +39,10 @@ BODIES: Final[dict[str, tuple[str, str]]] = {
     "round-money": (f"{FIRST}x = round(t['amount'] / 2, 2)\n", FIRST + SPLIT + "y = f'{t[\"amount\"]:.2f}'\n"),
     "primitive-in-callback": ("x = list(map(accounts_exists, [1]))\n", "x = [accounts_exists(a) for a in [1]]\n"),
     "shadowed-primitive": ("def f(ctx_log):\n    return ctx_log\n", "def f(text):\n    return text\n"),
+    "shared-script-name": (
+        'name = "vendor_name"\nx = script_run(name, description="A")\n',
+        'x = script_run("vendor_name", description="A")\n',
+    ),
     "unreachable": ("def f():\n    return 1\n    ctx_log('x')\n", "def f():\n    ctx_log('x')\n    return 1\n"),
     "unknown-account": (GET.format(9999), GET.format(1010)),
     "closed-account": (POST.format(5900, 1), POST.format(1010, 1)),

@@ -265,11 +265,16 @@ def _make_rows(key: GroupKey, parts: Sequence[_Part], payees: Collection[str]) -
     return rows
 
 
+def is_anybodys(words: str) -> bool:
+    """Whether the words stand in the texts of many payees, so that they name none."""
+    return _ANYBODYS.fullmatch(clean_payee(words)) is not None
+
+
 def _names_only(words: str, payee: str, payees: Collection[str]) -> bool:
     """Whether the words are the payee's whole text, or no other payee of the books has them: what banks put before
     every text (``POS PURCHASE``) names nobody, also where a text says nothing else."""
     plain = clean_payee(words)
-    if _ANYBODYS.fullmatch(plain):
+    if is_anybodys(words):
         return False
     return plain == payee or not any(other != payee and contains_words(other, plain) for other in payees)
 

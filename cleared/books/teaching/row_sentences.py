@@ -14,6 +14,7 @@ from msgspec import Struct
 from cleared.base.short_text import join_words, quote_text
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT
+from cleared.books.teaching.decided_rows import is_anybodys
 from cleared.books.teaching.row_limits import RowLimits
 from cleared.books.teaching.vendor_table import (
     MAX_WORDS,
@@ -92,7 +93,8 @@ def _describe_row(each: _Known, was: _Known | None, config: Config, names: Mappi
     who = f"; the payee is {quote_text(each.row.vendor, MAX_WORDS)}" if each.row.vendor else ""
     parts = [f"{part} of each to {names.get(str(account), str(account))}" for account, part in each.row.limits.split]
     split = f", {join_words(parts)}" if parts else ""
-    return f"Bank lines with {_name_words(each.row)} go to {to}{instead}{split}, {asks} (as sure as {each.sure}){who}."
+    said = f"Bank lines with {_name_words(each.row)} go to {to}{instead}{split}, {asks} (as sure as {each.sure}){who}."
+    return f"{said} These words name no payee: they stand in lines of many." if is_anybodys(each.row.words) else said
 
 
 def _read_rows(table: VendorTable) -> dict[_Rule, _Known] | None:

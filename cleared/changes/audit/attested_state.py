@@ -20,6 +20,7 @@ from cleared.changes.attested_sums import ACCEPTS, AttestedSums, describe_accept
 from cleared.changes.audit.commit_naming import describe_commit, quote_rows
 from cleared.changes.audit.commit_origins import CommitOrigins, judge_history
 from cleared.changes.audit.own_commits import attests_all, is_carried_on
+from cleared.changes.audit.shared_edits import find_shared_doubt
 from cleared.changes.change_digests import CountedRows, Element
 from cleared.changes.decisions.signatures import find_signing_reviewer, read_parents
 from cleared.changes.host import Host
@@ -214,7 +215,7 @@ def find_doubt(host: Host, repo: Repository, snapshot: Snapshot) -> str:
     """
     worth = LineWorth(host, snapshot)
     if _is_known(host, repo, snapshot, worth) or not AttestedState(host, repo, snapshot, worth).find_residue():
-        return ""
+        return find_shared_doubt(host, repo, snapshot, _describe_context(host, worth))
     return "the books are not just what the runs and decisions that count here made of them"
 
 

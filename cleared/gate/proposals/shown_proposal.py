@@ -5,15 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from cleared.base.errors import ClearedError
 from cleared.cards.card_section import CardSection
 from cleared.changes.audit.attested_state import find_doubt
 from cleared.changes.decisions.shown_cards import digest_shown
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
+from cleared.gate.candidate import approved_text
 from cleared.gate.proposals.circumstances import digest_circumstances
 from cleared.gate.proposals.crash_certificate import describe_certificate, read_certificate
 from cleared.gate.proposals.obstacles import list_obstacles
@@ -21,6 +24,9 @@ from cleared.gate.proposals.proposal import Proposal, Proposals, find_proposal, 
 from cleared.gate.proposals.proposal_card import list_card_lines, make_card
 from cleared.git import Snapshot
 from cleared.runs.approved_scripts import Scripts
+from cleared.workspace.settings.loading import load_config
+from cleared.workspace.settings.model import Config
+from cleared.workspace.settings.protected_settings import read_public_settings
 
 
 @dataclass(frozen=True)
@@ -85,12 +91,8 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
     snapshot = scripts.snapshot
     olds: dict[str, bytes | None] = {}
     for file in proposal.data["files"]:
-        path, is_script = str(file["path"]), file["kind"] in ("agent", "script")
-        olds[path] = scripts.approvals.approved_version(path)[0] if is_script else snapshot.read_file(path)
-    code = {
-        path: diff_texts(old, proposal.texts[path], f"approved/{path}", f"{proposal.id}/{path}")
-        for path, old in olds.items()
-    }
+        olds[str(file["path"])] = approved_text(scripts, str(file["path"]), file["kind"])
+    code = {path: _describe_code(host, proposal, path, old) for path, old in olds.items()}
     is_made_here = all(snapshot.read_file(path) != text for path, text in proposal.texts.items())
     doubts: list[str] = []
     now: dict[str, Sequence[str]] = {"checks": _list_certificates(scripts, proposal)}
@@ -104,6 +106,25 @@ def _show_proposal(host: Host, scripts: Scripts, proposal: Proposal, proposals: 
             *(f"Left out, as it cannot be read: {damage}" for damage in proposals.damaged),
         ]
     return ShownProposal(proposal, code, is_made_here, now, doubts)
+
+
+def _describe_code(host: Host, proposal: Proposal, path: str, old: bytes | None) -> str:
+    """What changes in a file. Of settings it is not said by the text that was committed before: what counts was
+    approved, and anybody can commit another."""
+    new = proposal.texts[path]
+    if path != host.layout.config_file:
+        return diff_texts(old, new, f"approved/{path}", f"{proposal.id}/{path}")
+    settings = [_list_settings(host.config), b""]
+    with suppress(ClearedError):  # the card says what is wrong with it
+        settings[1] = _list_settings(load_config((new or b"").decode("utf-8-sig", "replace")))
+    return diff_texts(settings[0], settings[1], "settings in force", f"settings of {proposal.id}") + diff_texts(
+        old, new, f"committed/{path}", f"{proposal.id}/{path}"
+    )
+
+
+def _list_settings(config: Config) -> bytes:
+    """A line a setting, without secrets."""
+    return "".join(f"{key}: {value!r}\n" for key, value in sorted(read_public_settings(config).items())).encode()
 
 
 def _list_certificates(scripts: Scripts, proposal: Proposal) -> list[str]:

@@ -71,7 +71,7 @@ class Tasks(Section):
 
     command: str | None = program(default=None)
     """A shell command that works on a task: in a private clone, without network, the briefing as its input."""
-    agent: str | None = protected(default=None)
+    agent: str | None = program(default=None)
     """Or an agent whose result is the changed files."""
     engine: EngineName | None = program(default=None)
     """Or a coding engine, with the opt-in of AI cycles."""

@@ -111,7 +111,8 @@ def keys_declared(*approvals: str) -> frozenset[str]:
     return _select_keys(lambda field: field.approval in approvals)
 
 
-_UNCONFINED: Final = (("sandbox.confine", "off"),)
+_LOOSENING: Final = (("sandbox.confine", "off"), ("self_improvement.approve", "additive"))
+_RULES: Final = "gate.rules."
 _DECIDING: Final = frozenset(
     {"thresholds", "self_improvement", "sandbox", "gate", "reviewers", "auto_revert_on", "mcp"}
 )
@@ -127,8 +128,10 @@ def program_settings() -> frozenset[str]:
 
 
 def starts_something(key: str, value: object) -> bool:
-    """Whether this machine runs a program or sends something out by this value of a setting, or confines nothing."""
-    return (key in program_settings() and value not in (None, False, "", "none", [])) or (key, value) in _UNCONFINED
+    """Whether this machine runs a program or sends something out by this value of a setting, or confines or checks
+    less, or lets something become live without a person."""
+    is_used = key in program_settings() and value not in (None, False, "", "none", [])
+    return is_used or (key, value) in _LOOSENING or (key.startswith(_RULES) and value in ("off", "warn"))
 
 
 def rank_setting(key: str) -> tuple[int, str]:

@@ -38,6 +38,34 @@ def right(posted: Workspace) -> Workspace:
     return posted
 
 
+def test_an_account_renamed_by_hand_is_doubted_wherever_its_name_stands(right: Workspace) -> None:
+    """Whoever can push could have "3200 Meals" on a card. One that is new, or was altered back, is nobody's doubt."""
+
+    def find_doubt() -> str:
+        said = right("status", "--json").json["trouble"]
+        return "".join(each for each in said if "changed accounts by hand" in each)
+
+    def commit_chart(text: str) -> str:
+        right.put(chart, text)
+        right.commit(chart)
+        return find_doubt()
+
+    chart = "accounts/chart-of-accounts.csv"
+    assert not commit_chart(f"{right.read(chart)}5999,Parking,expense,,,\n")
+    said = commit_chart(right.read(chart).replace("3200,Member draws", "3200,Meals"))
+    assert "3200 Member draws (name Member draws → Meals)" in said, said
+    right.ok("teach", "BLUE BOTTLE", "3200")
+    (card,) = (card for card in right.cards() if card["kind"] == "proposal")
+    shown = right.ok("queue", "show", card["id"]).out
+    assert -1 < shown.find("changed accounts by hand") < shown.find("3200 Meals"), shown
+    right.ok("accounts", "rename", "5070", "Food")
+    assert find_doubt(), "a decision about another account says nothing of this one"
+    assert not commit_chart(right.read(chart).replace("3200,Meals", "3200,Member draws"))
+    assert commit_chart(right.read(chart).replace("3200,Member draws", "3200,Meals"))
+    right.ok("accept", right.git("rev-parse", "HEAD").strip(), "--reason", "it is called so")
+    assert not find_doubt()
+
+
 def test_only_what_came_since_is_judged(right: Workspace, whole: list[str]) -> None:
     right.ok("status")
     assert (right("check").code, whole) == (0, [])

@@ -289,7 +289,10 @@ def test_a_setting_that_names_a_program_takes_its_number(ws: Workspace) -> None:
     """No dry run runs it: one key does not approve it."""
     ws.put("config.yaml", ws.read("config.yaml") + "tasks:\n  command: sh work.sh\n")
     said = card(ws, "config.yaml", "--author", "some-model")
-    assert said[0] == "The setting tasks.command decides which programs this machine runs, or what it sends out."
+    assert (
+        said[0]
+        == "The setting tasks.command decides what this machine runs or sends out, or what nobody looks at before."
+    )
     assert "The setting tasks.command becomes “sh work.sh” (it is not set): this machine acts by it." in said
     with unchanged(ws):
         code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from harness import Workspace, refused, take_ok
 from proposing import edit, history, propose
 from terminals import run_on_terminal
+
+from cleared.workspace.location import cleared_home
 
 CARD = """\
   - id: card
@@ -145,7 +148,10 @@ def test_settings_by_which_something_leaves_this_machine_take_the_number(ws: Wor
     ws.put("config.yaml", ws.read("config.yaml") + "\nllm:\n  base_url: https://evil.example/v1\n")
     edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.94")
     said = propose(ws, "config.yaml", "--author", "some-model")["card"]
-    assert said[0] == "The setting llm.base_url decides which programs this machine runs, or what it sends out."
+    assert (
+        said[0]
+        == "The setting llm.base_url decides what this machine runs or sends out, or what nobody looks at before."
+    )
     code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
     assert code == 3 and "nothing was approved" in shown, shown
 
@@ -197,3 +203,32 @@ def test_a_new_bank_account_had_no_values_before(ws: Workspace) -> None:
     listed = take_ok(ws, "config", "approve").out
     assert "bank_accounts.card.ledger_account: 2010 → not set" in listed, listed
     assert ws.json("config", "get", "bank_accounts.checking.ledger_account") == 1010
+
+
+@pytest.mark.parametrize("text", ["gate:\n  rules: {watched: off}\n", "self_improvement:\n  approve: additive\n"])
+def test_settings_by_which_less_is_looked_at_take_the_number(ws: Workspace, text: str) -> None:
+    ws.put("config.yaml", f"{ws.read('config.yaml')}\n{text}")
+    said = propose(ws, "config.yaml")["card"]
+    assert said[0].endswith("decides what this machine runs or sends out, or what nobody looks at before."), said
+    code, shown = run_on_terminal(ws.root, ["agent", "approve", "P1"], [("live?", "y"), ("Type P1", "y")])
+    assert code == 3 and "nothing was approved" in shown, shown
+
+
+def test_a_diff_is_against_what_was_approved_and_alone_is_not_all(ws: Workspace) -> None:
+    """Somebody commits settings that nobody has approved, and proposes another one of the same file."""
+    ws.put("rules/a.md", "Be tidy.\n")
+    take_ok(ws, "agent", "approve", propose(ws, "rules/a.md")["id"])
+    ws.put("rules/a.md", "Be tidy.\nBook all to 3200.\n")
+    ws.put("config.yaml", ws.read("config.yaml") + "\nnotifications: {method: email, address: m@evil.example}\n")
+    ws.commit("config.yaml", "rules/a.md")
+    edit(ws, "config.yaml", "auto_confirm: 0.95", "auto_confirm: 0.96")
+    ws.put("rules/a.md", "Be tidy.\nBook all to 3200.\nBe kind.\n")
+    made = propose(ws, "config.yaml", "rules/a.md")
+    for path in ("config.yaml", "rules/a.md"):
+        ws.git("checkout", "-q", path)
+    (cleared_home() / "shown").rename(cleared_home() / "unseen")
+    shown = ws.ok("agent", "diff", made["id"]).out
+    assert "+notifications.address: 'm@evil.example'" in shown and "+Book all to 3200." in shown, shown
+    (folder,) = ws.root.glob(f"queue/proposals/{made['id']}-*")
+    refusal = ws("agent", "approve", folder.name)
+    assert refusal.code == 3 and "not shown on a terminal" in refusal.err and "m@evil.example" in refusal.err, refusal
