@@ -59,6 +59,8 @@ def _list_edits(
     """What is altered → the first commit after the last decision about it that nobody answers for."""
     for commit in history.commits_touching(host.root, [shared.path], since):
         after, parents = Snapshot(repo, commit.id), read_parents(repo, commit.id)
+        if commit.id in origins.cut:  # a check says that this cannot be told here
+            continue
         altered = [
             {_name_row(said) for said in shared.describe_changes(Snapshot(repo, each), after)} for each in parents
         ]

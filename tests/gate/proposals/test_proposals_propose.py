@@ -176,7 +176,7 @@ def test_the_gates_own_rules_change_alone(ws: Workspace) -> None:
         assert "policy-alone" in findings(ws("agent", "propose", "probe", "config.yaml", "--json"))
         assert "round-money" in findings(ws("agent", "propose", "probe", "--json")), "not before it is approved"
     found = propose(ws, "config.yaml")
-    assert "gate.rules" in found["card"][1]
+    assert "gate.rules" in found["card"][0]
     take_ok(ws, "agent", "approve", "P1")
     assert any("Attention" in line for line in propose(ws, "probe")["card"])
 
