@@ -15,13 +15,12 @@ from cleared.sandbox.used_primitives import (
     JOB_TYPE_GRANT,
     MODEL_BUDGET_GRANT,
     MODEL_PRIMITIVES,
-    SCRIPT_RUN,
-    find_script_name,
     is_granted,
 )
 
 RULES: Final = RuleSet()
 
+_SCRIPT_RUN: Final = "script_run"
 _ANY_AGENT_RUN: Final = f"{JOB_TYPE_GRANT}agent_run"
 _ONE_AGENT_RUN: Final = re.compile(rf"{JOB_TYPE_GRANT}agent:[\w.-]+")
 
@@ -87,9 +86,13 @@ SHARED_SCRIPT_NAME: Final = RULES.declare(
 
 @RULES.check
 def find_shared_scripts_without_name(script: LintedScript) -> Iterator[Finding]:
-    named = {id(node.func) for node in script.nodes_of(ast.Call) if find_script_name(node) is not None}
+    named = set()
+    for call in script.nodes_of(ast.Call):
+        match call:
+            case ast.Call(func=ast.Name() as function, args=[ast.Constant(value=str()), *_]):
+                named.add(function)
     for node in script.nodes_of(ast.Name):
-        if node.id == SCRIPT_RUN and id(node) not in named:
+        if node.id == _SCRIPT_RUN and node not in named:
             message = "which shared script it runs is not written out"
             yield script.finding(SHARED_SCRIPT_NAME, node, message)
 

@@ -13,7 +13,6 @@ from cleared.sandbox.finding import Finding
 from cleared.sandbox.script_source import normalise_text, parse_script
 
 ENQUEUE: Final = "loop_enqueue"
-SCRIPT_RUN: Final = "script_run"
 JOB_TYPE_GRANT: Final = f"{ENQUEUE}:"
 """Prefix of the grant of one job type. Only a header can give such a grant."""
 MODEL_PRIMITIVES: Final = ("llm_classify", "llm_summarize")
@@ -66,17 +65,11 @@ def find_used(source: str, file: str) -> tuple[frozenset[str], frozenset[str]]:
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     scripts = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (name := find_script_name(node)) is not None:
-            scripts.add(name)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "script_run":
+            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "name"), None)
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                scripts.add(first.value)
     return frozenset(used), frozenset(scripts)
-
-
-def find_script_name(call: ast.Call) -> str | None:
-    """The shared script that a call runs; None where it runs none, or does not write out which."""
-    if not isinstance(call.func, ast.Name) or call.func.id != SCRIPT_RUN:
-        return None
-    first = call.args[0] if call.args else next((k.value for k in call.keywords if k.arg == "name"), None)
-    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
 
 
 def find_grants(

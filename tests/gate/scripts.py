@@ -489,7 +489,7 @@ x = script_run(n, description="A")  #! shared-script-name:5
 y = script_run(name=n, description="A")  #! shared-script-name:5
 z = script_run(*["vendor_name"])  #! shared-script-name:5
 run = script_run  #! shared-script-name:7
-w = script_run(name="vendor_name", description="A")
+w = script_run("vendor_name", description="A")
 """,
     # Traps: shadowed primitives
     "shadowed": "ctx_log = 3  #! shadowed-primitive:1, type:invalid-assignment:11\n",
