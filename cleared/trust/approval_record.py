@@ -34,6 +34,7 @@ CASES: Final = f"{FOLDER}/tests/cases"
 """Where the approvals of tests lie."""
 WORKSPACE: Final = f"{FOLDER}/workspace"
 QUARANTINED: Final = ".quarantined.json"
+EXAMINED: Final = "examined"
 _VERSION: Final = 1
 _MAX_BYTES: Final = 8 << 20
 _MAX_TEXT: Final = 4_000
@@ -42,7 +43,7 @@ Kind = Literal["script", "config", "case", "quarantine", "disabled", "enabled", 
 
 
 class ApprovalRecord(Struct, frozen=True, eq=False):
-    """One approval. ``policy`` holds protected settings (or says what a passkey is)."""
+    """One approval. ``policy`` holds protected settings, says what a passkey is, or what a script was examined with."""
 
     kind: Kind
     path: str
@@ -79,6 +80,12 @@ class ApprovalRecord(Struct, frozen=True, eq=False):
 
     def render(self) -> bytes:
         return (json.dumps({"version": _VERSION, **asdict(self)}, indent=1, ensure_ascii=True) + "\n").encode("ascii")
+
+    @property
+    def examined(self) -> Mapping[str, str]:
+        """Of a script: path → digest of the agents and shared scripts that ran with it when it was examined."""
+        found = self.policy.get(EXAMINED)
+        return found if self.kind == "script" and isinstance(found, dict) else {}
 
     @property
     def is_genuine(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Final, Literal
 
@@ -140,7 +141,29 @@ class Approvals(Struct, eq=False):
         """The same of an agent that is to be started: one that a person has disabled may not run."""
         standing = self.verify_version(path, data)
         why = self.find_disabling(path) if standing.may_run else ""
-        return Verification("disabled", why, standing.record) if why else standing
+        if why:
+            return Verification("disabled", why, standing.record)
+        if standing.may_run and standing.record is not None and standing.record.examined:
+            return self._hold_unmet(standing, standing.record)
+        return standing
+
+    def _hold_unmet(self, standing: Verification, agent: ApprovalRecord) -> Verification:
+        """Held where two of an agent's texts were never examined together: each was approved beside another version of
+        the other, in two clones that were merged. In one line of history the later approval saw the other."""
+        records = [agent, *(self.approved_version(path)[1] for path in agent.examined)]
+        known = [each for each in records if each is not None and not self.is_brought_back(each)]
+        for one, other in combinations(known, 2):
+            seen = (one.examined.get(other.path, ""), other.examined.get(one.path, ""))
+            if any(seen) and seen[0] != other.digest and seen[1] != one.digest:
+                return Verification(
+                    "unapproved",
+                    f"{one.path} and {other.path} are approved, but were never examined together: each was changed "
+                    "beside another version of the other",
+                    agent,
+                    f"Roll one back (cleared agent rollback {other.path}), and propose it again: its card shows what "
+                    "both do together.",
+                )
+        return standing
 
     def find_disabling(self, path: str) -> str:
         """Why an agent counts as disabled, in words; empty where it does not.

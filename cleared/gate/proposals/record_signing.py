@@ -10,9 +10,11 @@ from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.gate.examination import Gate, Report
 from cleared.gate.proposals.proposal import Proposal
+from cleared.sandbox.used_primitives import find_grants
 from cleared.trust import trust_store, workspace_pin
 from cleared.trust.approval_record import (
     CONFIG,
+    EXAMINED,
     WORKSPACE,
     ApprovalRecord,
     canonical_digest,
@@ -96,6 +98,7 @@ def sign_live_files(
         "base": str(proposal.data["base"]),
         "reason": reason,
     }
+    examined = _list_examined_together(report)
     for change in report.candidate.changes:
         signer.files[change.path] = change.new
         if change.kind not in ("agent", "script", "text"):
@@ -103,12 +106,13 @@ def sign_live_files(
         if change.new is None:
             _quarantine_removed(signer, approvals, change.path)
         else:
-            sign_script(signer, approvals, change.path, change.new, report.grants.get(change.path, []), about)
+            grants = report.grants.get(change.path, [])
+            sign_script(signer, approvals, change.path, change.new, grants, about, examined.get(change.path))
     for path, names in report.grants.items():
         approved, record = approvals.approved_version(path)
         reached = path not in proposal.paths  # a shared script of it changes
         if reached and record is not None and approved is not None and sorted(record.grants) != names:
-            sign_script(signer, approvals, path, approved, names, about)
+            sign_script(signer, approvals, path, approved, names, about, examined.get(path))
     if report.candidate.config is not None:
         text = report.candidate.changes_of_kind("config")[0].new or b""
         policy = protected_settings_of(report.candidate.config)
@@ -116,6 +120,22 @@ def sign_live_files(
     if report.candidate.changes_of_kind("case"):
         sign_tests(signer, {c.path: c.new for c in report.candidate.changes_of_kind("case")}, about)
     return signer
+
+
+def _list_examined_together(report: Report) -> dict[str, dict[str, str]]:
+    """Each examined agent and each shared script that one runs → what ran with it: path → digest."""
+    together: dict[str, dict[str, str]] = {}
+    for subject in report.subjects.values():
+        if subject.kind != "agent":
+            continue
+        scripts, registry = subject.proposed_setup.scripts, subject.proposed_setup.host.registry
+        used = find_grants(subject.source, subject.file, registry, scripts.read_shared_source)[1]
+        shared = filter(None, map(scripts.read_shared_source, used))
+        texts = {subject.file: subject.source, **dict(shared)}
+        digests = {path: digest_of(text.encode("utf-8", "surrogateescape")) for path, text in texts.items()}
+        for path in digests:
+            together.setdefault(path, {}).update({other: d for other, d in digests.items() if other != path})
+    return together
 
 
 def _quarantine_removed(signer: Signer, approvals: Approvals, path: str) -> None:
@@ -135,8 +155,9 @@ def sign_script(
     data: bytes,
     grants: list[str],
     about: Mapping[str, str] | None = None,
+    examined: Mapping[str, str] | None = None,
 ) -> None:
-    """Approve this version, and keep its text."""
+    """Approve this version, and keep its text. ``examined``: what it was examined with, path → digest."""
     versions = approvals.list_versions(path)
     approved, _ = approvals.approved_version(path)
     digest = digest_of(data)
@@ -147,6 +168,7 @@ def sign_script(
         grants=tuple(grants),
         previous=digest_of(approved) if approved is not None else "",
         serial=(versions[-1].serial if versions else 0) + 1,
+        policy={EXAMINED: dict(examined)} if examined else {},
         **(about or {}),
     )
     trust_store.allow_version(signer.workspace, trust_store.version_key(path, digest), record.at)

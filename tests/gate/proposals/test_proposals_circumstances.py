@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from harness import Workspace, refused, take_ok
+from clones import clone
+from harness import IDENTITY, Workspace, refused, take_ok
 from proposing import edit, history, propose
 from terminals import run_on_terminal
 
@@ -232,3 +235,32 @@ def test_a_diff_is_against_what_was_approved_and_alone_is_not_all(ws: Workspace)
     (folder,) = ws.root.glob(f"queue/proposals/{made['id']}-*")
     refusal = ws("agent", "approve", folder.name)
     assert refusal.code == 3 and "not shown on a terminal" in refusal.err and "m@evil.example" in refusal.err, refusal
+
+
+def put_live(ws: Workspace, path: str, text: str) -> None:
+    ws.put(path, text)
+    take_ok(ws, "agent", "approve", propose(ws, path if path.startswith("scripts/") else "payer")["id"])
+
+
+PAYER = '"""\nname: payer\n"""\nscript_run("who", text="%s")\n'
+WHO = '"""\nargs: [text]\n"""\n3200 if text == \'RED\' else 5070\n'
+
+
+def test_two_versions_that_were_never_examined_together_do_not_run_after_a_merge(
+    ws: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each was approved beside another version of the other, in a clone of its own: nobody has seen what both do."""
+    for name, value in IDENTITY.items():
+        monkeypatch.setenv(name, value)
+    put_live(ws, "scripts/who.py", WHO.replace("3200", "5070"))
+    put_live(ws, "agents/payer.py", PAYER % "BLUE")
+    there = clone(ws, tmp_path / "there")
+    take_ok(there, "trust", "--yes")
+    put_live(there, "agents/payer.py", PAYER % "RED")
+    put_live(ws, "scripts/who.py", WHO)
+    assert ws.run("payer")["result"] == 5070, "in one line of history the later approval saw the other"
+    ws.git("pull", "-q", "--no-rebase", "--no-edit", str(there.root), "HEAD")
+    refused(ws("agent", "run", "payer"), 3, "never examined together", "cleared agent rollback scripts/who.py")
+    assert "never examined together" in ws.ok("agent", "list", "--json").out
+    put_live(ws, "scripts/who.py", f"{WHO.rstrip()}  # seen with RED\n")
+    assert ws.run("payer")["result"] == 3200, "its card showed both"
