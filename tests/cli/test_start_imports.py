@@ -99,7 +99,8 @@ def test_a_command_imports_what_it_needs(
     ws.ok("config", "get", "business.name")  # the first command on a machine verifies who approved the settings
     packages, parts, standard = imports(*argv, root=str(ws.root))
     assert packages <= TYPER | OLDER_TYPER | VALUES | installed
-    assert inside(parts, *NO_BOOKS) <= {"gate", "gate.manual_runs"}, "what starts a run, and no check of it"
+    known = {"gate", "gate.manual_runs", "jobs", "jobs.input_files", "jobs.forbidden_files"}
+    assert inside(parts, *NO_BOOKS) <= known, "what starts a run, and no check of it; and what is no input"
     assert not inside(parts, "service")
     assert standard <= library
 
