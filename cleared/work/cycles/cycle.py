@@ -26,14 +26,12 @@ from cleared.work.cycles.cycle_handover import FOLDER, Handover, forget_handover
 from cleared.work.cycles.cycle_prompt import PROMPT_FILE, assemble_prompt, describe_pending
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import TakenChanges, leave_note, take_changes
-from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engine_process import EngineRun, find_limit, run_engine
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts, take_text
 from cleared.work.cycles.included_texts import list_include_problems
 from cleared.work.cycles.pending_work import commit_start, read_pending
 from cleared.work.cycles.usage_limit import UsageLimit
-from cleared.work.loop.job_output import JobOutput
 from cleared.work.loop.private_clone import PrivateClone, make_private_clone
 
 Outcome = Literal["ok", "soft_ok", "no_progress", "failed", "limit", "stopped"]
@@ -90,22 +88,17 @@ def run_cycle(
             take_text(host, path, data)  # what was only written here is perhaps committed next
         _copy_in(clone.folder, own)
         (host.root / log).parent.mkdir(exist_ok=True)
-        fence = engine_fence(
-            settings, binary, host.root, clone.folder, scratch, os.environ, host.config.sandbox.confine
-        )
-        environment = engine_environment(settings, os.environ, host.root, scratch, is_fenced=fence is not None)
         run = run_engine(
-            [str(binary), *engine.arguments(settings.launch)],
+            host,
+            settings,
+            binary,
             prompt=prompt,
             folder=clone.folder,
-            environment=environment,
-            fence=fence,
-            log=JobOutput(
-                host.root / log, settings.max_output_bytes, host.redactor.add_secrets(list_engine_secrets(environment))
-            ),
+            scratch=scratch,
+            log=host.root / log,
             timeout=settings.cycle_timeout_seconds,
+            environment=os.environ,
             should_stop=should_stop,
-            clock=host.clock,
         )
         host.report_step("cycle-engine-ended")
         return _judge(host, settings, request, clone, run, before, log)

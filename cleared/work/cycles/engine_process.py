@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
 from msgspec import Struct
 
-from cleared.base.clock import Clock
-from cleared.processes.fences import Fence
+from cleared.changes.host import Host
 from cleared.processes.kept_programs import run_kept
 from cleared.processes.program import Program
+from cleared.work.cycles.cycle_settings import CycleSettings
+from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engines.engine import EngineReport
 from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
@@ -47,40 +48,47 @@ def find_limit(run: EngineRun, report: EngineReport, now: datetime) -> UsageLimi
 
 
 def run_engine(
-    command: Sequence[str],
+    host: Host,
+    settings: CycleSettings,
+    binary: Path,
     *,
     prompt: str,
     folder: Path,
-    environment: Mapping[str, str],
-    fence: Fence | None,
-    log: JobOutput,
+    scratch: Path,
+    log: Path,
     timeout: float,
-    should_stop: Callable[[], bool],
-    clock: Clock,
+    environment: Mapping[str, str],
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> EngineRun:
-    """Run the engine in ``folder`` until it ends, its time is over or ``should_stop``; nothing of it is left then, nor
-    where this process is killed meanwhile.
+    """Run the engine confined in the clone at ``folder`` until it ends, its time is over or ``should_stop``; nothing of
+    it is left then, nor where this process is killed meanwhile.
 
-    Raises ``ConfinementUnavailable`` where the kernel refuses the restrictions, ``OSError`` where it cannot be started.
+    ``scratch``: its temporary folder; ``log``: the file that gets its output, without secrets; ``environment``: of who
+    starts it, of which it gets a part. Raises ``ConfinementUnavailable`` where the kernel refuses the restrictions,
+    ``OSError`` where it cannot be started.
     """
-    until, output = clock.monotonic() + timeout, bytearray()
+    fence = engine_fence(settings, binary, host.root, folder, scratch, environment, host.config.sandbox.confine)
+    own = engine_environment(settings, environment, host.root, scratch, is_fenced=fence is not None)
+    written = JobOutput(log, settings.max_output_bytes, host.redactor.add_secrets(list_engine_secrets(own)))
+    until, output = host.clock.monotonic() + timeout, bytearray()
 
     def take_output(data: bytes) -> None:
         nonlocal output
-        log.feed_bytes(data)
+        written.feed_bytes(data)
         output += data
         del output[:-_KEPT_OUTPUT]
 
     def find_reason() -> str:
-        return "stop" if should_stop() else "timeout" if clock.monotonic() > until else ""
+        return "stop" if should_stop() else "timeout" if host.clock.monotonic() > until else ""
 
-    program = Program(command, folder, environment, fence, prompt.encode("utf-8"))
+    command = [str(binary), *settings.engine.arguments(settings.launch)]
+    program = Program(command, folder, own, fence, prompt.encode("utf-8"))
     try:
-        ending = run_kept(program, take_output, find_reason, log.feed_bytes)
+        ending = run_kept(program, take_output, find_reason, written.feed_bytes)
     finally:
-        log.close()
+        written.close()
     ended_by: Literal["itself", "timeout", "stop"] = "itself"
     if ending.reason in ("timeout", "stop"):
         ended_by = "stop" if ending.reason == "stop" else "timeout"
     code = TIMEOUT_CODE if ended_by == "timeout" else ending.code
-    return EngineRun(code, ended_by, bytes(output).decode("utf-8", "replace"), log.tail)
+    return EngineRun(code, ended_by, bytes(output).decode("utf-8", "replace"), written.tail)

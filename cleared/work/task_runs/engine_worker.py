@@ -18,10 +18,9 @@ from cleared.jobs.tasks.task_definition import skill_path
 from cleared.processes.confinement import ConfinementUnavailable
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
-from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, find_binary, list_engine_secrets
+from cleared.work.cycles.engine_confinement import find_binary
 from cleared.work.cycles.engine_process import find_limit, run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
-from cleared.work.loop.job_output import JobOutput
 from cleared.work.task_runs.assignment import Assignment, WorkReport
 
 _MOST_SUMMARY: Final = 500
@@ -62,21 +61,16 @@ class EngineWorker(Struct, frozen=True):
         self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
     ) -> WorkReport:
         assignment.output.unlink(missing_ok=True)
-        fence = engine_fence(
-            settings, binary, host.root, assignment.clone, scratch, self.environment, host.config.sandbox.confine
-        )
-        environment = engine_environment(settings, self.environment, host.root, scratch, is_fenced=fence is not None)
-        redactor = host.redactor.add_secrets(list_engine_secrets(environment))
         run = run_engine(
-            [str(binary), *settings.engine.arguments(settings.launch)],
+            host,
+            settings,
+            binary,
             prompt=assignment.briefing.text,
             folder=assignment.clone,
-            environment=environment,
-            fence=fence,
-            log=JobOutput(assignment.output, settings.max_output_bytes, redactor),
+            scratch=scratch,
+            log=assignment.output,
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds),
-            should_stop=lambda: False,
-            clock=host.clock,
+            environment=self.environment,
         )
         report = settings.engine.read_output(run.output)
         text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())

@@ -10,7 +10,7 @@ from harness import Workspace
 from cleared.processes import fences
 from cleared.processes.confinement import landlock_abi
 from cleared.processes.namespaces import OfferedNamespaces
-from cleared.work.cycles import cycle
+from cleared.work.cycles import engine_process
 
 pytestmark = pytest.mark.skipif(not landlock_abi(), reason="this kernel has no Landlock")
 
@@ -27,7 +27,7 @@ def test_an_engine_reaches_nothing_outside(
         monkeypatch.setattr(fences, "landlock_abi", lambda: 2)
     (engine.folder / "attack.py").write_text(ATTACK)
     if fence == "off":
-        monkeypatch.setattr(cycle, "engine_fence", lambda *_: None)
+        monkeypatch.setattr(engine_process, "engine_fence", lambda *_: None)
     with aimed_at(cyc) as outside:
         engine.plan(good(run=[str(engine.folder / "attack.py"), *outside.argv(cyc)]))
         cyc(
