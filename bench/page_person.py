@@ -22,7 +22,7 @@ PHONE: Final[Mapping[str, Any]] = {
 }
 DESK: Final[Mapping[str, Any]] = {"viewport": {"width": 1280, "height": 800}}
 CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
-_DEVICE: Final = {
+DEVICE: Final = {
     "protocol": "ctap2",
     "transport": "internal",
     "hasResidentKey": True,
@@ -55,7 +55,7 @@ class Person:
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         steering = context.new_cdp_session(self.page)
         steering.send("WebAuthn.enable")
-        steering.send("WebAuthn.addVirtualAuthenticator", {"options": _DEVICE})
+        steering.send("WebAuthn.addVirtualAuthenticator", {"options": DEVICE})
         self.page.on("request", self._count_signature)
 
     def _note(self, kind: str, text: str) -> None:

@@ -333,6 +333,11 @@ def read_stable(path: Path, max_bytes: int, *, shown: str | None = None) -> tupl
     return data, last
 
 
+def is_open_to_others(status: os.stat_result) -> bool:
+    """Whether a file is somebody else's, or others have rights to it; never on Windows, whose modes say nothing."""
+    return sys.platform != "win32" and (status.st_uid != os.getuid() or bool(status.st_mode & 0o077))
+
+
 def describe_os_error(error: OSError) -> str:
     """What the system said, in words a user can act on."""
     if error.errno == errno.ENOSPC:

@@ -86,7 +86,7 @@ def start_cycles(
     from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
     from cleared.work.cycles.guiding_texts import read_own_texts
     from cleared.work.cycles.keep_awake import keep_awake
-    from cleared.work.cycles.pending_work import commit_start, read_pending
+    from cleared.work.cycles.pending_work import commit_start
 
     host = open_host(workspace)
     host.refuse_invalid_policy()
@@ -94,7 +94,7 @@ def start_cycles(
     settings = read_cycle_settings(host.config, context.params)
     own = read_own_texts(host.root)
     binary = find_binary(settings, host.root, os.environ)
-    take_guiding_texts(host, digest, "cleared cycle start", commit=commit_start(host, read_pending(host)), own=own)
+    take_guiding_texts(host, digest, "cleared cycle start", commit=commit_start(host), own=own)
     for line in describe_freedom(settings, binary):
         print_message(line)
     with keep_awake(awake):
@@ -203,13 +203,13 @@ def install_cycles(
     import os
 
     from cleared.work.cycles.guiding_texts import read_own_texts
-    from cleared.work.cycles.pending_work import commit_start, read_pending
+    from cleared.work.cycles.pending_work import commit_start
 
     host = open_host(workspace)
     require_opt_in(host.config, allow_ai)
     if not only_print:
-        start = commit_start(host, read_pending(host))
-        take_guiding_texts(host, digest, "cleared cycle install", commit=start, own=read_own_texts(host.root))
+        own = read_own_texts(host.root)
+        take_guiding_texts(host, digest, "cleared cycle install", commit=commit_start(host), own=own)
     allowed = allow_ai or os.environ.get(OPT_IN_VARIABLE, "").strip() == "1"
     manager = _choose_manager(host, engine, {OPT_IN_VARIABLE: "1"} if allowed else {})
     install_unit(manager, only_print=only_print, json=json)

@@ -154,7 +154,8 @@ class ManagedFiles:
         """Where those lie of which each commit is explained; approvals are judged by their signatures."""
         self.folders = [*self.audited_folders, layout.approvals_dir]
         """Where they lie, relative to the workspace."""
-        self._shared = {shared.path for audit in self.audits for shared in audit.shared_files}
+        self.shared_files = {shared.path: shared for audit in self.audits for shared in audit.shared_files}
+        """Those to which people add by hand, by their paths."""
         self._prefixes = tuple(f"{folder}/" for folder in self.folders)
 
     def has_path(self, path: str) -> bool:
@@ -177,7 +178,7 @@ class ManagedFiles:
 
     def is_counted(self, path: str) -> bool:
         """Whether only runs and decisions add to a file, so that its rows are part of the state which they attest."""
-        if is_temporary(path) or path in self._shared:
+        if is_temporary(path) or path in self.shared_files:
             return False
         return path.startswith(f"{self._layout.queue_dir}/") or any(a.is_record_file(path) for a in self.audits)
 

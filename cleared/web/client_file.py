@@ -7,9 +7,6 @@ at each request that needs it and has changed, so what is removed counts no more
 from __future__ import annotations
 
 import json
-import os
-import stat
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.base.safe_files import read_stable, write_atomic
+from cleared.base.safe_files import is_open_to_others, read_stable, write_atomic
 from cleared.trust.keys import cleared_home, refuse_inside
 from cleared.trust.workspace_pin import find_clone_mark
 
@@ -95,7 +92,7 @@ def _path_of(mark: str) -> Path:
 
 def _read_file(path: Path) -> Clients:
     data, status = read_stable(path, _MAX_BYTES)
-    if sys.platform != "win32" and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
+    if is_open_to_others(status):
         raise WorkspaceError(
             "others can read the tokens and secrets of the programs that may call",
             place=Place(str(path)),

@@ -9,6 +9,7 @@ from harness import Workspace
 from playwright.sync_api import Page, expect
 from web_client import inner_server
 
+from bench.page_person import DEVICE
 from cleared.changes.decisions.shown_cards import expecting
 from cleared.changes.workspace_opening import open_workspace
 from cleared.gate.proposals.passkey_registration import SHOWN, register_passkey
@@ -16,15 +17,6 @@ from cleared.web.passkey_invitations import invited
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, CDPSession
-
-DEVICE = {
-    "protocol": "ctap2",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
 
 
 def add_device(page: Page) -> tuple[CDPSession, str]:

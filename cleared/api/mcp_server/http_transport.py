@@ -11,7 +11,6 @@ import re
 import secrets
 import socket
 import stat
-import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,7 +22,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from cleared.api.mcp_server.stdio_transport import MAX_MESSAGE_BYTES
 from cleared.base.errors import WorkspaceError
-from cleared.base.safe_files import describe_os_error, write_new
+from cleared.base.safe_files import describe_os_error, is_open_to_others, write_new
 from cleared.changes.host import Host
 from cleared.git import Snapshot
 from cleared.workspace.lock import ensure_state_dir
@@ -165,9 +164,8 @@ def _read_own_file(path: Path) -> str | None:
             text = file.read(200).decode("ascii").strip()
     except (OSError, ValueError):
         return None
-    is_own = sys.platform == "win32" or (about.st_uid == os.getuid() and not about.st_mode & 0o077)
     is_plain = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
-    return text if is_own and is_plain and _TOKEN.fullmatch(text) else None
+    return text if not is_open_to_others(about) and is_plain and _TOKEN.fullmatch(text) else None
 
 
 def _is_committed(host: Host, path: Path) -> bool:

@@ -53,7 +53,7 @@ class CommitOrigins:
     def __post_init__(self) -> None:
         self.worth = LineWorth(self.host, self.snapshot)
         self._managed = ManagedFiles(self.host.layout)
-        self.shared_files = {shared.path: shared for audit in self._managed.audits for shared in audit.shared_files}
+        self.shared_files = self._managed.shared_files
         self.cut = list_cut_commits(self.repo)
         for commit in self.commits:
             self._read_attestations(commit)

@@ -31,8 +31,8 @@ def find_shared_doubt(host: Host, repo: Repository, snapshot: Snapshot, context:
 
     ``context``: what else decides whose commits count. Where all was in order it is kept by the contents of the files.
     """
-    shared_files = [shared for audit in ManagedFiles(host.layout).audits for shared in audit.shared_files]
-    blobs = {shared.path: snapshot.find_blob_id(shared.path) or "" for shared in shared_files}
+    shared_files = ManagedFiles(host.layout).shared_files
+    blobs = {path: snapshot.find_blob_id(path) or "" for path in shared_files}
     kept = SealedFiles(host.layout.state_dir, _VERSION)
     data = kept.read(_NAME)
     known: dict[str, Any] = json.loads(data) if data is not None else {}
@@ -43,7 +43,7 @@ def find_shared_doubt(host: Host, repo: Repository, snapshot: Snapshot, context:
     since = str(known.get("commit", ""))
     is_reached = bool(since) and repo.objects.has_commit_tree(since) and repo.has_in_history(since)
     origins = CommitOrigins(host, repo, snapshot)
-    for shared in shared_files:
+    for shared in shared_files.values():
         for commit, said in _list_edits(origins, shared, since if is_reached else None):
             return f"{describe_commit(commit)} changed {shared.noun} by hand: {list_first(said, _MOST_SHOWN, '; ')}"
     kept.write(_NAME, json.dumps({"context": context, "blobs": blobs, "commit": snapshot.commit}).encode("ascii"))

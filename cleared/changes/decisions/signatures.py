@@ -107,7 +107,7 @@ def find_unauthorized_commits(host: Host, repo: Repository) -> list[tuple[str, V
         return []
     first, since = firsts[0], history.find_merge_base(host.root, [each.id for each in firsts])
     managed = ManagedFiles(host.layout)
-    by_hand = [shared.path for audit in managed.audits for shared in audit.shared_files]
+    by_hand = managed.shared_files
     roots = [folder for folder in managed.folders if not any(path.startswith(f"{folder}/") for path in by_hand)]
     commits = history.commits_touching(host.root, roots, since=since)[::-1]
     begun = Snapshot(repo, first.id)

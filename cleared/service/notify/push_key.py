@@ -6,14 +6,11 @@ It lies beside the user's other keys, outside of every repository. It signs mess
 from __future__ import annotations
 
 import base64
-import os
-import stat
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.base.safe_files import describe_os_error, read_stable, write_new
+from cleared.base.safe_files import describe_os_error, is_open_to_others, read_stable, write_new
 from cleared.trust.keys import cleared_home, refuse_inside
 
 if TYPE_CHECKING:
@@ -60,7 +57,7 @@ def read_push_key(root: Path) -> EllipticCurvePrivateKey:
 def read_private_file(path: Path, most: int, what: str) -> bytes:
     """The content of a file that is its owner's alone. Raises ``WorkspaceError`` where others may read it."""
     data, status = read_stable(path, most)
-    if sys.platform != "win32" and (status.st_uid != os.getuid() or stat.S_IMODE(status.st_mode) & 0o077):
+    if is_open_to_others(status):
         raise WorkspaceError(
             f"others can read {what}",
             place=Place(str(path)),

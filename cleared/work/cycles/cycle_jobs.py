@@ -23,7 +23,7 @@ from cleared.work.cycles.cycle_loop import CycleLoop
 from cleared.work.cycles.cycle_settings import read_cycle_settings, require_opt_in
 from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
 from cleared.work.cycles.guiding_texts import list_unknown_texts, read_own_texts, require_known_texts
-from cleared.work.cycles.pending_work import commit_start, read_pending
+from cleared.work.cycles.pending_work import commit_start
 from cleared.work.loop.job_collection import FOLLOW_UP
 from cleared.workspace.settings.model import Config
 
@@ -38,7 +38,7 @@ def run_cycle_job(job: JobContext) -> str:
         host.refuse_invalid_policy()
         require_opt_in(host.config, True)
         settings = read_cycle_settings(host.config, {})
-        start, own = commit_start(host, read_pending(host)), read_own_texts(host.root)
+        start, own = commit_start(host), read_own_texts(host.root)
         require_known_texts(list_unknown_texts(host, start, own=own), "cleared cycle start")
         binary = find_binary(settings, host.root, os.environ)
     except ClearedError as error:  # a person must see to it

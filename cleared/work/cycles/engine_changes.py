@@ -237,6 +237,6 @@ def _take_guiding_texts(host: Host, changes: Mapping[str, FileChange]) -> None:
     """What the cycle wrote for the next one to be told is known here, as its consensus is."""
     if not changes:
         return
-    for text in list_unknown_texts(host, commit_start(host, read_pending(host))):
+    for text in list_unknown_texts(host, commit_start(host)):
         if text.path in changes and changes[text.path].new == text.data:
             take_text(host, text.path, text.data)

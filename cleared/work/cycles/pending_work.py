@@ -24,7 +24,7 @@ from cleared.gate.proposals.proposal import Proposal, load_proposals
 from cleared.git import Author, Repository, Snapshot
 from cleared.git.side_branch import find_branch, write_commit
 from cleared.git.text_merge import merge_versions
-from cleared.review.branch_merge import CYCLE_BRANCHES, BranchCommit, read_branch
+from cleared.review.branch_merge import CYCLE_BRANCHES, read_branch
 from cleared.trust.approval_record import digest_of
 from cleared.work.cycles.cycle_handover import PROGRAM
 
@@ -75,7 +75,7 @@ def read_pending(host: Host) -> PendingWork:
         }
         branch, tip = _find_branch(repo, cards)
         card = cards.get(tip) if tip is not None else None
-        found = _read_branch(repo, card)
+        found = read_branch(repo, card.details) if card is not None else None
         is_open = card is not None and card.status == "open"
         is_open = is_open and not find_doubtful_cards(host, repo, snapshot, [card] if card is not None else [])
         files: dict[str, bytes | None] = {}
@@ -106,8 +106,10 @@ def read_pending(host: Host) -> PendingWork:
         )
 
 
-def commit_start(host: Host, pending: PendingWork) -> str:
-    """The commit that a cycle's clone is made from: the last one with what waits; no branch names it."""
+def commit_start(host: Host, pending: PendingWork | None = None) -> str:
+    """The commit that a cycle's clone is made from: the last one with what waits; no branch names it. ``pending``: as
+    ``read_pending`` gives it (None: it is read)."""
+    pending = pending or read_pending(host)
     if not pending.all_files:
         return pending.head
     with host.open_for_writing("cycle clone") as repo:
@@ -124,10 +126,6 @@ def _find_branch(repo: Repository, cards: Mapping[str, Card]) -> tuple[str, str 
         if tip is None or (tip in cards and cards[tip].details["branch"] == branch):
             return branch, tip
     raise UsageError(f"there are too many branches {PENDING}-…", remedy="Remove what you do not need: git branch -D.")
-
-
-def _read_branch(repo: Repository, card: Card | None) -> BranchCommit | None:
-    return read_branch(repo, card.details) if card is not None else None
 
 
 def _is_of_cycle(proposal: Proposal) -> bool:
