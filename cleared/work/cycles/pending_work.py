@@ -21,7 +21,7 @@ from cleared.changes.doubtful_cards import find_doubtful_cards
 from cleared.changes.host import Host
 from cleared.changes.record_sources import CommittedSource
 from cleared.gate.proposals.proposal import Proposal, load_proposals
-from cleared.git import Author, Repository, Snapshot
+from cleared.git import Author, Snapshot
 from cleared.git.side_branch import find_branch, write_commit
 from cleared.git.text_merge import merge_versions
 from cleared.review.branch_merge import CYCLE_BRANCHES, read_branch
@@ -73,11 +73,10 @@ def read_pending(host: Host) -> PendingWork:
             for card in known.list_kind(kind.name)
             if _NAME.fullmatch(str(card.details.get("branch", ""))) and card.details.get("commit")
         }
-        branch, tip = _find_branch(repo, cards)
+        branch, tip = _find_branch(host, snapshot, cards)
         card = cards.get(tip) if tip is not None else None
         found = read_branch(repo, card.details) if card is not None else None
         is_open = card is not None and card.status == "open"
-        is_open = is_open and not find_doubtful_cards(host, repo, snapshot, [card] if card is not None else [])
         files: dict[str, bytes | None] = {}
         conflicts, declined = [], []
         for path in found.changed if found is not None else ():
@@ -118,12 +117,16 @@ def commit_start(host: Host, pending: PendingWork | None = None) -> str:
         return write_commit(repo, [pending.head], pending.all_files, who, host.clock.now(), text)
 
 
-def _find_branch(repo: Repository, cards: Mapping[str, Card]) -> tuple[str, str | None]:
-    """The branch, and its commit. One that a person has put a commit of their own on is theirs: the next name is."""
+def _find_branch(host: Host, snapshot: Snapshot, cards: Mapping[str, Card]) -> tuple[str, str | None]:
+    """The branch, and its commit. One that a person has put a commit of their own on, or whose card nothing vouches
+    for, waits for a person as it is: the next name is."""
     for number in range(1, 1_000):
         branch = PENDING if number == 1 else f"{PENDING}-{number}"
-        tip = find_branch(repo, branch)
-        if tip is None or (tip in cards and cards[tip].details["branch"] == branch):
+        tip = find_branch(snapshot.repo, branch)
+        if tip is None:
+            return branch, None
+        asked = [cards[tip]] if tip in cards and cards[tip].details["branch"] == branch else []
+        if asked and not find_doubtful_cards(host, snapshot.repo, snapshot, asked):
             return branch, tip
     raise UsageError(f"there are too many branches {PENDING}-…", remedy="Remove what you do not need: git branch -D.")
 

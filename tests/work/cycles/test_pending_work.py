@@ -177,6 +177,19 @@ def test_f40_a_commit_of_ones_own_on_the_branch_is_left_alone(cyc: Workspace, en
     assert {card["details"]["branch"] for card in cyc.cards()} == {PENDING, f"{PENDING}-2"}
 
 
+def test_f40_a_card_that_somebody_wrote_anew_is_left_alone(cyc: Workspace, engine: FakeEngine) -> None:
+    """No person has refused what it asks about: no cycle is told so, and none goes on with it."""
+    run(cyc, engine, 1, a="a\n")
+    tip, card = cyc.git("rev-parse", PENDING), branch_card(cyc)["id"]
+    lines = [line for path in cyc.root.glob("queue/*.jsonl") for line in path.read_text().splitlines()]
+    (line,) = [each for each in lines if card in each]
+    cyc.put("queue/2024-01.jsonl", line.replace("changed 1 file", "changed nothing") + "\n")
+    cyc.commit("queue/2024-01.jsonl")
+    told = run(cyc, engine, 2, ("docs/a.md",), b="b\n")
+    assert "SEEN docs/a.md none" in told and "do not make it again" not in told
+    assert cyc.git("rev-parse", PENDING) == tip and on_branch(cyc, f"{PENDING}-2") == {"docs/b.md": "b\n"}
+
+
 def test_f40_what_a_cycle_tells_the_next_is_known(cyc: Workspace, engine: FakeEngine) -> None:
     """And what somebody else puts there is not."""
     run_writing(cyc, engine, 1, {"AGENTS.md": "Write plainly.\n"})
