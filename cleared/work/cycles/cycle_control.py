@@ -17,14 +17,16 @@ from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.consensus import INITIAL, ConsensusFile
 from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
+from cleared.work.cycles.engine_policy import Spending, read_spending, reset_spending
 from cleared.workspace.lock import writer_lock
 
 _STOP_SECONDS: Final = 10.0
 
 
 def read_status(root: Path) -> dict[str, Any]:
-    """The state, with ``stopped`` where its process has died, ``paused`` where the next cycle may not start."""
-    state = cycle_state.read_state(root)
+    """The state, with what engines have used by now, ``stopped`` where its process has died, and ``paused`` where the
+    next cycle may not start."""
+    state = cycle_state.read_state(root) | read_spending(root).to_state()
     if cycle_state.waits_in_queue(state) and (root / cycle_state.PAUSE_FILE).exists():
         state["status"] = "paused"
     elif cycle_state.has_died(root, state):
@@ -91,12 +93,11 @@ def reset_consensus(host: Host) -> str:
         kept = consensus.keep_aside(host.clock.now()) if consensus.read() != INITIAL else ""
         consensus.replace(INITIAL)
         consensus.keep_backup()
+        reset_spending(host)
         state = cycle_state.read_state(host.root)
         cycle_state.write_state(
             host.root,
-            state
-            | {"total_cost": "0", "total_tokens": 0, "total_seconds": 0}
-            | {"next_action": "", "stalled": False, "no_progress": 0},
+            state | Spending().to_state() | {"next_action": "", "stalled": False, "no_progress": 0},
         )
     return kept
 

@@ -1,7 +1,4 @@
-"""The loop of cycles: one after another, with its waits, its breaker and its ways to stop.
-
-After so many failures in a row the breaker opens, and what runs cools down.
-"""
+"""The loop of cycles: one after another, with its waits and its ways to stop."""
 
 from __future__ import annotations
 
@@ -15,8 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct
-
 from cleared.base.clock import format_iso
 from cleared.base.errors import BusyError, ClearedError
 from cleared.changes.host import Host
@@ -26,20 +21,13 @@ from cleared.work.cycles.cycle import CycleRequest, CycleResult, resume_cycle, r
 from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_old_logs
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import leave_note
+from cleared.work.cycles.engine_policy import EnginePolicy, Following, Spending
 from cleared.workspace.lock import writer_lock
 
 _POLL_SECONDS: Final = 0.2
 _ENDS: Final = ("stopped", "failed")
 _GOAL_REACHED: Final = "done"
 """A *Next Action* that says so, and nothing else, ends the cycles."""
-
-
-class _Next(Struct, frozen=True):
-    """What follows from a cycle: a wait of ``seconds``, or the end where ``status`` is ``stopped`` or ``failed``."""
-
-    status: str
-    reason: str | None
-    seconds: float = 0.0
 
 
 class CycleLoop:
@@ -51,7 +39,7 @@ class CycleLoop:
         self.host, self.settings, self.binary = host, settings, binary
         self._pause = pause
         self._log = CycleLog(host.root, settings.engine, host.clock, host.redactor)
-        self._breaker = CircuitBreaker(settings.max_consecutive_errors)
+        self._policy = EnginePolicy(host, settings)
         self._state: dict[str, Any] = cycle_state.read_state(host.root)
         self._stop_now = False
         self._cycles_done = 0
@@ -85,9 +73,11 @@ class CycleLoop:
                 is_lost = self._begin() is None and was_cut_off
                 if goes_on:
                     self._cycles_done = before.get("series_cycles", 0)
-                    self._breaker.failures = 0 if before["status"] == "cooldown" else before["consecutive_errors"]
+                    self._policy.failures = 0 if before["status"] == "cooldown" else before["consecutive_errors"]
                 if is_lost:
                     result = CycleResult("failed", "the cycle before was cut off; nothing of it was taken over", "")
+                elif reached := self._policy.find_cap():
+                    result = CycleResult("failed", reached, "")
                 else:
                     result = self._run_one()
                     self._cycles_done += 1
@@ -108,9 +98,9 @@ class CycleLoop:
         following = self._settle(result)
         self._update(series_cycles=self._cycles_done)
         if result.outcome == "stopped" or self._must_stop():
-            following = _Next("stopped", "it was stopped")
+            following = Following("stopped", "it was stopped")
         elif following.status not in _ENDS and self._is_last():
-            following = _Next("stopped", f"the last of {self.settings.max_cycles} cycles is done")
+            following = Following("stopped", f"the last of {self.settings.max_cycles} cycles is done")
         if following.status in _ENDS:
             self._end(following.status, following.reason or "")
         else:
@@ -172,6 +162,8 @@ class CycleLoop:
 
     def _run_cycles(self) -> int:
         result = None
+        if reached := self._policy.find_cap():
+            return self._end("failed", reached)
         while not self._must_stop():
             if self._is_last():
                 code = self._end("stopped", f"the last of {self.settings.max_cycles} cycles is done")
@@ -179,7 +171,7 @@ class CycleLoop:
             if (self.host.root / cycle_state.PAUSE_FILE).exists():
                 if self._state["status"] != "paused":
                     self._say("paused; it goes on after: cleared cycle resume")
-                self._wait(_Next("paused", None, self.settings.interval_seconds or 1.0))
+                self._wait(Following("paused", None, self.settings.interval_seconds or 1.0))
                 continue
             result = self._run_one()
             self._cycles_done += 1
@@ -211,18 +203,17 @@ class CycleLoop:
 
     def _record(self, request: CycleRequest, result: CycleResult) -> None:
         now = self.host.clock.now()
-        total = Decimal(self._state["total_cost"]) + (result.cost or 0)
+        seconds = (now - request.began).total_seconds()
+        spent = self._policy.record_use(Spending(result.cost or Decimal(0), result.tokens, seconds))
         changes: dict[str, Any] = {
-            "total_cost": f"{total:f}",
-            "total_tokens": self._state["total_tokens"] + result.tokens,
-            "total_seconds": round(self._state["total_seconds"] + (now - request.began).total_seconds(), 3),
+            **spent.to_state(),
             "last_cycle": {
                 "number": request.number,
                 "outcome": result.outcome,
                 "exit_code": result.exit_code,
                 "started_at": format_iso(request.began),
                 "ended_at": format_iso(now),
-                "seconds": round((now - request.began).total_seconds(), 3),
+                "seconds": round(seconds, 3),
                 "cost": f"{result.cost:f}" if result.cost is not None else None,
                 "log": result.log,
                 "summary": result.summary[:400],
@@ -236,17 +227,6 @@ class CycleLoop:
             changes["next_action"] = action[:2_000]
             changes["no_progress"] = self._state["no_progress"] + 1 if result.outcome == "no_progress" else 0
         self._update(**changes)
-
-    def _find_cap(self) -> str:
-        """Which of the caps is reached, over all cycles since the consensus was reset; empty while none is."""
-        cost, tokens, minutes = self.settings.cost_cap, self.settings.max_tokens, self.settings.max_minutes
-        if cost and Decimal(self._state["total_cost"]) >= cost:
-            return f"the cost cap of {cost} USD is reached ({self._state['total_cost']} spent)"
-        if tokens and self._state["total_tokens"] >= tokens:
-            return f"the cap of {tokens:,} tokens is reached ({self._state['total_tokens']:,} used)"
-        if minutes and self._state["total_seconds"] >= minutes * 60:
-            return f"the cap of {minutes:,} minutes of work is reached"
-        return ""
 
     def _restore_consensus(self) -> None:
         """What is none gives way to the last good version. A person may have begun it, and finds it by a card."""
@@ -262,40 +242,30 @@ class CycleLoop:
             for problem in leave_note(self.host, f"{engine}-{self._state['cycle']:04d}", f"cycle:{engine}", text):
                 self._say(problem)
 
-    def _settle(self, result: CycleResult) -> _Next:
-        """What follows from a result, by the breaker, the limits and the cost cap."""
-        if result.outcome == "limit" and result.limit is not None:
-            if result.limit.is_administrative:
-                return _Next("failed", f"the account needs a person: {result.limit.words}")
-            until = result.limit.until or self._in_seconds(self.settings.limit_wait_seconds)
-            seconds = max((until - self.host.clock.now()).total_seconds(), 0.0)
-            return _Next("waiting_limit", result.limit.words, seconds)
-        opened = False
-        if result.outcome == "failed":
-            opened = self._breaker.record_failure()
+    def _settle(self, result: CycleResult) -> Following:
+        """What follows from a result: what the policy of engines says, or the ends that only cycles have."""
+        failed = result.outcome == "failed"
+        if failed:
             self._restore_consensus()
-        else:
-            self._breaker.record_success()
-        self._update(consecutive_errors=self._breaker.failures)
-        if reached := self._find_cap():
-            return _Next("failed", reached)
+        following = self._policy.find_following(failed=failed, limit=result.limit)
+        self._update(consecutive_errors=self._policy.failures)
+        if following is not None:
+            return following
         if self._state["next_action"].rstrip(".!") == _GOAL_REACHED and result.outcome in (
             "ok",
             "soft_ok",
             "no_progress",
         ):
-            return _Next("stopped", "its Next Action says that all is done")
+            return Following("stopped", "its Next Action says that all is done")
         if 0 < self.settings.max_no_progress <= self._state["no_progress"]:
-            return _Next("stopped", f"{self._state['no_progress']} cycles in a row made no progress")
-        if opened:
-            return _Next("cooldown", f"{self._breaker.failures} failures in a row", self.settings.cooldown_seconds)
-        return _Next("sleeping", None, self.settings.interval_seconds)
+            return Following("stopped", f"{self._state['no_progress']} cycles in a row made no progress")
+        return Following("sleeping", None, self.settings.interval_seconds)
 
     def _is_last(self) -> bool:
         return self.settings.max_cycles is not None and self._cycles_done >= self.settings.max_cycles
 
-    def _wait(self, following: _Next) -> None:
-        """Wait, unless somebody wants the loop to stop. After a cooldown failures are counted anew."""
+    def _wait(self, following: Following) -> None:
+        """Wait, unless somebody wants the loop to stop."""
         if following.status == "cooldown":
             self._say(f"{following.reason}; it cools down")
         until = self._in_seconds(following.seconds)
@@ -303,9 +273,8 @@ class CycleLoop:
         end = self.host.clock.monotonic() + following.seconds
         while not self._must_stop() and (left := end - self.host.clock.monotonic()) > 0:
             self._pause(min(_POLL_SECONDS, left))
-        if following.status == "cooldown":
-            self._breaker.close_again()
-            self._update(consecutive_errors=0)
+        self._policy.end_wait(following)
+        self._update(consecutive_errors=self._policy.failures)
 
     def _must_stop(self) -> bool:
         return self._stop_now or (self.host.root / cycle_state.STOP_FILE).exists()
@@ -331,22 +300,3 @@ class CycleLoop:
 
     def _say(self, text: str) -> None:
         self.host.show_message(self._log.write(text))
-
-
-class CircuitBreaker(Struct):
-    """Counts failures in a row. ``threshold``: the count at which it opens."""
-
-    threshold: int
-    failures: int = 0
-
-    def record_success(self) -> None:
-        self.failures = 0
-
-    def record_failure(self) -> bool:
-        """Count a failure; whether the breaker opens by it."""
-        self.failures += 1
-        return self.failures >= self.threshold
-
-    def close_again(self) -> None:
-        """After the cooldown: the count begins anew."""
-        self.failures = 0

@@ -125,26 +125,25 @@ class LoopMachine:
 
     def _find_startable(self) -> int | None:
         """Where in the queue the first job is whose time has come; jobs that wait hold up no others."""
-        now = self.store.clock.now()
-        paces: dict[str, JobPace] = {}
-        for index, job in enumerate(self.state["queue"]):
-            kind = job["kind"]
-            if kind not in paces:
-                job_type = load_built_in().get(kind)  # no plug-in's job type has a pace
-                paces[kind] = job_type.read_pace(self.runtime.root) if job_type else JobPace()
-            not_before = paces[kind].not_before
-            if not paces[kind].is_held and (not_before is None or not_before <= now):
-                return index
-        return None
+        waits = {kind: self._waits(kind) for kind in {job["kind"] for job in self.state["queue"]}}
+        return next((at for at, job in enumerate(self.state["queue"]) if not waits[job["kind"]]), None)
+
+    def _waits(self, kind: str) -> bool:
+        """Whether no job of this type may start yet."""
+        job_type = load_built_in().get(kind)  # no plug-in's job type has a pace
+        pace = job_type.read_pace(self.runtime.root) if job_type is not None else JobPace()
+        return pace.is_held or (pace.not_before is not None and pace.not_before > self.store.clock.now())
 
     def _enqueue_rotation(self) -> bool:
-        """Queue the next job type of ``loop.rotation``, if there is any; False where it may not be run, for which the
-        loop stops."""
+        """Queue the next job type of ``loop.rotation`` that need not wait, if there is any; False where it may not be
+        run, for which the loop stops."""
         names = read_rotation(self.config)
-        if not names:
-            return True
         current = self.state["rotation"]["next"]
-        index = names.index(current) if current in names else 0
+        first = names.index(current) if current in names else 0
+        turns_round = [(first + step) % len(names) for step in range(len(names))]
+        index = next((each for each in turns_round if not self._waits(names[each])), None)
+        if index is None:
+            return True
         try:
             job_type, target = resolve_request(self.config, self.runtime.root, names[index], None)
         except PolicyError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cleared.work.cycles.engine_policy import Spending
 from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.task_runs.briefing import Briefing
 
@@ -24,8 +25,9 @@ class Assignment(Struct, frozen=True):
 
 class WorkReport(Struct, frozen=True):
     """What a worker says of its work: whether it is finished, and in a sentence what it did or why not. ``limit``: of
-    its account, where that kept it from the work."""
+    its account, where that kept it from the work; ``used``: what the work has cost."""
 
     is_finished: bool
     summary: str
     limit: UsageLimit | None = None
+    used: Spending = Spending()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from cleared.base.errors import WorkspaceError
 from cleared.base.tree_removal import remove_tree
@@ -18,7 +17,8 @@ from cleared.jobs.tasks.task_definition import skill_path
 from cleared.processes.confinement import ConfinementUnavailable
 from cleared.processes.leftovers import end_job_processes
 from cleared.work.cycles.cycle_settings import CycleSettings, read_cycle_settings, require_opt_in
-from cleared.work.cycles.engine_confinement import find_binary
+from cleared.work.cycles.engine_confinement import describe_freedom, find_binary
+from cleared.work.cycles.engine_policy import EnginePolicy, Spending
 from cleared.work.cycles.engine_process import find_limit, run_engine
 from cleared.work.cycles.guiding_texts import list_unknown_texts, require_known_texts
 from cleared.work.task_runs.assignment import Assignment, WorkReport
@@ -37,12 +37,17 @@ class EngineWorker(Struct, frozen=True):
     def name(self) -> str:
         return f"engine {self.engine}"
 
+    def begin(self, host: Host) -> EnginePolicy:
+        """Say what it may do; the policy of AI cycles holds. Raises ``PolicyError`` without their opt-in,
+        ``WorkspaceError`` where it is not installed: no task fails by it."""
+        settings, binary = self._find(host)
+        for line in describe_freedom(settings, binary):
+            host.show_message(line)
+        return EnginePolicy(host, settings)
+
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
-        """Raises ``PolicyError`` without the opt-in of AI cycles and where nobody here knows what would guide it,
-        ``WorkspaceError`` where it is not installed."""
-        require_opt_in(host.config, self.allow_ai, self.environment)
-        settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
-        binary = find_binary(settings, host.root, self.environment)
+        """Raises as ``begin`` does, and ``PolicyError`` where nobody here knows what would guide it."""
+        settings, binary = self._find(host)
         skills = [skill_path(name) for name in assignment.briefing.task.skills]
         texts = list_unknown_texts(host, assignment.base, more=skills)
         require_known_texts(texts, f"cleared task run --engine {self.engine}")
@@ -57,10 +62,16 @@ class EngineWorker(Struct, frozen=True):
         finally:
             remove_tree(scratch)
 
+    def _find(self, host: Host) -> tuple[CycleSettings, Path]:
+        require_opt_in(host.config, self.allow_ai, self.environment)
+        settings = read_cycle_settings(host.config, {"engine": self.engine}, self.environment)
+        return settings, find_binary(settings, host.root, self.environment)
+
     def _run(
         self, host: Host, settings: CycleSettings, binary: Path, scratch: Path, assignment: Assignment
     ) -> WorkReport:
         assignment.output.unlink(missing_ok=True)
+        began = host.clock.monotonic()
         run = run_engine(
             host,
             settings,
@@ -75,8 +86,8 @@ class EngineWorker(Struct, frozen=True):
         report = settings.engine.read_output(run.output)
         text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
         finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)
-        now = host.clock.now()
-        limit = None if finished else find_limit(run, report, now)
-        if limit is not None and limit.until is None:
-            limit = replace(limit, until=now + timedelta(seconds=settings.limit_wait_seconds))
-        return WorkReport(finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}", limit)
+        limit = None if finished else find_limit(run, report, host.clock.now())
+        used = Spending(report.cost or Decimal(0), report.tokens, host.clock.monotonic() - began)
+        return WorkReport(
+            finished, text if finished else f"{self.name} ended with {run.exit_code}: {text}", limit, used
+        )

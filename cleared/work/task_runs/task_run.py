@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,7 +18,8 @@ from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_files
-from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING
+from cleared.jobs.tasks.task_states import COMPLETED, FAILED, IN_PROGRESS, PENDING
+from cleared.work.cycles.engine_policy import EnginePolicy, Following, Spending
 from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.private_clone import PrivateClone
 from cleared.work.task_runs.assignment import Assignment
@@ -29,6 +31,7 @@ from cleared.work.task_runs.task_completion import TaskOutcome, complete_task, f
 from cleared.work.task_runs.task_planning import refuse_task_faults
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set, state_folder
 from cleared.work.task_runs.task_reports import find_next
+from cleared.work.task_runs.task_wait import TaskWait, note_wait, read_wait
 from cleared.work.task_runs.workers import Worker
 from cleared.workspace.lock import writer_lock
 
@@ -62,27 +65,22 @@ def hold_orchestrator(host: Host) -> Iterator[None]:
         lock.__exit__(None, None, None)
 
 
-class _LimitReached(Exception):
-    """The worker's account has no more room. Its text says until when."""
-
-    def __init__(self, limit: UsageLimit) -> None:
-        until = f" until {format_iso(limit.until)}" if limit.until is not None and not limit.is_administrative else ""
-        super().__init__(f"usage limit{until}: {limit.words}")
-        self.limit = limit
-
-
 def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: bool = True) -> RunReport:
     """Have ``worker`` do the ready tasks, until all are done, none is ready, or ``most`` were tried.
 
     A task that fails stays failed, and the others go on. Ctrl-C gives the claimed task back, and so does a usage limit
-    of the worker's account, which fails nothing: it goes on when that ends, or without ``waits`` returns. Raises
-    ``PolicyError`` where a ready task is not sealed on this machine, ``BusyError`` where another orchestrator is at
-    work.
+    of the worker's account, which fails nothing. What follows on a task says the policy of the worker's account;
+    without ``waits`` it is noted for the next turn. Raises ``PolicyError`` where a ready task is not sealed on this
+    machine, ``BusyError`` where another orchestrator is at work.
     """
     outcomes: list[TaskOutcome] = []
     with hold_orchestrator(host):
         for left in state_folder(host, "task-work").iterdir():
             remove_tree(left)  # its orchestrator was killed, and the worker could write its git settings
+        policy = worker.begin(host)
+        if policy is not None and not waits:
+            policy.failures = read_wait(host.root).failures
+        note_wait(host, TaskWait())
         while True:
             archive_tasks(host)
             tasks = read_task_set(host)
@@ -93,49 +91,82 @@ def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: boo
                 return RunReport("done" if found.state == "done" else "blocked", tuple(outcomes), found.reasons)
             if most is not None and len(outcomes) >= most:
                 return RunReport("limit", tuple(outcomes))
-            try:
-                outcomes.append(_run_task(host, worker, found.task_id))
-            except _LimitReached as reached:
-                if reached.limit.is_administrative:
-                    return RunReport(
-                        "blocked", tuple(outcomes), (f"the account needs a person: {reached.limit.words}",)
-                    )
-                if not waits:
-                    return RunReport("blocked", tuple(outcomes), (str(reached),))
-                _wait(host, reached)
-                continue
-            host.show_message(f"{outcomes[-1].task_id} {outcomes[-1].status}: {outcomes[-1].summary}")
+            if policy is not None and (reached := policy.find_cap()):
+                return RunReport("blocked", tuple(outcomes), (reached,))
+            turn = _run_task(host, worker, found.task_id)
+            if turn.outcome is not None:
+                outcomes.append(turn.outcome)
+                host.show_message(f"{turn.outcome.task_id} {turn.outcome.status}: {turn.outcome.summary}")
+            following = _find_following(policy, turn)
+            if following is not None and following.status == "failed":
+                return RunReport("blocked", tuple(outcomes), (following.reason or "",))
+            if policy is not None and not waits:
+                _note_following(host, policy, following)
+            if following is not None and not waits:
+                return RunReport("blocked", tuple(outcomes), (_describe_wait(host, following),))
+            if following is not None and policy is not None:
+                _wait(host, following)
+                policy.end_wait(following)
 
 
-def _wait(host: Host, reached: _LimitReached) -> None:
-    """Until the limit ends, also where the machine sleeps meanwhile."""
-    until = reached.limit.until or host.clock.now()
-    host.show_message(f"waiting: {reached}")
-    began, seconds = host.clock.monotonic(), (until - host.clock.now()).total_seconds()
-    while host.clock.now() < until and host.clock.monotonic() - began < seconds:
-        time.sleep(min(_PAUSE_SECONDS, max(0.0, seconds - (host.clock.monotonic() - began))))
+class _Turn(Struct, frozen=True):
+    """How one turn at a task ended. ``outcome``: None where it was given back; ``limit``: of the worker's account."""
+
+    outcome: TaskOutcome | None
+    limit: UsageLimit | None = None
+    used: Spending = Spending()
 
 
-def _run_task(host: Host, worker: Worker, task_id: str) -> TaskOutcome:
+def _find_following(policy: EnginePolicy | None, turn: _Turn) -> Following | None:
+    """What follows, once what was used is counted; None: the next task."""
+    if policy is None:
+        return None
+    policy.record_use(turn.used)
+    failed = turn.outcome is not None and turn.outcome.status == FAILED
+    return policy.find_following(failed=failed, limit=turn.limit)
+
+
+def _note_following(host: Host, policy: EnginePolicy, following: Following | None) -> None:
+    """For the loop's next turn."""
+    if following is None:
+        note_wait(host, TaskWait(policy.failures))
+        return
+    until = host.clock.now() + timedelta(seconds=following.seconds)
+    failures = 0 if following.status == "cooldown" else policy.failures
+    note_wait(host, TaskWait(failures, until, _describe_wait(host, following)))
+
+
+def _describe_wait(host: Host, following: Following) -> str:
+    until = format_iso(host.clock.now() + timedelta(seconds=following.seconds))
+    kind = "usage limit" if following.status == "waiting_limit" else "cooling down"
+    return f"{kind} until {until}: {following.reason}"
+
+
+def _wait(host: Host, following: Following) -> None:
+    """Until it is over, also where the machine sleeps meanwhile."""
+    host.show_message(f"waiting: {_describe_wait(host, following)}")
+    began, until = host.clock.monotonic(), host.clock.now() + timedelta(seconds=following.seconds)
+    while host.clock.now() < until and (left := following.seconds - (host.clock.monotonic() - began)) > 0:
+        time.sleep(min(_PAUSE_SECONDS, left))
+
+
+def _run_task(host: Host, worker: Worker, task_id: str) -> _Turn:
     claim = claim_task(host, task_id, worker.name, worker_pid=os.getpid(), is_program=True)
     try:
         return _do_work(host, worker, claim)
     except BusyError:
         _give_back(host, task_id, claim, "the workspace was busy")
         raise
-    except _LimitReached as reached:
-        _give_back(host, task_id, claim, str(reached))
-        raise
     except ClearedError as error:
         if not _is_still(host, claim):
             raise
-        return fail_task(host, task_id, str(error), by=claim.by)
+        return _Turn(fail_task(host, task_id, str(error), by=claim.by))
     except BaseException:
         _give_back(host, task_id, claim, "the orchestrator was stopped")
         raise
 
 
-def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
+def _do_work(host: Host, worker: Worker, claim: Claim) -> _Turn:
     task = read_task_set(host).require_task(claim.task_id)
     folder = state_folder(host, "task-work") / task.id
     remove_tree(folder)
@@ -151,12 +182,14 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> TaskOutcome:
         report = worker.work(host, assignment)
         host.report_step("task-worked")
         if report.limit is not None:
-            raise _LimitReached(report.limit)
+            _give_back(host, task.id, claim, f"usage limit: {report.limit.words}")
+            return _Turn(None, report.limit, report.used)
         if not report.is_finished:
-            return fail_task(host, task.id, report.summary or f"{worker.name} did not finish", by=claim.by)
+            reason = report.summary or f"{worker.name} did not finish"
+            return _Turn(fail_task(host, task.id, reason, by=claim.by), used=report.used)
         outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)
-        is_done = outcome.status == "completed"
-        return outcome
+        is_done = outcome.status == COMPLETED
+        return _Turn(outcome, used=report.used)
     finally:
         remove_tree(kept)
         if not is_done:

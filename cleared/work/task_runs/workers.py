@@ -18,6 +18,7 @@ from cleared.changes.host import Host
 from cleared.gate.manual_runs import run_now
 from cleared.runs.attempt import Event
 from cleared.work.cycles.cycle_settings import require_opt_in
+from cleared.work.cycles.engine_policy import EnginePolicy
 from cleared.work.loop.private_clone import write_file
 from cleared.work.task_runs.assignment import Assignment, WorkReport
 from cleared.work.task_runs.engine_worker import EngineWorker
@@ -33,6 +34,11 @@ class Worker(Protocol):
     @property
     def name(self) -> str: ...
 
+    def begin(self, host: Host) -> EnginePolicy | None:
+        """Before any task is claimed: the policy of its account, None where it has none. Raises ``ClearedError`` where
+        it could do no task."""
+        ...
+
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
         """Work in the clone. Raises ``ClearedError`` where it cannot begin."""
         ...
@@ -47,6 +53,9 @@ class CommandWorker(Struct, frozen=True):
     def name(self) -> str:
         word = "".join(c for c in self.command.split()[0] if c.isprintable())
         return f"command {word.rsplit('/', 1)[-1][:40]}"
+
+    def begin(self, host: Host) -> None:
+        """It costs nothing."""
 
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
         task = assignment.briefing.task
@@ -75,6 +84,9 @@ class AgentWorker(Struct, frozen=True):
     @property
     def name(self) -> str:
         return f"agent {self.agent}"
+
+    def begin(self, host: Host) -> None:
+        """What its model costs, its runs are bounded by."""
 
     def work(self, host: Host, assignment: Assignment) -> WorkReport:
         task = assignment.briefing.task

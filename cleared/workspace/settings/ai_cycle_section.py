@@ -15,8 +15,8 @@ ONE_LINE_TEXTS: Final = ("model", *map("{}_bin".format, ENGINE_NAMES), "codex_sa
 
 @config_section
 class LoopAi(Section):
-    """AI cycles (``cleared cycle``): a coding engine that works in a private clone. Flags and the environment variables
-    named here take precedence."""
+    """AI cycles (``cleared cycle``), and tasks that an engine works on: it does so in a private clone. Flags and the
+    environment variables named here take precedence."""
 
     enabled: bool = program(default=False)
     """Whether AI cycles may run at all. A start needs ``--allow-ai`` (or CLEARED_ALLOW_AI=1) besides."""
@@ -52,12 +52,12 @@ class LoopAi(Section):
     max_cycles: int | None = protected(default=None)
     """After how many cycles it ends; None: it goes on. --max-cycles."""
     cost_cap: Decimal = protected(default=Decimal(0))
-    """US dollars of all cycles since the last reset of the consensus, at which it stops; 0: none. Only what engines
-    report can be counted."""
+    """US dollars of all cycles and tasks since the last reset of the consensus, at which it stops; 0: none. Only what
+    engines report can be counted."""
     max_tokens: int = protected(default=0)
-    """Tokens of all cycles since then, read and written, at which it stops; 0: no cap."""
+    """Tokens of all of them since then, read and written, at which it stops; 0: no cap."""
     max_minutes: int = protected(default=0)
-    """Minutes of work of all cycles since then, at which it stops; 0: no cap. What a plan pays for, no engine names."""
+    """Minutes of work of all of them since then, at which it stops; 0: no cap. No engine names what a plan pays for."""
     program_folders: tuple[str, ...] = program(default=())
     """Folders that the engine may read and run programs from, beside the system's and its own."""
     environment: tuple[str, ...] = program(default=())

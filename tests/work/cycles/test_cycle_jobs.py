@@ -179,12 +179,12 @@ def test_cycles_of_jobs_end(looped: Workspace, engine: FakeEngine) -> None:
         settings = read_cycle_settings(host.config, flags, {})
         return CycleLoop(host, settings, engine.binary).run_one(is_follow_up=is_follow_up)
 
-    engine.plan(good("A"), good("B"), good("C"), {"stdout": result("Your organization is disabled", error=True)})
+    engine.plan(good("A"), good("B"), {"stdout": result("Your organization is disabled", error=True)})
     assert cycle(is_follow_up=False)[0] and read_pace(looped.root).goes_on_since == now()
     assert cycle()[0] and read_pace(looped.root).goes_on_since is None
     assert read_state(looped.root)["reason"] == "the last of 2 cycles is done"
     assert cycle() == (True, "the cycles have ended meanwhile; none was run") and len(engine.calls) == 2
-    assert cycle(is_follow_up=False, max_cycles=9, cost_cap=Decimal("0.5"))[1].startswith("ok: the cost cap")
+    assert cycle(is_follow_up=False, max_cycles=9, cost_cap=Decimal("0.5"))[1].startswith("failed: the cost cap")
     went_well, summary = cycle(is_follow_up=False)
     assert not went_well and "needs a person" in summary and read_state(looped.root)["status"] == "failed"
     for status, goes_on in (("running", True), ("stopping", False)):

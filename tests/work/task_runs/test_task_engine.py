@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fake_engine import FakeEngine, result, wait_until
+from fake_engine import FakeEngine, result, start, wait_until
 from harness import Workspace, take_ok, unchanged
 from running import has_ended
 from tasking import Tasks, task
@@ -93,6 +93,57 @@ def test_a_usage_limit_waits_and_fails_no_task(tasks: Tasks, engine: FakeEngine)
     done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
     assert done.code == 6 and [t["status"] for t in done.json["tasks"]] == ["completed"], done
     assert "waiting: usage limit until 2025-02-10T06:00:01Z" in done.err and len(engine.calls) == 2
+
+
+def test_failures_in_a_row_cool_down(tasks: Tasks, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WORK 2: as of cycles, with their settings; a task between that goes well counts anew."""
+    monkeypatch.setenv("MAX_CONSECUTIVE_ERRORS", "2")
+    monkeypatch.setenv("COOLDOWN_SECONDS", "1")
+    tasks.planned(*(task(n) for n in range(1, 6)))
+    engine.plan({"exit": 1}, work({"docs/T-002.txt": "x"}), {"exit": 1}, {"exit": 1}, work({"docs/T-005.txt": "x"}))
+    done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert [t["status"] for t in done.json["tasks"]] == ["failed", "completed", "failed", "failed", "completed"], done
+    assert done.err.count("waiting: cooling down until 2025-02-10T06:00:01Z: 2 failures in a row") == 1, done
+
+
+def test_cycles_and_tasks_spend_from_one_purse(tasks: Tasks, engine: FakeEngine) -> None:
+    """WORK 2: the cost cap counts both; at the cap neither starts an engine, and no task fails."""
+    tasks.ws.ok("cycle", "init")
+    tasks.ws.config("loop.ai.cost_cap=0.5")
+    tasks.planned(*(task(n) for n in range(1, 4)))
+    engine.plan(*(work({f"docs/T-00{n}.txt": "x"}) for n in range(1, 4)))
+    done = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert done.code == 7 and done.json["reasons"] == ["the cost cap of 0.5 USD is reached (0.50 spent)"], done
+    assert tasks.states() == {"T-001": "completed", "T-002": "completed", "T-003": "pending"}
+    assert tasks.ws.json("cycle", "status")["total_cost"] == "0.50"
+    again = tasks("run", "--engine", "claude", "--allow-ai", "--json")
+    assert again.code == 7 and again.json["tasks"] == []
+    cycle = start(tasks.ws, engine, "--digest", "all")
+    assert cycle.code != 0 and len(engine.calls) == 2, cycle
+    tasks.ws.ok("cycle", "reset-consensus", "--yes")
+    assert tasks("run", "--engine", "claude", "--allow-ai").code == 6 and len(engine.calls) == 3
+
+
+def test_the_loops_turns_wait_for_the_account(tasks: Tasks, engine: FakeEngine) -> None:
+    """WORK 2: the loop starts no engine before the time that the account named, nor does its rotation."""
+    tasks.ws.config("tasks.engine=claude", "loop.rotation=[task_turn]")
+    tasks.planned(task(1))
+    engine.plan({"stdout": result("You've hit your usage limit. Try again in 2 hours.", error=True)})
+    tasks.ws.ok("loop", "run", "--once", "--enqueue", "task_turn", "--allow-ai")
+    tasks.ws.ok("loop", "run", "--max-cycles", "3", "--sleep", "0", "--auto-rotate", "--allow-ai")
+    assert len(engine.calls) == 1 and tasks.states() == {"T-001": "pending"}
+    tasks.ws.ok("loop", "enqueue", "task_turn")
+    (waiting,) = tasks.ws.json("loop", "status")["queued"]
+    assert waiting["not_before"] == "2025-02-10T08:00:00Z"
+
+
+def test_an_engine_that_is_not_there_fails_no_task(
+    tasks: Tasks, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks.planned(task(1))
+    monkeypatch.setenv("CLAUDE_BIN", "no-such-program")
+    done = tasks("run", "--engine", "claude", "--allow-ai")
+    assert done.code == 4 and "is not installed" in done.err and tasks.states() == {"T-001": "pending"}, done
 
 
 @pytest.mark.parametrize("said", ["Your organization has been disabled", "Invalid API key"])
