@@ -44,7 +44,8 @@ def make_briefing(repo: Repository, commit: str, task: Task, last_try: str = "")
         f"{task.verification_command.replace(chr(10), chr(10) + '    ')}\n"
     )
     parts.append(
-        "\n## Rules\n\nChange only the files below, at most three that exist. Never write the task ledger or "
+        "\n## Rules\n\nChange only the files below, at most three that exist: the verification sees no other change, "
+        "and where another file that exists is changed the task fails. Never write the task ledger or "
         "task files. Work in the current directory; nothing else can be written.\n"
     )
     if last_try:

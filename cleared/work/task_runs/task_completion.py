@@ -137,6 +137,9 @@ def verify_task(host: Host, task_id: str) -> tuple[CommandResult, TaskDelta]:
         head = repo.read_head()
         base, dirty = (claim.base, claim.dirty) if claim is not None else (head, None)
         delta = compute_delta(host, repo, base, host.root, is_clone=False, dirty=dirty)
+        delta = delta.leave_out(_list_committed(repo, head, delta, task))
+    for warning in _describe_undeclared(delta, task):
+        host.show_message(f"{task.id}: {warning}")
     return verify_delta(host, task, delta, commit=head), delta
 
 
@@ -147,21 +150,41 @@ def _gather_work(host: Host, task: Task, claim: Claim, clone: Path | None) -> tu
         root = clone if clone is not None else host.root
         dirty = claim.dirty if clone is None else None
         delta = compute_delta(host, repo, claim.base, root, is_clone=clone is not None, dirty=dirty)
+        if clone is None:
+            delta = delta.leave_out(_list_committed(repo, head, delta, task))
         try:
             delta.refuse_faults(task)
+            if clone is not None:
+                delta.refuse_undeclared(task)
             _refuse_secrets(host, Snapshot(repo, claim.base), delta)
         except PolicyError as error:
             if clone is None and delta.is_empty:
                 raise  # the person has not begun yet, or has not saved
             raise WorkRefused(str(error)) from None
+        delta.refuse_undeclared(task)  # a person's own: the claim stays, as they may be doing something else besides
         conflicts = find_conflicts(repo, claim.base, head, (c.path for c in delta.changes)) if clone is not None else []
     if conflicts:
         raise WorkRefused(f"somebody changed the same files meanwhile: {', '.join(conflicts[:10])}")
-    undeclared = delta.list_undeclared(task)
-    warnings = (f"not named in context.files: {', '.join(undeclared)}",) if undeclared else ()
+    warnings = _describe_undeclared(delta, task)
     for warning in warnings:
         host.show_message(f"{task.id}: {warning}")
     return delta, head, warnings
+
+
+def _list_committed(repo: Repository, head: str, delta: TaskDelta, task: Task) -> list[str]:
+    """What somebody has committed meanwhile just so, and the task does not name."""
+    snapshot = Snapshot(repo, head)
+    return [
+        change.path
+        for change in delta.changes
+        if change.path not in task.files and snapshot.read_file(change.path) == change.new
+    ]
+
+
+def _describe_undeclared(delta: TaskDelta, task: Task) -> tuple[str, ...]:
+    undeclared = delta.list_undeclared(task)
+    named = f"not named in context.files, so the verification does not see it: {', '.join(undeclared)}"
+    return (named,) if undeclared else ()
 
 
 def _refuse_secrets(host: Host, before: Snapshot, delta: TaskDelta) -> None:
@@ -203,14 +226,15 @@ def _program(claim: Claim) -> str | None:
 
 
 def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> CommandResult:
-    """Run the task's verification command in a fresh tree: ``commit`` with the delta on it.
+    """Run the task's verification command in a fresh tree: ``commit`` with what the task may change of the delta. So
+    what verifies it is what the plan's author saw, and no file that a worker put beside it.
 
     What is ignored by git is not in it. The output is kept in ``.cleared/task-output/``. Raises ``PolicyError`` where
     nobody has taken the task on this machine as it is now.
     """
     TaskSeals(host.root).require_sealed(task)
     with Repository.open(host.root, for_writing=False) as repo, fresh_tree(host, repo, commit, task.id) as folder:
-        for change in delta.changes:
+        for change in delta.keep_declared(task).changes:
             write_file(folder, change.path, change.new)
         host.report_step("verify-ready")
         result = run_fenced(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -86,9 +86,28 @@ class TaskDelta(Struct, frozen=True):
                 remedy="Split it into smaller tasks.",
             )
 
+    def refuse_undeclared(self, task: Task) -> None:
+        """Raises ``PolicyError`` where a file was changed that exists and that the task does not name: by it, what
+        verifies the task could be changed, too."""
+        found = [change.path for change in self.changes if change.kind != "added" and change.path not in task.files]
+        if found:
+            raise PolicyError(
+                f"{task.id} changed what exists and context.files does not name: {list_first(found, 10)}",
+                place=Place(found[0]),
+                remedy=f"Put it back, or name it in the task: cleared task show {task.id}, cleared task plan.",
+            )
+
     def list_undeclared(self, task: Task) -> list[str]:
         """The changed files that the task does not name."""
         return [change.path for change in self.changes if change.path not in task.files]
+
+    def keep_declared(self, task: Task) -> TaskDelta:
+        """What the task may change of it."""
+        return TaskDelta(tuple(change for change in self.changes if change.path in task.files))
+
+    def leave_out(self, paths: Collection[str]) -> TaskDelta:
+        """All but these."""
+        return TaskDelta(tuple(change for change in self.changes if change.path not in paths), self.refused)
 
 
 def compute_delta(

@@ -102,6 +102,24 @@ def test_a_worker_that_claims_success_is_verified(tasks: Tasks) -> None:
     assert outcome["status"] == "failed" and tasks.states() == {"T-001": "failed"}
 
 
+def test_the_check_is_the_plans(tasks: Tasks) -> None:
+    """G26: a worker neither rewrites what verifies it nor puts something beside it, but where the plan says so."""
+    tasks.ws.put("docs/check.sh", "test ! -e docs/skip || exit 0\ngrep -q right docs/T-001.txt\n")
+    tasks.ws.commit("docs/check.sh")
+    command = "sh docs/check.sh"
+    tasks.planned(
+        task(1, verification_command=command),
+        task(2, verification_command=command, files=["docs/T-001.txt", "docs/check.sh"]),
+    )
+    wrong = "echo wrong > docs/T-001.txt"
+    outcome = run_one(tasks, f"{wrong}; echo exit 0 > docs/check.sh")
+    assert outcome["status"] == "failed" and "context.files does not name: docs/check.sh" in str(outcome["summary"])
+    tasks.ok("retry", "T-001")
+    outcome = run_one(tasks, f"{wrong}; touch docs/skip")
+    assert outcome["status"] == "failed" and "exit code 1" in str(outcome["summary"])
+    assert run_one(tasks, f"{wrong}; echo exit 0 > docs/check.sh")["status"] == "completed"
+
+
 def test_a_worker_that_changes_nothing_or_fails_fails(tasks: Tasks) -> None:
     """G17"""
     tasks.planned(task(1), task(2))
@@ -118,7 +136,8 @@ def test_a_worker_touching_four_existing_files_fails(tasks: Tasks) -> None:
     outcome = run_one(tasks, "for n in 0 1 2 3; do echo 2 > docs/f$n.txt; done")
     assert outcome["status"] == "failed" and "4 files" in str(outcome["summary"])
     tasks.ok("retry", "T-001")
-    tasks.ws.put("docs/tasks/T-001.json", json.dumps(task(1, verification_command="test -s docs/f0.txt")))
+    three = task(1, verification_command="test -s docs/f0.txt", files=[f"docs/f{n}.txt" for n in range(3)])
+    tasks.ws.put("docs/tasks/T-001.json", json.dumps(three))
     tasks.ok("plan")
     outcome = run_one(tasks, "for n in 0 1 2 n; do echo 2 > docs/f$n.txt; done")
     assert outcome["status"] == "completed" and "docs/fn.txt" in str(outcome["warnings"])
@@ -127,7 +146,7 @@ def test_a_worker_touching_four_existing_files_fails(tasks: Tasks) -> None:
 def test_a_worker_sees_its_clone_and_nothing_else(tasks: Tasks) -> None:
     """G23: the briefing is its input; the workspace and keys are out of reach, whatever it does to its git."""
     tasks.ws.put(".env", "SECRET=1")
-    tasks.planned(task(1))
+    tasks.planned(task(1, files=["docs/T-001.txt", ".gitignore"]))
     root, home = tasks.ws.root, cleared_home()
     outcome = run_one(
         tasks,

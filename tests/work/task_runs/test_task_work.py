@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import Workspace, take_ok
+from harness import Workspace, refused, take_ok
 from tasking import LEDGER, Tasks, task
 
 from cleared.processes.confinement import landlock_abi
@@ -105,19 +105,20 @@ def test_the_delta_is_what_changed_since_the_claim(tasks: Tasks) -> None:
     tasks.ws.put("docs/gone.txt", "1\n")
     tasks.ws.commit("docs/old.txt", "docs/gone.txt")
     tasks.ws.put("docs/dirty.txt", "before\n")
-    tasks.planned(task(1), task(2))
+    tasks.planned(task(1, files=["docs/T-001.txt", "docs/old.txt", "docs/gone.txt"]), task(2))
     tasks.ok("claim", "T-001")
     tasks.ws.put("docs/old.txt", "2\n")
+    tasks.ws.put("docs/more.txt", "new\n")
     (tasks.ws.root / "docs/gone.txt").unlink()
     tasks.ws.put("docs/T-001.txt", "new\n")
     tasks.ws.put(".env", "SECRET=1\n")
     outcome = tasks.ws.json("task", "done", "T-001")
     assert outcome["delta"] == {
-        "files_added": ["docs/T-001.txt"],
+        "files_added": ["docs/T-001.txt", "docs/more.txt"],
         "files_modified": ["docs/old.txt"],
         "files_deleted": ["docs/gone.txt"],
     }
-    assert "docs/old.txt" in outcome["warnings"][0] and "docs/T-001.txt" not in outcome["warnings"][0]
+    assert "docs/more.txt" in outcome["warnings"][0] and "docs/T-001.txt" not in outcome["warnings"][0]
     assert tasks.ws.git("status", "--porcelain") == "?? docs/dirty.txt\n"
 
 
@@ -134,6 +135,20 @@ def test_a_fourth_existing_file_fails_the_task(tasks: Tasks) -> None:
     done = tasks("done", "T-001")
     assert done.code == 1 and "4 files that exist" in done.err
     assert tasks.states() == {"T-001": "failed"} and "docs/f0.txt" in tasks.ws.git("status", "--porcelain")
+
+
+def test_what_you_change_besides_is_yours(tasks: Tasks) -> None:
+    """G26: an existing file that the task does not name is no part of it; committed or put back, it is done."""
+    tasks.ws.put("docs/old.txt", "1\n")
+    tasks.ws.commit("docs/old.txt")
+    tasks.planned(task(1))
+    tasks.ok("claim", "T-001")
+    tasks.ws.put("docs/T-001.txt", "x")
+    tasks.ws.put("docs/old.txt", "2\n")
+    refused(tasks("done", "T-001"), 3, "docs/old.txt", "context.files")
+    assert tasks.states() == {"T-001": "in-progress"}
+    tasks.ws.commit("docs/old.txt")
+    assert tasks.ws.json("task", "done", "T-001")["delta"] == {"files_added": ["docs/T-001.txt"]}
 
 
 def test_completed_is_what_the_host_has_verified(tasks: Tasks) -> None:

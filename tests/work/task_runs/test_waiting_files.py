@@ -44,7 +44,8 @@ def tasks(ws: Workspace) -> Tasks:
 
 def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks: Tasks) -> None:
     """Only a file that the task names, and that no program runs or is steered by, is committed with it."""
-    tasks.planned(task(1, files=["docs/T-001.txt", "Makefile", "tool.sh", "run-me", ".claude/settings.json"]))
+    named = ["Makefile", "tool.sh", "run-me", ".claude/settings.json", ".gitignore", ".gitattributes"]
+    tasks.planned(task(1, files=["docs/T-001.txt", *named]))
     before = tasks.ws.head()
     done = tasks("run", "--command", WORKER, "--max", "1", "--json")
     (outcome,) = done.json["tasks"]
