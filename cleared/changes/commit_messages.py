@@ -6,7 +6,7 @@ type checker and a test refuse a subject that is put together anywhere else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NewType
 
 from cleared.base.short_text import list_first
@@ -157,6 +157,11 @@ def tasks_planned(ids: Sequence[str]) -> CommitSubject:
 def task_recorded(task_id: str, status: str, summary: str) -> CommitSubject:
     """``status``: as in the ledger; ``summary``: that of the ledger's line."""
     return compose_subject("task", f"{task_id} {status}: {join_lines(summary)}")
+
+
+def tasks_settled(states: Iterable[tuple[str, str]]) -> CommitSubject:
+    """Ids and states of tasks that awaited approval."""
+    return compose_subject("task", f"{', '.join(f'{name} {status}' for name, status in states)}")
 
 
 def tasks_archived(count: int) -> CommitSubject:

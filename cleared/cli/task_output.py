@@ -9,6 +9,7 @@ import typer
 
 from cleared.base.errors import ExitCode
 from cleared.base.terminal import escape_lines, print_json, print_line, print_message
+from cleared.jobs.tasks.task_states import COMPLETED, FAILED
 from cleared.work.task_runs.task_planning import Planned
 
 if TYPE_CHECKING:
@@ -48,12 +49,12 @@ def print_outcome(outcome: TaskOutcome, json: bool) -> None:
         print_json(outcome_data(outcome))
     else:
         print_line(f"{outcome.task_id} is {outcome.status} ({str(outcome.commit)[:10]})")
-        if outcome.status != "completed":
+        if outcome.status != COMPLETED:
             print_message(outcome.summary)
         if outcome.proposal:
             print_message(f"Next: cleared agent diff {outcome.proposal}, then approve or reject it.")
     sys.stdout.flush()
-    raise typer.Exit(ExitCode.DONE if outcome.status == "completed" else ExitCode.FAILED)
+    raise typer.Exit(ExitCode.FAILED if outcome.status == FAILED else ExitCode.DONE)
 
 
 def outcome_data(outcome: TaskOutcome) -> dict[str, Any]:

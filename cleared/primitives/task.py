@@ -35,7 +35,8 @@ def task_get(ctx: Context, id: Line) -> TaskInfo:
 
 @primitive(effect=Effect.READ, grant="task.read")
 def task_list(ctx: Context, status: Line | None = None) -> list[TaskInfo]:
-    """All tasks by id, or those of one state: pending, in-progress, completed, failed or blocked."""
+    """All tasks by id, or those of one state: pending, in-progress, completed, failed, blocked or
+    awaiting-approval."""
     from cleared.jobs.tasks.task_graph import sort_key
     from cleared.jobs.tasks.task_states import ALIASES, STATES
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
 from cleared.jobs.tasks.task_definition import TASK_ID
-from cleared.jobs.tasks.task_states import ALIASES, STATES, StatusLine
+from cleared.jobs.tasks.task_states import ALIASES, AWAITING, BLOCKED, WRITTEN_STATES, StatusLine
 
 MAX_LINE: Final = 256 << 10
 """Bytes; a longer line is no record."""
@@ -29,15 +29,17 @@ def parse_line(line: bytes) -> StatusLine | None:
     if not isinstance(name, str) or not TASK_ID.fullmatch(name) or not isinstance(status, str):
         return None
     status = ALIASES.get(status, status)
-    if status not in STATES:
+    if status not in WRITTEN_STATES:
         return None
-    delta = value.get("delta")
+    delta, found = value.get("delta"), value.get("awaits")
+    awaits = {key: str(text) for key, text in found.items()} if isinstance(found, dict) and status == BLOCKED else None
     return StatusLine(
         name,
-        status,
+        AWAITING if awaits else status,
         str(value.get("updated_at", "")),
         str(value.get("summary", "")),
         delta if isinstance(delta, dict) else None,
+        awaits or None,
         value,
     )
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cleared.base.short_text import parse_count
 from cleared.jobs.tasks.task_definition import Task
-from cleared.jobs.tasks.task_states import BLOCKED, COMPLETED, FAILED, IN_PROGRESS, PENDING
+from cleared.jobs.tasks.task_states import AWAITING, BLOCKED, COMPLETED, FAILED, IN_PROGRESS, PENDING
 
 
 class NextTask(Struct, frozen=True):
@@ -73,6 +73,8 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
             reasons.append(f"{task_id} waits for {', '.join(waits)}")
         elif state == IN_PROGRESS:
             reasons.append(f"{task_id} is being worked on")
+        elif state == AWAITING:
+            reasons.append(f"{task_id} awaits your approval: cleared task show {task_id}")
         elif state in (FAILED, BLOCKED):
             reasons.append(f"{task_id} {'has failed' if state == FAILED else 'is blocked'}")
         elif state is None:

@@ -12,22 +12,26 @@ IN_PROGRESS: Final = "in-progress"
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
 BLOCKED: Final = "blocked"
+AWAITING: Final = "awaiting-approval"
+"""Verified, and not live before a person approves it. In the ledger it is ``blocked``, with what it ``awaits``."""
 ALIASES: Final[Mapping[str, str]] = MappingProxyType({"claimed": IN_PROGRESS})
 """States by names of older ledgers."""
-STATES: Final = (PENDING, IN_PROGRESS, COMPLETED, FAILED, BLOCKED)
+WRITTEN_STATES: Final = (PENDING, IN_PROGRESS, COMPLETED, FAILED, BLOCKED)
+STATES: Final = (*WRITTEN_STATES, AWAITING)
 
 TRANSITIONS: Final[Mapping[str | None, frozenset[str]]] = MappingProxyType(
     {
         None: frozenset({PENDING}),
         PENDING: frozenset({PENDING, IN_PROGRESS, BLOCKED}),
-        IN_PROGRESS: frozenset({PENDING, COMPLETED, FAILED, BLOCKED}),
+        IN_PROGRESS: frozenset({PENDING, COMPLETED, AWAITING, FAILED, BLOCKED}),
+        AWAITING: frozenset({PENDING, COMPLETED, FAILED, BLOCKED}),
         COMPLETED: frozenset({FAILED}),
         FAILED: frozenset({PENDING, BLOCKED}),
         BLOCKED: frozenset({PENDING}),
     }
 )
-"""State (None: not in the ledger) → what may follow. ``completed`` follows on a claim alone; a completed task that no
-longer holds is failed again."""
+"""State (None: not in the ledger) → what may follow. ``completed`` follows on a claim alone, or on what a claim
+left for approval; a completed task that no longer holds is failed again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class StatusLine:
     updated_at: str
     summary: str
     delta: Mapping[str, Any] | None = None
+    awaits: Mapping[str, str] | None = None
+    """Of a task that awaits approval: its ``proposal``, by its folder, and its ``card``, as far as there are."""
     data: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """The line as it stands, with fields of others."""
 
@@ -46,11 +52,12 @@ class StatusLine:
         """The line as the host writes it."""
         found: dict[str, Any] = {
             "id": self.id,
-            "status": self.status,
+            "status": BLOCKED if self.status == AWAITING else self.status,
             "updated_at": self.updated_at,
             "summary": self.summary,
         }
-        return found | ({"delta": dict(self.delta)} if self.delta is not None else {})
+        extra = {"delta": self.delta, "awaits": self.awaits}
+        return found | {key: dict(value) for key, value in extra.items() if value is not None}
 
 
 def may_follow(before: str | None, after: str) -> bool:

@@ -23,6 +23,7 @@ from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_graph import list_blockers
 from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import IN_PROGRESS, PENDING, StatusLine
+from cleared.work.task_runs.task_approvals import settle_awaiting
 from cleared.work.task_runs.task_delta import list_dirty_files
 from cleared.work.task_runs.task_recording import Recorder, open_recorder, read_task_set, state_folder
 
@@ -56,6 +57,7 @@ def claim_task(host: Host, task_id: str, by: str, *, worker_pid: int | None = No
     Raises ``PolicyError`` where it is not ready, somebody has it, or it is not sealed here; ``UsageError`` where there
     is none.
     """
+    settle_awaiting(host)
     with open_recorder(host, f"task claim {task_id}") as recorder:
         recover_dead_claims(host, recorder)
         tasks = read_task_set(host)

@@ -18,17 +18,19 @@ from cleared.base.errors import ClearedError, Place, PolicyError
 from cleared.base.safe_files import write_atomic
 from cleared.base.terminal import count_noun
 from cleared.base.tree_removal import remove_tree
+from cleared.cards.card import Card
 from cleared.changes import commit_messages
 from cleared.changes.decisions.decision_context import DecisionContext
 from cleared.changes.host import Host
 from cleared.gate.proposals.author import Author
+from cleared.gate.proposals.proposal import Proposal
 from cleared.gate.proposals.submission import propose_changes
 from cleared.git import Repository, Snapshot
 from cleared.git.history_copy import copy_history
 from cleared.git.side_branch import find_branch
 from cleared.jobs.tasks.task_definition import Task
 from cleared.jobs.tasks.task_seals import TaskSeals
-from cleared.jobs.tasks.task_states import COMPLETED, FAILED
+from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, FAILED
 from cleared.review.branch_merge import TASK_BRANCHES
 from cleared.trust.approval_record import canonical_digest, digest_of
 from cleared.work.loop.kept_branch import keep_on_branch, make_branch_card
@@ -70,7 +72,8 @@ class WorkRefused(Exception):
 def complete_task(
     host: Host, task_id: str, *, summary: str = "", clone: Path | None = None, token: str | None = None
 ) -> TaskOutcome:
-    """Verify what was done for a claimed task, and record it: completed, or failed with the reason.
+    """Verify what was done for a claimed task, and record it: completed, awaiting the approval of what it made, or
+    failed with the reason.
 
     ``clone``: where a worker worked; without, the workspace itself. ``token``: of the worker's claim, which must still
     be the task's. Raises ``PolicyError`` where it is not claimed here, not sealed, or nothing was changed (then the
@@ -86,27 +89,32 @@ def complete_task(
         host.report_step("task-verified")
         if not result.passed:
             raise WorkRefused(_describe_failure(host, task, result))
-        proposal = _propose_gated(host, task, claim, delta)
+        proposed = _propose_gated(host, task, claim, delta)
         waiting = keep_waiting(host, task, claim, delta) if clone is not None else None
     except WorkRefused as refusal:
         return fail_task(host, task_id, str(refusal), by=_program(claim))
     host.report_step("task-proposed")
+    proposal = proposed.id if proposed else None
     text = summary or f"{task.title}: verified by {task.verification_command.splitlines()[0][:120]!r}"
     text += f" ({proposal} waits for approval)" if proposal else ""
     text += f" ({count_noun(len(waiting.files), 'file')} on the branch {waiting.branch})" if waiting else ""
     left_out = waiting.files if waiting else {}
     accepted = {path: data for path, data in delta.plain_files().items() if path not in left_out}
-    found = delta.to_json_object()
+    found, awaits = delta.to_json_object(), {"proposal": proposed.folder} if proposed else {}
+    if waiting is not None and not left_out.keys().isdisjoint(task.files):
+        awaits["card"] = waiting.card.id
+    status = AWAITING if awaits else COMPLETED
     with open_recorder(host, f"task done {task_id}") as recorder:
         _require_same(require_claim(host, task_id, recorder.ledger.read_latest(task_id)), claim.token)
-        line = recorder.make_line(task_id, COMPLETED, text, found)
-        subject = commit_messages.task_recorded(task_id, COMPLETED, task.title)
+        line = recorder.make_line(task_id, status, text, found, awaits or None)
+        subject = commit_messages.task_recorded(task_id, status, task.title)
         stage = waiting.stage_card if waiting else None
         recorded = recorder.commit([line], subject, accepted, by=_program(claim), stage=stage)
         drop_claim(host, task_id)
-    forget_last_try(host, task_id)
+    if status == COMPLETED:
+        forget_last_try(host, task_id)
     branch = waiting.branch if waiting else None
-    return TaskOutcome(task_id, COMPLETED, line.summary, found, recorded.commit, proposal, None, warnings, branch)
+    return TaskOutcome(task_id, status, line.summary, found, recorded.commit, proposal, None, warnings, branch)
 
 
 def fail_task(host: Host, task_id: str, reason: str, *, by: str | None = None) -> TaskOutcome:
@@ -195,8 +203,8 @@ def _refuse_secrets(host: Host, before: Snapshot, delta: TaskDelta) -> None:
             raise PolicyError("it holds a secret, and would be committed", place=Place(change.path))
 
 
-def _propose_gated(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> str | None:
-    """Propose what only a person makes live; the proposal's id. Raises ``WorkRefused`` where the gate refuses it."""
+def _propose_gated(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> Proposal | None:
+    """Propose what only a person makes live. Raises ``WorkRefused`` where the gate refuses it."""
     texts = delta.files_for_gate()
     if not texts:
         return None
@@ -205,7 +213,7 @@ def _propose_gated(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> st
         proposal, _ = propose_changes(host, [], texts=texts, message=f"{task.id}: {task.title}", author=author)
     except ClearedError as error:
         raise WorkRefused(f"its change of {', '.join(texts)} was not taken as a proposal: {error}") from None
-    return proposal.id
+    return proposal
 
 
 def _describe_failure(host: Host, task: Task, result: CommandResult) -> str:
@@ -262,16 +270,15 @@ def fresh_tree(host: Host, repo: Repository, commit: str, name: str) -> Iterator
 class WaitingFiles(Struct, frozen=True):
     """``files``: path → content, None where it is removed. They are on ``branch`` already."""
 
-    host: Host
-    name: str
     branch: str
     files: Mapping[str, bytes | None]
 
+    card: Card
+    """The one that asks about them."""
+
     def stage_card(self, decision_context: DecisionContext) -> None:
-        """Stage the card that asks about them."""
-        commit = find_branch(decision_context.repo, self.branch) or ""
-        card = make_branch_card(self.host, self.branch, commit, self.name, self.files, [])
-        decision_context.context.cards.add_card(card)
+        """Stage it."""
+        decision_context.context.cards.add_card(self.card)
 
 
 def keep_waiting(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> WaitingFiles | None:
@@ -290,7 +297,9 @@ def keep_waiting(host: Host, task: Task, claim: Claim, delta: TaskDelta) -> Wait
         return None
     digest = canonical_digest([claim.base, {path: digest_of(data or b"") for path, data in files.items()}])
     name = f"{task.id}-{digest.rpartition(':')[2][:8]}"
-    waiting = WaitingFiles(host, name, f"{TASK_BRANCHES}{name.lower()}", files)
-    keep_on_branch(host, waiting.branch, claim.base, files, author=claim.by, message=f"task: what {task.id} changed")
-    host.show_message(f"{task.id}: not merged, on the branch {waiting.branch}: {', '.join(files)}")
-    return waiting
+    branch = f"{TASK_BRANCHES}{name.lower()}"
+    keep_on_branch(host, branch, claim.base, files, author=claim.by, message=f"task: what {task.id} changed")
+    host.show_message(f"{task.id}: not merged, on the branch {branch}: {', '.join(files)}")
+    with Repository.open(host.root, for_writing=False) as repo:
+        commit = find_branch(repo, branch) or ""
+    return WaitingFiles(branch, files, make_branch_card(host, branch, commit, name, files, []))

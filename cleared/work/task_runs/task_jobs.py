@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from cleared.changes.workspace_opening import open_for_job
 from cleared.jobs.job_process import JobContext, JobFailed
 from cleared.jobs.job_types import JobPace, JobType
+from cleared.jobs.tasks.task_states import FAILED
 from cleared.work.cycles.cycle_settings import require_opt_in
 from cleared.work.loop.workspace_jobs import TASK_TURN
 from cleared.work.task_runs.task_run import run_tasks
@@ -24,9 +25,9 @@ def task_turn(job: JobContext) -> str:
     # A loop that was not started with --allow-ai does not come here with an engine: see ``configure_turn``.
     report = run_tasks(host, choose_worker(host, None, None, allow_ai=True), most=1, waits=False)
     for outcome in report.outcomes:
-        if outcome.status != "completed":
+        if outcome.status == FAILED:
             raise JobFailed(f"{outcome.task_id} {outcome.status}: {outcome.summary}")
-        return f"{outcome.task_id} completed: {outcome.summary}"
+        return f"{outcome.task_id} {outcome.status}: {outcome.summary}"
     return "every task is completed" if report.state == "done" else f"no task is ready: {'; '.join(report.reasons)}"
 
 

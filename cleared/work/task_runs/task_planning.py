@@ -39,7 +39,7 @@ from cleared.jobs.tasks.task_definition import (
 from cleared.jobs.tasks.task_graph import list_graph_faults
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.jobs.tasks.task_seals import TaskSeals
-from cleared.jobs.tasks.task_states import COMPLETED, IN_PROGRESS, PENDING, StatusLine
+from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, IN_PROGRESS, PENDING, StatusLine
 from cleared.review.queue_cards import read_card
 from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs.task_recording import open_ledger, open_recorder, read_task_set
@@ -271,7 +271,11 @@ def _refuse_replaced(
 ) -> None:
     """Raises ``UsageError`` where a definition would be replaced that is worked on, or has been."""
     for name, task in given.items():
-        if name in known and known[name] != task and (name in archived or states.get(name) in (IN_PROGRESS, COMPLETED)):
+        if (
+            name in known
+            and known[name] != task
+            and (name in archived or states.get(name) in (IN_PROGRESS, AWAITING, COMPLETED))
+        ):
             raise UsageError(
                 f"{name} is {states.get(name, 'archived')}, and its definition cannot be replaced",
                 remedy="Make a new task with another id.",

@@ -87,7 +87,12 @@ class Recorder:
         self._note = _note_path(host)
 
     def make_line(
-        self, task_id: str, status: str, summary: str, delta: Mapping[str, Sequence[str]] | None = None
+        self,
+        task_id: str,
+        status: str,
+        summary: str,
+        delta: Mapping[str, Sequence[str]] | None = None,
+        awaits: Mapping[str, str] | None = None,
     ) -> StatusLine:
         """A line of now, if that state may follow on the newest one. Raises ``PolicyError`` where it may not."""
         before = self.ledger.read_latest(task_id)
@@ -98,7 +103,7 @@ class Recorder:
                 remedy=_REMEDIES.get((state or "", status)) or f"See: cleared task show {task_id}.",
             )
         text = self._host.redactor.redact_text(" ".join(summary.split()))[:MAX_SUMMARY]
-        return StatusLine(task_id, status, format_iso(self._host.clock.now()), text, delta)
+        return StatusLine(task_id, status, format_iso(self._host.clock.now()), text, delta, awaits)
 
     def append(self, *lines: StatusLine) -> None:
         """Add lines to the ledger without a commit: the next one holds them."""
@@ -207,6 +212,7 @@ _REMEDIES: Final = {
     ("pending", "completed"): "Claim it first: cleared task claim ID.",
     ("pending", "failed"): "Claim it first: cleared task claim ID.",
     ("failed", "in-progress"): "Try it again: cleared task retry ID, then claim it.",
+    ("awaiting-approval", "in-progress"): "Approve what it made, or try it again: cleared task retry ID.",
     ("blocked", "in-progress"): "Try it again: cleared task retry ID, then claim it.",
     ("completed", "pending"): "If it no longer holds: cleared task fail ID, then cleared task retry ID.",
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from cleared.base.errors import UsageError
+from cleared.base.errors import BusyError, UsageError
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.jobs.tasks.task_graph import NextTask, choose_next, list_blockers, sort_key
@@ -12,6 +13,7 @@ from cleared.jobs.tasks.task_seals import TaskSeals
 from cleared.jobs.tasks.task_states import ALIASES, STATES
 from cleared.work.task_runs.briefing import make_briefing
 from cleared.work.task_runs.last_try import read_last_try
+from cleared.work.task_runs.task_approvals import settle_awaiting
 from cleared.work.task_runs.task_claims import recover_claims
 from cleared.work.task_runs.task_recording import finish_interrupted, open_ledger, read_states, read_task_set
 
@@ -20,7 +22,7 @@ def list_tasks(host: Host, status: str | None = None) -> list[dict[str, Any]]:
     """Each task with its newest line, by id. Raises ``UsageError`` for a state that there is not."""
     if status is not None and ALIASES.get(status, status) not in STATES:
         raise UsageError(f"{status!r} is no state of a task", remedy=f"Use {', '.join(STATES)}.")
-    finish_interrupted(host)
+    _catch_up(host)
     lines, tasks = open_ledger(host).read_all(), read_task_set(host)
     rows = []
     for name in sorted({*tasks.tasks, *lines}, key=sort_key):
@@ -41,6 +43,7 @@ def list_tasks(host: Host, status: str | None = None) -> list[dict[str, Any]]:
 
 def describe_task(host: Host, task_id: str) -> dict[str, Any]:
     """One task: definition, newest line, what it waits for, its seal, the size of its briefing."""
+    _catch_up(host)
     tasks = read_task_set(host)
     task, ledger = tasks.require_task(task_id), open_ledger(host)
     line = ledger.read_latest(task_id)
@@ -52,6 +55,7 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
         "updated_at": line.updated_at if line else None,
         "summary": line.summary if line else "",
         "delta": dict(line.delta) if line and line.delta else None,
+        "awaits": dict(line.awaits) if line and line.awaits else None,
         "waits_for": list_blockers(task, read_states(host)),
         "archived": task_id in tasks.archived,
         "sealed": TaskSeals(host.root).describe_fault(task) or "yes",
@@ -60,10 +64,19 @@ def describe_task(host: Host, task_id: str) -> dict[str, Any]:
     }
 
 
+def _catch_up(host: Host) -> None:
+    """What was committed or decided and is not in the ledger yet; where somebody else is at work, they or the next one
+    will."""
+    finish_interrupted(host)
+    with suppress(BusyError):
+        settle_awaiting(host)
+
+
 def find_next(host: Host) -> NextTask:
     """The task that comes next, once dead workers' claims are given back."""
     open_ledger(host).require()
     finish_interrupted(host)
+    settle_awaiting(host)
     recover_claims(host)
     tasks = read_task_set(host)
     found = choose_next(tasks.tasks, read_states(host))

@@ -18,7 +18,7 @@ from cleared.base.tree_removal import remove_tree
 from cleared.changes.host import Host
 from cleared.git import Repository
 from cleared.git.history_copy import copy_files
-from cleared.jobs.tasks.task_states import COMPLETED, FAILED, IN_PROGRESS, PENDING
+from cleared.jobs.tasks.task_states import AWAITING, COMPLETED, FAILED, IN_PROGRESS, PENDING
 from cleared.work.cycles.engine_policy import EnginePolicy, Following, Spending
 from cleared.work.cycles.usage_limit import UsageLimit
 from cleared.work.loop.private_clone import PrivateClone
@@ -188,7 +188,7 @@ def _do_work(host: Host, worker: Worker, claim: Claim) -> _Turn:
             reason = report.summary or f"{worker.name} did not finish"
             return _Turn(fail_task(host, task.id, reason, by=claim.by), used=report.used)
         outcome = complete_task(host, task.id, summary=report.summary, clone=folder.resolve(), token=claim.token)
-        is_done = outcome.status == COMPLETED
+        is_done = outcome.status in (COMPLETED, AWAITING)
         return _Turn(outcome, used=report.used)
     finally:
         remove_tree(kept)

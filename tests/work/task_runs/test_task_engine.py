@@ -53,13 +53,13 @@ def test_three_tasks_by_an_engine_one_retried_its_script_approved_and_live(tasks
     assert [t["status"] for t in first.json["tasks"]] == ["completed", "failed"]
     tasks.ok("retry", "T-002", "--summary", "Write right, not wrong")
     second = tasks(*argv)
-    assert second.code == 6, second
-    assert [t["status"] for t in second.json["tasks"]] == ["completed", "completed"]
+    assert second.code == 7, second
+    assert [t["status"] for t in second.json["tasks"]] == ["completed", "awaiting-approval"]
     assert not (tasks.ws.root / "agents/greet.py").exists()
     (card,) = tasks.ws.json("queue", "list")
     assert card["kind"] == "proposal" and "engine claude" in json.dumps(card["details"])
     take_ok(tasks.ws, "agent", "approve", second.json["tasks"][1]["proposal"])
-    assert tasks.ws.run("greet")["status"] == "succeeded"
+    assert tasks.ws.run("greet")["status"] == "succeeded" and tasks("next").code == 6
     third = engine.calls[2]["prompt"].partition("## What came of the last try")[2]
     assert (
         "Write right, not wrong" in third and "exit code 1" in third and "What came of" not in engine.calls[3]["prompt"]

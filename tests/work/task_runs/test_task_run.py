@@ -54,13 +54,15 @@ def test_three_tasks_one_failing_and_retried_its_script_approved_and_live(tasks:
     tasks.ws.commit("docs/hint.txt")
     tasks.ok("retry", "T-002", "--summary", "With a hint")
     second = tasks("run", "--command", "sh worker.sh", "--json")
-    assert second.code == 6 and [t["status"] for t in second.json["tasks"]] == ["completed", "completed"]
+    assert [t["status"] for t in second.json["tasks"]] == ["completed", "awaiting-approval"]
+    assert second.code == 7 and second.json["reasons"] == ["T-003 awaits your approval: cleared task show T-003"]
     proposal = second.json["tasks"][1]["proposal"]
     assert tasks.ws("agent", "run", "greet").code != 0 and not (tasks.ws.root / "agents/greet.py").exists()
     (card,) = tasks.ws.json("queue", "list")
     assert card["kind"] == "proposal" and "command sh" in json.dumps(card["details"])
     take_ok(tasks.ws, "agent", "approve", proposal)
     assert tasks.ws.run("greet")["status"] == "succeeded"
+    assert tasks("next").code == 6 and tasks.states()["T-003"] == "completed"
     assert tasks.ws.git("status", "--porcelain") == "" and tasks.ws("check").code == 0
 
 
@@ -117,7 +119,7 @@ def test_the_check_is_the_plans(tasks: Tasks) -> None:
     tasks.ok("retry", "T-001")
     outcome = run_one(tasks, f"{wrong}; touch docs/skip")
     assert outcome["status"] == "failed" and "exit code 1" in str(outcome["summary"])
-    assert run_one(tasks, f"{wrong}; echo exit 0 > docs/check.sh")["status"] == "completed"
+    assert run_one(tasks, f"{wrong}; echo exit 0 > docs/check.sh")["status"] == "awaiting-approval"
 
 
 def test_a_worker_that_changes_nothing_or_fails_fails(tasks: Tasks) -> None:
@@ -157,7 +159,7 @@ def test_a_worker_sees_its_clone_and_nothing_else(tasks: Tasks) -> None:
     )
     if not landlock_abi():
         pytest.skip("the kernel has no Landlock")
-    assert outcome["status"] == "completed", outcome
+    assert outcome["status"] == "awaiting-approval", outcome
     assert outcome["delta"] == {"files_added": ["docs/T-001.txt"], "files_modified": [".gitignore"]}
     assert "# T-001: Task 1" in tasks.ws.read("docs/T-001.txt") and not (root / "evil").exists()
 

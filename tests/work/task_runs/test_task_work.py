@@ -263,7 +263,7 @@ def test_a_persons_script_becomes_a_proposal(tasks: Tasks) -> None:
     tasks.ok("claim", "T-001")
     tasks.ws.put("agents/greet.py", '"""\nname: greet\ntrigger: on_demand\n"""\nctx_log("hello")\n')
     outcome = tasks.ws.json("task", "done", "T-001")
-    assert outcome["status"] == "completed" and outcome["proposal"] == "P1"
+    assert outcome["status"] == "awaiting-approval" and outcome["proposal"] == "P1"
     assert tasks.ws("agent", "run", "greet").code != 0
     take_ok(tasks.ws, "agent", "approve", "P1")
     assert tasks.ws.run("greet")["status"] == "succeeded"

@@ -49,7 +49,7 @@ def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks
     before = tasks.ws.head()
     done = tasks("run", "--command", WORKER, "--max", "1", "--json")
     (outcome,) = done.json["tasks"]
-    assert outcome["status"] == "completed", done
+    assert outcome["status"] == "awaiting-approval", done
     changed = set(tasks.ws.git("diff", "--name-only", before, "HEAD").split())
     assert "docs/T-001.txt" in changed and changed.isdisjoint({*STEERING, "docs/more.txt"}), changed
     assert tasks.ws.git("status", "--porcelain") == ""
@@ -59,6 +59,7 @@ def test_what_is_run_or_not_named_waits_on_a_branch_and_each_file_is_named(tasks
     assert all(name in done.err for name in (*STEERING, "docs/more.txt")), done
     tasks.ws.ok("queue", "answer", card["id"], "merge")
     assert tasks.ws.read("tool.sh") == "x\n" and tasks.ws("check").code == 0
+    assert tasks.states() == {"T-001": "completed"}
 
 
 HARMLESS = ("docs/a.md", "data/b.csv", "Notes.TXT", "docs/picture.png")
@@ -87,7 +88,7 @@ def test_only_documents_tables_and_pictures_come_in_without_a_look(tasks: Tasks)
     )
     for number in (1, 2):
         done = tasks("run", "--command", worker.replace("00N", f"00{number}"), "--max", "1", "--json")
-        assert done.json["tasks"][0]["status"] == "completed", done
+        assert done.json["tasks"][0]["status"] == "awaiting-approval", done
     changed = set(tasks.ws.git("-c", "core.quotePath=off", "diff", "--name-only", before, "HEAD").split("\n"))
     assert changed >= set(HARMLESS) and changed.isdisjoint(UNHEARD_OF), changed
 
