@@ -11,14 +11,15 @@ from cleared.base.terminal import escape_lines, print_fields, print_json, print_
 from cleared.changes.host import Host
 from cleared.cli.command_groups import new_group
 from cleared.cli.guiding import take_guiding_texts
+from cleared.cli.log_following import follow_logs
 from cleared.cli.loop_options import ENGINE_CHOICE, AllowEngineOption
 from cleared.cli.options import JsonOption, PrintOption, WorkspaceOption, open_host
 from cleared.cli.service_manager import choose_manager, install_unit, uninstall_unit
 from cleared.cli.showing import DigestOption
 from cleared.work.cycles.consensus import ConsensusFile
-from cleared.work.cycles.cycle_control import follow_main_log, list_history, read_status, set_paused, stop_loop
+from cleared.work.cycles.cycle_control import list_history, read_status, set_paused, stop_loop
 from cleared.work.cycles.cycle_files import make_cycle_files
-from cleared.work.cycles.cycle_log import list_cycle_logs, remove_old_logs
+from cleared.work.cycles.cycle_log import list_cycle_logs, list_main_logs, remove_old_logs
 from cleared.work.cycles.cycle_settings import OPT_IN_VARIABLE, OVERRIDES, read_cycle_settings, require_opt_in
 from cleared.work.cycles.engines import load_engine
 
@@ -164,11 +165,7 @@ def show_last_cycle(workspace: WorkspaceOption = None) -> None:
 @app.command("monitor")
 def follow_log(workspace: WorkspaceOption = None) -> None:
     """Follow the log of the loop of cycles, until Ctrl-C."""
-    import sys
-
-    for line in follow_main_log(open_host(workspace).root):
-        print_line(escape_lines(line))
-        sys.stdout.flush()
+    follow_logs(list_main_logs(open_host(workspace).root), 20, follow=True)
 
 
 @app.command("pause")

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cleared.base.terminal import escape_text, print_fields, print_json, print_line, print_table
+from cleared.base.terminal import print_fields, print_json, print_line, print_table
+from cleared.cli.log_following import follow_logs
 from cleared.cli.loop_options import JobArgument, LogOption, RuntimeOption, open_loop
 from cleared.cli.options import FollowOption, JsonOption, LinesOption, WorkspaceOption, open_host
 from cleared.jobs import loop_reader
-from cleared.jobs.loop_reader import read_log, read_tree
+from cleared.jobs.loop_reader import read_tree
 
 
 def register_status_commands(app: typer.Typer) -> None:
@@ -202,15 +203,7 @@ def show_loop_log(
 ) -> None:
     """Show the loop's log."""
     _, knobs = open_loop(workspace, runtime_dir=runtime_dir, log_dir=log_dir)
-    shown, at = read_log(knobs.runtime, lines)
-    for line in shown:
-        print_line(escape_text(line))
-    while follow:
-        sys.stdout.flush()
-        time.sleep(0.2)
-        shown, at = read_log(knobs.runtime, None, at)
-        for line in shown:
-            print_line(escape_text(line))
+    follow_logs([knobs.runtime.log_path], lines, follow=follow)
 
 
 def monitor_loop(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cleared.base.growing_file import GrowingFile
 from cleared.base.terminal import count_noun, escape_text, print_fields, print_json, print_line, print_table
 from cleared.books.decisions.bank_agreement import describe_completeness, list_completeness
 from cleared.cli.options import (
@@ -22,7 +23,7 @@ from cleared.cli.options import (
     open_readable_host,
 )
 from cleared.service import status_report
-from cleared.triggers.service_log import LogFollower, read_last_rows
+from cleared.triggers.service_log import FILE_NAME, parse_rows, read_last_rows
 from cleared.workspace.location import Layout, find_workspace
 
 if TYPE_CHECKING:
@@ -122,13 +123,14 @@ def show_logs(
 ) -> None:
     """Show the service's log."""
     state_dir = find_workspace(chosen_workspace(workspace)) / Layout.state
-    follower = LogFollower(state_dir)
+    log = GrowingFile(state_dir / FILE_NAME)
+    log.read_last(0)
     for row in read_last_rows(state_dir, lines):
         _print_log_row(row, json)
     while follow:
         sys.stdout.flush()
         time.sleep(0.2)
-        for row in follower.read_new_rows():
+        for row in parse_rows(log.read_new()):
             _print_log_row(row, json)
 
 

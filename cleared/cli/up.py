@@ -15,8 +15,8 @@ from cleared.service.serving import serve
 from cleared.web import page_server
 from cleared.web.exposure import Exposure
 from cleared.workspace.location import Layout, find_workspace
+from cleared.workspace.process_lock import service_of
 from cleared.workspace.process_lock import start_in_background as start
-from cleared.workspace.process_lock import stop_service as stop
 
 
 def serve_workspaces(
@@ -83,5 +83,5 @@ def stop_service(
     workspace: WorkspaceOption = None,
 ) -> None:
     """Stop the service after the current run."""
-    ended = stop(find_workspace(chosen_workspace(workspace)) / Layout.state, now=now, wait=wait)
+    ended = service_of(find_workspace(chosen_workspace(workspace)) / Layout.state).end(now=now, wait=wait)
     print_message(f"down: process {ended.pid} has ended" if ended else "the service was not up")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 from cleared.base.clock import format_iso
 from cleared.base.errors import Place, UsageError, WorkspaceError
@@ -13,15 +12,19 @@ from cleared.jobs.job_types import load_built_in
 from cleared.jobs.loop_state import peek_state
 from cleared.jobs.records import JobRequest, LoopState, request_of
 from cleared.jobs.runtime_directory import LOCK_NAME, RuntimeDirectory, check_job_id
-from cleared.workspace.lock import LockHolder, read_holder
+from cleared.workspace.lock import LockHolder
+from cleared.workspace.runners import Runner
 
-_MAX_LOG_BYTES: Final = 4 << 20
+
+def loop_of(runtime: RuntimeDirectory) -> Runner:
+    """The loop of this directory."""
+    name = f"the loop of {runtime.folder}"
+    return Runner(name, runtime.folder, LOCK_NAME, "loop run", "cleared loop status", "cleared loop stop")
 
 
 def find_running_loop(runtime: RuntimeDirectory) -> LockHolder | None:
-    """The process of the loop that runs in this directory now, if one does. Other commands may hold the lock too."""
-    process = read_holder(runtime.folder, LOCK_NAME)
-    return process if process is not None and process.what == "loop run" else None
+    """The process of the loop that runs in this directory now, if one does."""
+    return loop_of(runtime).find()
 
 
 def read_state(runtime: RuntimeDirectory) -> LoopState:
@@ -130,21 +133,6 @@ def read_tree(runtime: RuntimeDirectory) -> dict[str, Any]:
         read_state(runtime)
         raise
     return tree
-
-
-def read_log(runtime: RuntimeDirectory, count: int | None, at: int = 0) -> tuple[list[str], int]:
-    """The last ``count`` lines of the loop's log, or those from byte ``at`` on; and the byte to read on from."""
-    try:
-        with runtime.log_path.open("rb") as file:
-            file.seek(0, os.SEEK_END)
-            end = file.tell()
-            file.seek(max(0, end - _MAX_LOG_BYTES) if count is not None else at if at <= end else 0)
-            data = file.read()
-    except FileNotFoundError:
-        return [], 0
-    whole = data[: data.rfind(b"\n") + 1]
-    lines = whole.decode("utf-8", "replace").splitlines()
-    return (lines if count is None else lines[-count:] if count else []), end - (len(data) - len(whole))
 
 
 def _list_known_jobs(runtime: RuntimeDirectory) -> list[dict[str, Any]]:

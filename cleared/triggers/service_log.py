@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -55,10 +54,11 @@ def read_last_rows(state_dir: Path, count: int) -> list[dict[str, Any]]:
             lines = path.read_bytes().splitlines() + lines
         except OSError:
             continue
-    return list(_parse_rows(lines[-count:] if count else []))
+    return list(parse_rows(lines[-count:] if count else []))
 
 
-def _parse_rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+def parse_rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    """The lines that are rows of the log."""
     for line in lines:
         try:
             row = json.loads(line)
@@ -66,30 +66,3 @@ def _parse_rows(lines: list[bytes]) -> Iterator[dict[str, Any]]:
             continue  # half a line, of a process that was killed
         if isinstance(row, dict):
             yield row
-
-
-class LogFollower:
-    """Reads what is added to the log, across its rotation."""
-
-    def __init__(self, state_dir: Path) -> None:
-        self.path = state_dir / FILE_NAME
-        self._file: tuple[int, int] | None = None
-        self._left = b""
-        self.read_new_rows()
-
-    def read_new_rows(self) -> list[dict[str, Any]]:
-        """What was added since the last time."""
-        try:
-            with self.path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                inode, at = self._file or (status.st_ino, status.st_size)
-                if inode != status.st_ino or at > status.st_size:
-                    at, self._left = 0, b""
-                file.seek(at)
-                data = file.read()
-                self._file = (status.st_ino, at + len(data))
-        except OSError:
-            self._file = (0, 0)
-            return []
-        *lines, self._left = (self._left + data).split(b"\n")
-        return list(_parse_rows(lines))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from cleared.base.clock import Clock, SystemClock, format_iso
-from cleared.base.errors import BusyError, WorkspaceError
-from cleared.base.process_identity import is_alive, process_start
+from cleared.base.errors import WorkspaceError
 from cleared.base.programs import own_command
 from cleared.base.safe_files import write_atomic
-from cleared.workspace.lock import LockHolder, ensure_state_dir, read_holder, writer_lock
+from cleared.workspace.lock import LockHolder, ensure_state_dir
+from cleared.workspace.runners import Runner
 
 LOCK_FILE: Final = "service.lock"
 STATUS_FILE: Final = "service.json"
@@ -26,32 +25,25 @@ START_SECONDS: Final = 30.0
 _T = TypeVar("_T")
 
 
+def service_of(state_dir: Path) -> Runner:
+    """The service of the workspace with this state folder."""
+    name = f"the service of {state_dir.parent}"
+    return Runner(name, state_dir, LOCK_FILE, "up", "cleared status", "cleared down")
+
+
 @contextmanager
 def hold_service_lock(state_dir: Path, clock: Clock) -> Iterator[None]:
-    """Hold the lock of the one service of this workspace. Raises ``BusyError`` where another process holds it."""
-    try:
-        with writer_lock(state_dir, 0.0, "up", clock=clock, name=LOCK_FILE):
-            try:
-                yield
-            finally:
-                (state_dir / STATUS_FILE).unlink(missing_ok=True)
-    except BusyError:
-        other = find_running_service(state_dir)
-        if other is None:
-            raise
-        raise _already_running_error(state_dir, other) from None
-
-
-def _already_running_error(state_dir: Path, other: LockHolder) -> BusyError:
-    return BusyError(
-        f"the service of {state_dir.parent} is up already: process {other.pid}, since {other.since}",
-        remedy="See: cleared status. Stop it with: cleared down.",
-    )
+    """Be the one service of this workspace. Raises ``BusyError`` where one is up."""
+    with service_of(state_dir).hold(clock):
+        try:
+            yield
+        finally:
+            (state_dir / STATUS_FILE).unlink(missing_ok=True)
 
 
 def find_running_service(state_dir: Path) -> LockHolder | None:
     """The service of this workspace, if one is up."""
-    return read_holder(state_dir, LOCK_FILE)
+    return service_of(state_dir).find()
 
 
 class ServiceStatus:
@@ -91,63 +83,6 @@ def read_service_status(state_dir: Path) -> Mapping[str, Any]:
     return data if isinstance(data, dict) and data.get("pid") == other.pid else {}
 
 
-def stop_service(state_dir: Path, *, now: bool, wait: float, clock: Clock | None = None) -> LockHolder | None:
-    """End the service after the current run (``now``: break it off), and wait until it has ended.
-
-    Returns which process it was; None where none was up. Raises ``BusyError`` where it still runs after ``wait``
-    seconds.
-    """
-
-    def still_running_error(holder: LockHolder) -> BusyError:
-        return BusyError(
-            f"the service (process {holder.pid}) has not ended within {wait:g} seconds: its run goes on",
-            remedy="Wait, or break the run off, with nothing of it done: cleared down --now.",
-        )
-
-    return end_process(lambda: find_running_service(state_dir), still_running_error, now=now, wait=wait, clock=clock)
-
-
-def end_process(
-    find: Callable[[], LockHolder | None],
-    late: Callable[[LockHolder], BusyError],
-    *,
-    now: bool,
-    wait: float,
-    clock: Clock | None = None,
-) -> LockHolder | None:
-    """Signal the process that ``find`` returns to end (``now``: twice), and wait until it is gone.
-
-    Returns which process it was; None where ``find`` returned none. Raises ``late`` where it still runs after ``wait``
-    seconds.
-    """
-    clock = clock or SystemClock()
-    holder, since = find(), None
-    while holder is not None:
-        since = process_start(holder.pid)
-        if (holder_now := find()) == holder:  # it held its lock before and after, so ``since`` is its own start
-            break
-        holder = holder_now
-    if holder is None:
-        return None
-    until = clock.monotonic() + wait
-    _send_sigterm(holder.pid)
-    all_signals_sent = not now
-    # It releases its lock a moment before it exits, so wait for the exit too: another one may be started next.
-    while (holds := find() == holder) or (since is not None and is_alive(holder.pid, since)):
-        if holds and not all_signals_sent and clock.monotonic() > until - wait + 0.1:
-            all_signals_sent = True
-            _send_sigterm(holder.pid)
-        if clock.monotonic() >= until:
-            raise late(holder)
-        time.sleep(0.02)
-    return holder
-
-
-def _send_sigterm(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-
-
 def start_in_background(
     root: Path, state_dir: Path, arguments: Sequence[str] = ("up",), clock: Clock | None = None
 ) -> LockHolder:
@@ -156,7 +91,7 @@ def start_in_background(
     Raises ``BusyError`` where one is up, ``WorkspaceError`` with its output where it does not come up.
     """
     if (other := find_running_service(state_dir)) is not None:
-        raise _already_running_error(state_dir, other)
+        raise service_of(state_dir).refuse_second(other)
     ensure_state_dir(state_dir)
 
     def find_ready_service(process: subprocess.Popen[bytes]) -> LockHolder | None:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import BusyError
 from cleared.base.safe_files import write_atomic
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.consensus import INITIAL, ConsensusFile
-from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs, main_logs
+from cleared.work.cycles.cycle_log import CYCLE_LOG, list_cycle_logs
 from cleared.work.cycles.engine_policy import Spending, read_spending, reset_spending
-from cleared.workspace.lock import writer_lock
 
 _STOP_SECONDS: Final = 10.0
 
@@ -43,19 +36,14 @@ def stop_loop(host: Host, *, now: bool) -> str:
     state = cycle_state.read_state(host.root)
     if cycle_state.waits_in_queue(state) and end_waiting(host, "stopped", "it was stopped"):
         return "No cycle ran; the one that waited in the queue of cleared loop does not begin."
-    if not cycle_state.is_running(host.root, state):
+    runner = cycle_state.cycles_of(host.root)
+    ending = runner.ask_to_end(now=now)
+    if ending is None:
         cycle_state.remove_pid_files(host.root)
         return "No loop of cycles runs here."
-    write_atomic(host.root / cycle_state.STOP_FILE, b"", fsync=False)
     if not now:
         return "It ends after the cycle that runs. To end that too: cleared cycle stop --now."
-    with suppress(ProcessLookupError):
-        os.kill(state["pid"], signal.SIGTERM)
-    until = host.clock.monotonic() + _STOP_SECONDS
-    while cycle_state.is_running(host.root, state):
-        if host.clock.monotonic() > until:
-            raise BusyError(f"the loop of cycles (process {state['pid']}) has not ended", remedy="Run it again.")
-        time.sleep(0.05)
+    runner.wait_ended(ending, _STOP_SECONDS, host.clock)
     return "It has ended."
 
 
@@ -64,7 +52,7 @@ def end_waiting(host: Host, status: Literal["stopped", "failed"], reason: str) -
 
     Raises ``BusyError`` where a cycle has begun meanwhile.
     """
-    with writer_lock(host.layout.state_dir, 0.0, "cycle stop", clock=host.clock, name=cycle_state.LOCK_FILE):
+    with cycle_state.cycles_of(host.root).hold(host.clock, "cycle stop"):
         state = cycle_state.read_state(host.root)
         if not cycle_state.waits_in_queue(state):
             return False
@@ -88,7 +76,7 @@ def reset_consensus(host: Host) -> str:
 
     Raises ``BusyError`` where a loop runs.
     """
-    with writer_lock(host.layout.state_dir, 0.0, "cycle reset-consensus", clock=host.clock, name=cycle_state.LOCK_FILE):
+    with cycle_state.cycles_of(host.root).hold(host.clock, "cycle reset-consensus"):
         consensus = ConsensusFile(host.root)
         kept = consensus.keep_aside(host.clock.now()) if consensus.read() != INITIAL else ""
         consensus.replace(INITIAL)
@@ -119,25 +107,3 @@ def list_history(root: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def follow_main_log(root: Path) -> Iterator[str]:
-    """The last lines of the newest main log, then what is added, without end."""
-    logs = sorted(main_logs(root), key=lambda path: path.stat().st_mtime)
-    position = 0
-    if logs:
-        text = logs[-1].read_text("utf-8", "replace")
-        position = logs[-1].stat().st_size
-        yield from text.splitlines()[-20:]
-    while True:
-        time.sleep(0.2)
-        logs = sorted(main_logs(root), key=lambda path: path.stat().st_mtime)
-        if not logs:
-            continue
-        size = logs[-1].stat().st_size
-        position = 0 if size < position else position
-        with logs[-1].open("rb") as file:
-            file.seek(position)
-            data = file.read()
-        position += len(data)
-        yield from data.decode("utf-8", "replace").splitlines()

@@ -53,9 +53,9 @@ def remove_old_logs(root: Path, most: int) -> int:
     return len(old)
 
 
-def main_logs(root: Path) -> list[Path]:
-    """The main logs that exist."""
-    return [path for name in ENGINE_NAMES if (path := root / load_engine(name).main_log).is_file()]
+def list_main_logs(root: Path) -> list[Path]:
+    """The main logs of all engines, whether they exist or not."""
+    return [root / load_engine(name).main_log for name in ENGINE_NAMES]
 
 
 def _read_name(path: Path) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.clock import format_iso
-from cleared.base.errors import BusyError, ClearedError
+from cleared.base.errors import ClearedError
 from cleared.changes.host import Host
 from cleared.work.cycles import cycle_state
 from cleared.work.cycles.consensus import CONSENSUS, ConsensusFile, read_next_action
@@ -22,7 +22,6 @@ from cleared.work.cycles.cycle_log import CycleLog, last_cycle_number, remove_ol
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_changes import leave_note
 from cleared.work.cycles.engine_policy import EnginePolicy, Following, Spending
-from cleared.workspace.lock import writer_lock
 
 _POLL_SECONDS: Final = 0.2
 _ENDS: Final = ("stopped", "failed")
@@ -38,6 +37,7 @@ class CycleLoop:
     ) -> None:
         self.host, self.settings, self.binary = host, settings, binary
         self._pause = pause
+        self._runner = cycle_state.cycles_of(host.root)
         self._log = CycleLog(host.root, settings.engine, host.clock, host.redactor)
         self._policy = EnginePolicy(host, settings)
         self._state: dict[str, Any] = cycle_state.read_state(host.root)
@@ -49,8 +49,8 @@ class CycleLoop:
 
         Raises ``BusyError`` where another loop of cycles runs here.
         """
-        with self._hold_lock(), self._handle_signals():
-            (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+        with self._runner.hold(self.host.clock), self._handle_signals():
+            self._runner.forget_request()
             with self._record_end():
                 self._begin()
                 return self._run_cycles()
@@ -61,14 +61,14 @@ class CycleLoop:
         ``is_follow_up``: nobody asked for it but the cycle before, so it runs only where that still waits for it.
         Raises ``BusyError`` where a loop of cycles runs here.
         """
-        with self._hold_lock(), self._handle_signals():
+        with self._runner.hold(self.host.clock), self._handle_signals():
             before = cycle_state.read_state(self.host.root)
             was_cut_off = is_follow_up and cycle_state.was_cut_off(self.host.root, before)
             goes_on = cycle_state.waits_in_queue(before) or was_cut_off
             if is_follow_up and not goes_on:
                 return True, "the cycles have ended meanwhile; none was run"
             if not goes_on:
-                (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+                self._runner.forget_request()
             with self._record_end():
                 is_lost = self._begin() is None and was_cut_off
                 if goes_on:
@@ -109,20 +109,6 @@ class CycleLoop:
             self._say(f"the next cycle waits until {until}{f': {following.reason}' if following.reason else ''}")
         went_well = following.status != "failed" and result.outcome in ("ok", "soft_ok", "no_progress")
         return went_well, f"{result.outcome}: {following.reason if following.status == 'failed' else result.summary}"
-
-    @contextmanager
-    def _hold_lock(self) -> Iterator[None]:
-        try:
-            with writer_lock(
-                self.host.layout.state_dir, 0.0, "cycle start", clock=self.host.clock, name=cycle_state.LOCK_FILE
-            ):
-                yield
-        except BusyError:
-            state = cycle_state.read_state(self.host.root)
-            raise BusyError(
-                f"a loop of cycles runs here already (process {state['pid']}, {state['engine']}); nothing was started",
-                remedy="See: cleared cycle status. Stop it with: cleared cycle stop.",
-            ) from None
 
     @contextmanager
     def _handle_signals(self) -> Iterator[None]:
@@ -277,7 +263,7 @@ class CycleLoop:
         self._update(consecutive_errors=self._policy.failures)
 
     def _must_stop(self) -> bool:
-        return self._stop_now or (self.host.root / cycle_state.STOP_FILE).exists()
+        return self._stop_now or self._runner.is_asked_to_end()
 
     def _must_end_engine(self) -> bool:
         """Whether the engine that works is ended; it is not where the loop is to stop after its cycle."""
@@ -287,7 +273,7 @@ class CycleLoop:
 
     def _end(self, status: str, reason: str) -> int:
         self._update(status=status, reason=reason, until=None, pid=None, pid_started=None)
-        (self.host.root / cycle_state.STOP_FILE).unlink(missing_ok=True)
+        self._runner.forget_request()
         self._say(f"ended: {reason}")
         return 1 if status == "failed" else 0
 

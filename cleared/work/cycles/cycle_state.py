@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cleared.base.errors import Place, WorkspaceError
-from cleared.base.process_identity import is_alive, process_start
+from cleared.base.process_identity import process_start
 from cleared.base.safe_files import read_stable, write_atomic
 from cleared.work.cycles.engines import load_engine
 from cleared.work.cycles.engines.engine import Engine
 from cleared.workspace.location import Layout
-from cleared.workspace.lock import read_holder
+from cleared.workspace.runners import Runner
 from cleared.workspace.settings.ai_cycle_section import ENGINE_NAMES
 
 STATE_FILE: Final = ".auto-loop-state"
@@ -88,14 +88,17 @@ def write_state(root: Path, state: dict[str, Any]) -> None:
     write_atomic(root / STATE_FILE, (json.dumps(state, indent=1) + "\n").encode("utf-8"), fsync=False)
 
 
+def cycles_of(root: Path) -> Runner:
+    """The loop of cycles of a workspace."""
+    show, stop = "cleared cycle status", "cleared cycle stop"
+    return Runner("the loop of cycles", root / Layout.state, LOCK_FILE, "cycle start", show, stop, root / STOP_FILE)
+
+
 def is_running(root: Path, state: dict[str, Any]) -> bool:
-    """Whether the process that the state names is the loop: alive, not another that got its number, and holding the
-    loop's lock. The state is a file that anybody may have written; the lock is the kernel's."""
-    pid, started = state["pid"], state["pid_started"]
-    if pid is None or started is None or not is_alive(pid, started):
-        return False
-    holder = read_holder(root / Layout.state, LOCK_FILE)
-    return holder is not None and holder.pid == pid
+    """Whether the process that the state names is the loop. The state is a file that anybody may have written; the lock
+    is the kernel's."""
+    holder = cycles_of(root).find() if state["pid"] is not None else None
+    return holder is not None and holder.pid == state["pid"]
 
 
 def waits_in_queue(state: dict[str, Any]) -> bool:

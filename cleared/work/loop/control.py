@@ -22,9 +22,9 @@ from cleared.jobs.loop_state import peek_state
 from cleared.jobs.signing import JobSigner
 from cleared.trust.clone_marks import UNATTENDED
 from cleared.work.loop.loop_settings import LoopSettings
-from cleared.work.loop.runner import already_running, hold_loop_lock, open_machine, take_waiting
+from cleared.work.loop.runner import hold_loop_lock, open_machine, take_waiting
 from cleared.workspace.lock import LockHolder
-from cleared.workspace.process_lock import START_SECONDS, end_process, launch_command
+from cleared.workspace.process_lock import START_SECONDS, launch_command
 
 PERSON: Final = "person"
 """``by`` of a job that a person enqueued."""
@@ -67,7 +67,7 @@ def start_loop(host: Host, settings: LoopSettings) -> LockHolder | None:
     runtime.make_folders()
     holder = loop_reader.find_running_loop(runtime)
     if holder is not None:
-        raise already_running(settings, holder.pid, holder.since)
+        raise loop_reader.loop_of(runtime).refuse_second(holder)
     output = runtime.log_folder / "control_room.out"
     if settings.tmux_session is not None:
         return start_session(host, settings, settings.tmux_session, _build_command(settings), output)
@@ -114,15 +114,7 @@ def stop_loop(host: Host, settings: LoopSettings, *, now: bool, wait: float) -> 
     Raises ``BusyError`` where it still runs after ``wait`` seconds.
     """
 
-    def still_running(holder: LockHolder) -> BusyError:
-        return BusyError(
-            f"the loop (process {holder.pid}) has not ended within {wait:g} seconds: its job goes on",
-            remedy="Wait, or end the job too: cleared loop stop --now.",
-        )
-
-    holder = end_process(
-        lambda: loop_reader.find_running_loop(settings.runtime), still_running, now=now, wait=wait, clock=host.clock
-    )
+    holder = loop_reader.loop_of(settings.runtime).end(now=now, wait=wait, clock=host.clock)
     if holder is None and now:
         _end_orphan(host, settings)
     if settings.tmux_session is not None:

@@ -18,19 +18,16 @@ from cleared.base.terminal import count_noun
 from cleared.changes.host import Host
 from cleared.changes.host_cache import HostCache
 from cleared.jobs.job_types import load_job_types, read_rotation
-from cleared.jobs.loop_reader import find_running_loop
+from cleared.jobs.loop_reader import loop_of
 from cleared.jobs.records import LoopStop, RunningJob
-from cleared.jobs.runtime_directory import LOCK_NAME
 from cleared.trust.keys import publish_keys, run_key
 from cleared.work.loop.loop_settings import LoopSettings
 from cleared.work.loop.machine import LoopMachine
 from cleared.work.loop.script_requests import NoScriptRequests, ScriptRequests
 from cleared.work.loop.wakeup_pipe import WakeupPipe
-from cleared.workspace.lock import writer_lock
 from cleared.workspace.settings.model import Config
 from cleared.workspace.settings.secrets import MIN_LENGTH, Redactor, is_secret, redactor_of_secrets
 
-LOOP_COMMAND: Final = "loop run"
 POLL_SECONDS: Final = 0.5
 """Seconds between two looks for the wakeup flag, which is a plain file."""
 MIN_PAUSE: Final = 1.0
@@ -58,29 +55,16 @@ def hold_loop_lock(settings: LoopSettings, command: str, clock: Clock) -> Iterat
     """Hold the lock of a loop's runtime directory, so that nobody else writes its state.
 
     Waits a moment for a command that only takes messages in, and for the last child of a killed loop. Raises
-    ``BusyError`` where a loop runs there. ``command`` says in the lock file what holds it.
+    ``BusyError`` where a loop runs there. ``command`` says in the lock file what holds it, if it is not the loop.
     """
     settings.runtime.make_folders()
-    holder = find_running_loop(settings.runtime)
+    loop = loop_of(settings.runtime)
+    holder = loop.find()
     wait = 0.0 if holder is not None and process_start(holder.pid) else LOCK_PATIENCE
-    try:
-        with writer_lock(settings.runtime.folder, wait, command, clock=clock, name=LOCK_NAME):
-            for folder in (settings.runtime.folder, settings.runtime.tree_path.parent):  # only the loop writes there
-                sweep_temporaries(folder)
-            yield
-    except BusyError:
-        holder = find_running_loop(settings.runtime)
-        if holder is None:
-            raise
-        raise already_running(settings, holder.pid, holder.since) from None
-
-
-def already_running(settings: LoopSettings, pid: int, since: str) -> BusyError:
-    """The error that another loop runs in this runtime directory."""
-    return BusyError(
-        f"a loop runs in {settings.runtime.folder} already: process {pid}, since {since}",
-        remedy="See: cleared loop status. Stop it with: cleared loop stop.",
-    )
+    with loop.hold(clock, command, wait):
+        for folder in (settings.runtime.folder, settings.runtime.tree_path.parent):  # only the loop writes there
+            sweep_temporaries(folder)
+        yield
 
 
 def open_machine(host: Host, settings: LoopSettings, say: Callable[[str], None]) -> LoopMachine:
@@ -120,7 +104,7 @@ def run_loop(
     cannot be written.
     """
     check_settings(host.config, settings)
-    with hold_loop_lock(settings, LOOP_COMMAND, host.clock), WakeupPipe(settings.runtime.wakeup_pipe) as pipe:
+    with hold_loop_lock(settings, "", host.clock), WakeupPipe(settings.runtime.wakeup_pipe) as pipe:
         run_key(host.root, create=True)  # a job, being confined, could not make the key
         publish_keys(host.root)
         machine = open_machine(host, settings, host.show_message)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, Literal
@@ -33,10 +31,11 @@ from cleared.work.task_runs.task_recording import open_ledger, open_recorder, re
 from cleared.work.task_runs.task_reports import find_next
 from cleared.work.task_runs.task_wait import TaskWait, note_wait, read_wait
 from cleared.work.task_runs.workers import Worker
-from cleared.workspace.lock import writer_lock
+from cleared.workspace.location import Layout
+from cleared.workspace.runners import Runner
 
 LOCK_NAME: Final = "task-orchestrator.lock"
-_PAUSE_SECONDS: Final = 20.0
+_PAUSE_SECONDS: Final = 0.5
 
 EndState = Literal["done", "blocked", "limit"]
 
@@ -49,32 +48,27 @@ class RunReport(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
 
-@contextmanager
-def hold_orchestrator(host: Host) -> Iterator[None]:
-    """Be the only orchestrator of the workspace. Raises ``BusyError`` where there is one."""
-    lock = writer_lock(host.layout.state_dir, 0.0, "task run", clock=host.clock, name=LOCK_NAME)
-    try:
-        lock.__enter__()
-    except BusyError as error:
-        raise BusyError(
-            f"another orchestrator is at work: {error.message.rpartition(': ')[2]}", remedy="There is only ever one."
-        ) from None
-    try:
-        yield
-    finally:
-        lock.__exit__(None, None, None)
+def tasks_of(root: Path) -> Runner:
+    """The run of tasks of a workspace."""
+    folder = root / Layout.state
+    stop_file = folder / "task-run.stop"
+    return Runner(
+        "a run of tasks", folder, LOCK_NAME, "task run", "cleared work status", "cleared work stop", stop_file
+    )
 
 
 def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: bool = True) -> RunReport:
     """Have ``worker`` do the ready tasks, until all are done, none is ready, or ``most`` were tried.
 
-    A task that fails stays failed, and the others go on. Ctrl-C gives the claimed task back, and so does a usage limit
-    of the worker's account, which fails nothing. What follows on a task says the policy of the worker's account;
-    without ``waits`` it is noted for the next turn. Raises ``PolicyError`` where a ready task is not sealed on this
-    machine, ``BusyError`` where another orchestrator is at work.
+    A task that fails stays failed, and the others go on. ``cleared work stop`` ends it after a task. Ctrl-C gives the
+    claimed task back, and so does a usage limit of the worker's account, which fails nothing. What follows on a task
+    says the policy of the worker's account; without ``waits`` it is noted for the next turn. Raises ``PolicyError``
+    where a ready task is not sealed on this machine, ``BusyError`` where another orchestrator is at work.
     """
     outcomes: list[TaskOutcome] = []
-    with hold_orchestrator(host):
+    runner = tasks_of(host.root)
+    with runner.hold(host.clock):
+        runner.forget_request()
         for left in state_folder(host, "task-work").iterdir():
             remove_tree(left)  # its orchestrator was killed, and the worker could write its git settings
         policy = worker.begin(host)
@@ -89,7 +83,7 @@ def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: boo
             found = find_next(host)
             if found.task_id is None:
                 return RunReport("done" if found.state == "done" else "blocked", tuple(outcomes), found.reasons)
-            if most is not None and len(outcomes) >= most:
+            if runner.is_asked_to_end() or (most is not None and len(outcomes) >= most):
                 return RunReport("limit", tuple(outcomes))
             if policy is not None and (reached := policy.find_cap()):
                 return RunReport("blocked", tuple(outcomes), (reached,))
@@ -105,7 +99,7 @@ def run_tasks(host: Host, worker: Worker, *, most: int | None = None, waits: boo
             if following is not None and not waits:
                 return RunReport("blocked", tuple(outcomes), (_describe_wait(host, following),))
             if following is not None and policy is not None:
-                _wait(host, following)
+                _wait(host, runner, following)
                 policy.end_wait(following)
 
 
@@ -142,11 +136,13 @@ def _describe_wait(host: Host, following: Following) -> str:
     return f"{kind} until {until}: {following.reason}"
 
 
-def _wait(host: Host, following: Following) -> None:
-    """Until it is over, also where the machine sleeps meanwhile."""
+def _wait(host: Host, runner: Runner, following: Following) -> None:
+    """Until it is over, also where the machine sleeps meanwhile, or somebody asks it to end."""
     host.show_message(f"waiting: {_describe_wait(host, following)}")
     began, until = host.clock.monotonic(), host.clock.now() + timedelta(seconds=following.seconds)
     while host.clock.now() < until and (left := following.seconds - (host.clock.monotonic() - began)) > 0:
+        if runner.is_asked_to_end():
+            return
         time.sleep(min(_PAUSE_SECONDS, left))
 
 

@@ -133,7 +133,7 @@ def test_e25_stop_waits_for_the_job_and_now_does_not(probed: Loop) -> None:
     job = probed.enqueue("slow")
     process = probed.start()
     eventually(probed.running)
-    refused(probed("stop", "--wait", "0.3"), 5, "its job goes on", "--now")
+    refused(probed("stop", "--wait", "0.3"), 5, "what is on goes on", "--now")
     assert process.poll() is None
     done = probed("stop", "--now")
     assert done.code == 0, done
@@ -335,7 +335,7 @@ def test_e25_the_documented_wrapper(loop: Loop, tmux: Path) -> None:
     assert status.code == 0 and f"process {loop.status()['pid']}" in status.out
     assert "continuity_scan succeeded" in script(loop, tmux, "tail").out
     again = script(loop, tmux, "start")
-    assert again.code == 5 and "a loop runs in" in again.err, again
+    assert again.code == 5 and "the loop of" in again.err, again
     assert script(loop, tmux, "stop").code == 0
     assert not loop.status()["up"]
     eventually(lambda: sessions(tmux) == [])

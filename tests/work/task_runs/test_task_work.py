@@ -352,7 +352,7 @@ def test_a_second_orchestrator_is_refused(tasks: Tasks, tmp_path: Path) -> None:
         while tasks.states() != {"T-001": "in-progress"} and time.monotonic() < end:
             time.sleep(0.05)
         done = tasks("run", "--command", "true")
-        assert done.code == 5 and "another orchestrator" in done.err
+        assert done.code == 5 and "a run of tasks runs already" in done.err
     finally:
         process.terminate()
         process.communicate(timeout=90)
