@@ -38,6 +38,7 @@ from cleared.work.loop.private_clone import is_executable_text, write_file
 from cleared.work.loop.steering_files import steers_programs
 from cleared.work.task_runs.fenced_command import CommandResult, run_fenced
 from cleared.work.task_runs.last_try import forget_last_try, note_failure, output_path
+from cleared.work.task_runs.read_only_folders import link_folders
 from cleared.work.task_runs.task_claims import Claim, drop_claim, require_claim
 from cleared.work.task_runs.task_delta import TaskDelta, compute_delta, find_conflicts
 from cleared.work.task_runs.task_recording import (
@@ -237,13 +238,15 @@ def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> Co
     """Run the task's verification command in a fresh tree: ``commit`` with what the task may change of the delta. So
     what verifies it is what the plan's author saw, and no file that a worker put beside it.
 
-    What is ignored by git is not in it. The output is kept in ``.cleared/task-output/``. Raises ``PolicyError`` where
-    nobody has taken the task on this machine as it is now.
+    What is ignored by git is not in it, but for folders that the settings name. The output is kept in
+    ``.cleared/task-output/``. Raises ``PolicyError`` where nobody has taken the task on this machine as it is now, or
+    such a folder is not what it must be.
     """
     TaskSeals(host.root).require_sealed(task)
     with Repository.open(host.root, for_writing=False) as repo, fresh_tree(host, repo, commit, task.id) as folder:
         for change in delta.keep_declared(task).changes:
             write_file(folder, change.path, change.new)
+        reads = link_folders(host, repo, commit, folder)
         host.report_step("verify-ready")
         result = run_fenced(
             host,
@@ -251,6 +254,7 @@ def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> Co
             folder,
             name=f"verification of {task.id}",
             seconds=host.config.tasks.verify_seconds,
+            reads=reads,
         )
     write_atomic(output_path(host, task.id), f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
     return result

@@ -79,3 +79,6 @@ class Tasks(Section):
     """The most that a worker may take for one task."""
     verify_seconds: float = protected(default=600.0)
     """The most that a verification command may take."""
+    read_only_folders: tuple[str, ...] = program(default=())
+    """Folders that a verification command may read and run programs from, but not change: of the workspace what git
+    ignores, such as node_modules or .venv; with a / or ~ in front others, such as the interpreter of a .venv."""

@@ -114,6 +114,10 @@ def _check_folders(value: Iterable[str]) -> str | None:
     return next((f"{path[:60]!r}: {problem}" for path in value if (problem := _check_folder(path))), None)
 
 
+def _check_folders_anywhere(value: Iterable[str]) -> str | None:
+    return _check_folders(path for path in value if not path.startswith(("/", "~")))
+
+
 def _check_id(value: str) -> str | None:
     return None if _ID.fullmatch(value) else f"{value[:60]!r} has more than a–z, 0–9, - and _"
 
@@ -315,6 +319,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "push_hosts"): check_push_hosts,
     **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
     **{(Tasks, n): _is_between(1, most) for n, most in (("work_seconds", 86_400), ("verify_seconds", 600))},
+    (Tasks, "read_only_folders"): _check_folders_anywhere,
     **{(LoopAi, name): _is_between(0, 86_400) for name in ("interval_seconds", "cooldown_seconds")},
     (LoopAi, "environment"): check_variables,
     (LoopAi, "cycle_timeout_seconds"): _is_between(1, 86_400),

@@ -1,0 +1,67 @@
+"""Folders that a verification may read beside its tree, by the approved settings: dependencies that git ignores.
+
+One of the workspace is linked into the tree. It is what this machine's user has installed there: no worker can write
+it, and nothing that git has can be taken for it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cleared.base.errors import Place, PolicyError
+from cleared.changes.host import Host
+from cleared.git import Repository, Snapshot
+from cleared.git.untracked_files import find_ignored
+from cleared.trust.keys import cleared_home
+
+_SETTING = "tasks.read_only_folders"
+
+
+def link_folders(host: Host, repo: Repository, commit: str, tree: Path) -> list[Path]:
+    """Link into ``tree``, which is ``commit``, what the settings name of the workspace; the real paths of all that may
+    be read.
+
+    Raises ``PolicyError`` for one that git has files of or does not ignore, for a link, and for one that holds the
+    workspace or the keys.
+    """
+    found = []
+    for name in host.config.tasks.read_only_folders:
+        path = host.root / Path(name).expanduser()
+        if not path.is_dir():
+            host.show_message(f"{_SETTING}: there is no folder {name} here")
+            continue
+        if (real := _require_own(host, repo, commit, name, path)).is_relative_to(host.root.resolve()):
+            place = tree / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(place):
+                raise _refuse(name, "the work has made something in its place")
+            place.symlink_to(real, target_is_directory=True)
+        found.append(real)
+    return found
+
+
+def _require_own(host: Host, repo: Repository, commit: str, name: str, path: Path) -> Path:
+    real, root = path.resolve(), host.root.resolve()
+    if any(each.resolve().is_relative_to(real) for each in (root, cleared_home())):
+        raise _refuse(name, "it holds the workspace, or the keys")
+    if not real.is_relative_to(root):
+        if not os.path.isabs(os.path.expanduser(name)):  # noqa: PTH111, PTH117
+            raise _refuse(name, "it is a link that leads out of the workspace")
+        return real
+    inner = name.rstrip("/")
+    if real != root / inner or inner.split("/")[0] in (".git", host.layout.state_dir.name):
+        raise _refuse(name, "it is a link, or a part of the workspace itself")
+    if any(entry.startswith(f"{inner}/") for entry in Snapshot(repo, commit).list_entries()):
+        raise _refuse(name, "git has files of it")
+    if inner not in find_ignored(repo, [inner]):
+        raise _refuse(name, "git does not ignore it")
+    return real
+
+
+def _refuse(name: str, why: str) -> PolicyError:
+    return PolicyError(
+        f"{name}: no verification may read it: {why}",
+        place=Place("config.yaml", field=_SETTING),
+        remedy="Name a folder of dependencies that git ignores, such as node_modules.",
+    )
