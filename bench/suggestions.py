@@ -9,14 +9,18 @@ from datetime import date, timedelta
 from decimal import Decimal
 
 from bench.measure import Result, seconds
-from cleared.books.ledger.booked_lines import read_booked_lines
-from cleared.books.ledger.categoriser import Categoriser, learn_examples
+from cleared.books.ledger.all_booked_lines import AllBookedLines
+from cleared.books.ledger.booked_lines import BookedLine, read_booked_lines
+from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.ledger.entry import ZERO, Entry, Leg
+from cleared.books.ledger.grouped_items import GroupedItems
 
 ENTRIES = 10_000
 WRONG = 0.065
 """Share of decisions that are wrong."""
 SURE = Decimal("0.95")
+_PART = 100
+"""Decisions that are grouped together, as those of a month."""
 
 
 def _books(count: int, wrong: float) -> list[tuple[Entry, int]]:
@@ -40,7 +44,12 @@ def _books(count: int, wrong: float) -> list[tuple[Entry, int]]:
 
 
 def _learn(entries: Iterable[Entry], *more_banks: int) -> Categoriser:
-    return Categoriser.learn(list(read_booked_lines(entries, {1010, *more_banks})))
+    return Categoriser(AllBookedLines.join(read_booked_lines(entries, {1010, *more_banks})))
+
+
+def _group(entries: Iterable[Entry]) -> GroupedItems[BookedLine]:
+    """The decisions of a part of the books, as those of a month are kept."""
+    return GroupedItems({line.entry_id: line for line in read_booked_lines(entries, [1010])})
 
 
 def train(quick: bool) -> Result:
@@ -78,13 +87,17 @@ def calibration(quick: bool) -> Result:
 
     The lower bound of Wilson's interval (95 %) must reach 0.95, over at least 300 suggestions.
     """
-    learned, sure, right = Categoriser(), 0, 0
+    sure = right = 0
+    parts: list[GroupedItems[BookedLine]] = []
+    newest: list[Entry] = []
     for entry, truth in _books(ENTRIES // 2 if quick else ENTRIES, WRONG):
-        found = learned.suggest(entry.description, Decimal(-1))
+        found = Categoriser(AllBookedLines([*parts, _group(newest)])).suggest(entry.description, Decimal(-1))
         if found is not None and found.confidence >= SURE:
             sure, right = sure + 1, right + (found.account == truth)
-        for example in learn_examples([entry], [1010]):
-            learned.add_example(example)
+        newest.append(entry)
+        if len(newest) == _PART:
+            parts.append(_group(newest))
+            newest = []
     low = wilson_lower_bound(right, sure)
     measured = f"{right} of {sure} right, at least {low:.3f}"
     return Result("suggestions with ≥ 0.95", measured, "—", None, "≥ 0.950, 300 or more", low >= 0.95 and sure >= 300)

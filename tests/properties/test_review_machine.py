@@ -1,11 +1,12 @@
 """Confirm, correct, reject, answer, undo, import, close, in any order: the books are what a dictionary says.
 
 After every step: the trial balance, one posting per bank line, the open cards, one commit per decision, and no row
-changed but for its status.
+changed but for its status. And what an open program keeps of the commits before is what there is.
 """
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -18,6 +19,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from cleared.books.review.account_choice import amount_to_split, match_accounts
+from cleared.books.review.book_cards import book_facts_of
+from cleared.books.review.similar_entries import list_possible_duplicates
+from cleared.changes.workspace_opening import open_workspace
+from cleared.review.card_groups import card_group
+from cleared.review.card_view import digest_shown_cards, show_card
+from cleared.review.queue_snapshot import read_queue
+
 EXAMPLES = 3
 STEPS = 14
 BANK = 1010
@@ -28,6 +37,7 @@ journal_add_double(date="2025-02-09", description="asked", debit_account=int(cho
                    confidence=0.9, status="auto-confirmed", evidence="asked")
 git_commit("agent: asked")
 """
+_numbers = itertools.count()
 Legs = dict[int, Decimal]
 FORWARDS = {
     "pending-review": {"auto-confirmed", "user-confirmed", "user-corrected", "voided"},
@@ -264,9 +274,36 @@ class ReviewMachine(RuleBasedStateMachine):
             only_grown(path, old, now[path])
         self.files = now
 
+    @invariant()
+    def what_is_kept_is_what_stands(self) -> None:
+        """A program that is open keeps what did not change; one that has just begun sees the same."""
+        if hasattr(self, "ws"):
+            begun = copy_books(self.ws.root, self.folder / f"begun-{next(_numbers)}")
+            assert show_all(self.ws.root) == show_all(begun)
+            remove_tree(begun)
+
     def managed(self) -> dict[str, bytes]:
         found = [*(self.ws.root / "books").rglob("*.csv"), *(self.ws.root / "queue").glob("*.jsonl")]
         return {p.relative_to(self.ws.root).as_posix(): p.read_bytes() for p in found}
+
+
+def show_all(root: Path) -> dict[str, object]:
+    """Each card of the queue in full, with the accounts that are offered, and each entry as it counts."""
+    queue = read_queue(open_workspace(root))
+    facts = book_facts_of(queue)
+    cards = {
+        each: (
+            show_card(queue, each),
+            match_accounts(queue, each),
+            amount_to_split(queue, each),
+            list_possible_duplicates(facts, queue.cards[each]),
+            card_group(queue, each),
+            digest_shown_cards(queue, [each]),
+        )
+        for each in queue.cards
+    }
+    counted = {name: facts.effective_legs(entry) for name, entry in facts.entries.items()}
+    return {"order": list(cards), **cards, "counted": counted, "held": queue.held, "overdue": queue.overdue}
 
 
 def only_grown(path: str, old: bytes, new: bytes) -> None:

@@ -11,24 +11,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import ROUND_FLOOR, Decimal
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleared.books.ledger.booked_lines import (
-    DECIDED,
-    AmountMatches,
-    BookedLine,
-    OpenLine,
-    clean_payee,
-    read_booked_lines,
-)
-from cleared.books.ledger.entry import Entry
+from cleared.books.ledger.all_booked_lines import AllBookedLines, Direction, GroupKey
+from cleared.books.ledger.amount_matches import AmountMatches
+from cleared.books.ledger.booked_lines import BookedLine, OpenLine, clean_payee
 from cleared.books.ledger.transfers import CLEARING_ACCOUNT
 
 _REMEMBERED: Final = 40
@@ -46,24 +39,6 @@ _MAX_PAYEES_OF_WORD: Final = 400
 _EVIDENCE: Final = 5
 _OTHERS: Final = 3
 """Other accounts that the evidence names."""
-_OUT, _IN = "out", "in"
-
-
-class Example(NamedTuple):
-    """What a person decided of one bank line."""
-
-    entry_id: str
-    day: date
-    payee: str
-    """Its cleaned text."""
-    direction: str
-    account: int
-    counterparty: str
-    reference: str
-    amount: Decimal = Decimal(0)
-    """As the bank moves: negative is money out."""
-    parts: tuple[tuple[int, Decimal], ...] = ()
-    """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest."""
 
 
 class Suggestion(Struct, frozen=True):
@@ -79,60 +54,17 @@ class Suggestion(Struct, frozen=True):
     """Of a split: its accounts and amounts, positive is a debit; ``account`` is the largest. Empty for one account."""
 
 
-def learn_examples(entries: Iterable[Entry], bank_accounts: Iterable[int]) -> Iterator[Example]:
-    """The decisions of persons among the entries of a journal, oldest first."""
-    return _list_examples(read_booked_lines(entries, set(bank_accounts)))
-
-
-def _list_examples(lines: Iterable[BookedLine]) -> Iterator[Example]:
-    for line in lines:
-        if line.status in DECIDED:
-            parts = line.lines if len(line.lines) > 1 else ()
-            yield Example(
-                line.entry_id,
-                line.day,
-                clean_payee(line.text),
-                _IN if line.amount > 0 else _OUT,
-                line.account,
-                line.counterparty,
-                line.reference,
-                line.amount,
-                parts,
-            )
-
-
-@dataclass(slots=True)
 class Categoriser:
-    """What was learned; rebuilt from the books, kept nowhere."""
+    """What the lines of the books teach; kept nowhere.
 
-    _by_payee: dict[tuple[str, str], list[Example]] = field(default_factory=lambda: defaultdict(list))
-    _payees_of_word: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    _words_of: dict[str, frozenset[str]] = field(default_factory=dict)
+    ``refused``: the texts of what left and what arrived, which persons said was no transfer.
+    """
 
-    _matches: AmountMatches = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._matches = AmountMatches(self._likeness)
-
-    @classmethod
-    def learn(cls, lines: Sequence[BookedLine], refused: Iterable[tuple[str, str]] = ()) -> Categoriser:
-        """From all ``lines`` that the books have (``read_booked_lines``). ``refused``: the texts of what left and what
-        arrived, which persons said was no transfer."""
-        made = cls()
-        for example in _list_examples(lines):
-            made.add_example(example)
-        made._matches.add_lines(lines)
-        made._matches.refused.update((clean_payee(out), clean_payee(into)) for out, into in refused)
-        return made
-
-    def add_example(self, example: Example) -> None:
-        """Learn one decision more, newer than all before."""
-        self._by_payee[(example.payee, example.direction)].append(example)
-        if example.payee not in self._words_of:
-            words = frozenset(example.payee.split())
-            self._words_of[example.payee] = words
-            for word in words:
-                self._payees_of_word[word].add(example.payee)
+    def __init__(self, lines: AllBookedLines, refused: Iterable[tuple[str, str]] = ()) -> None:
+        self._lines = lines
+        no_transfers = {(clean_payee(out), clean_payee(into)) for out, into in refused}
+        self._matches = AmountMatches(lines, self._likeness, no_transfers)
+        self._weights: dict[str, float] = {}
 
     def suggest(
         self,
@@ -151,7 +83,8 @@ class Categoriser:
         """
         if not amount:
             return None
-        payee, direction = clean_payee(description), _OUT if amount < 0 else _IN
+        payee = clean_payee(description)
+        direction: Direction = "out" if amount < 0 else "in"
         examples = self._examples(payee, direction, reference, amount)
         if examples:
             return _suggest_same(examples, payee)
@@ -159,8 +92,8 @@ class Categoriser:
             line = OpenLine(description, amount, day, bank, reference, entry_id)
             if (found := self._suggest_by_amount(line)) is not None:
                 return found
-        if direction == _IN:
-            spent = self._examples(payee, _OUT, reference, Decimal(0))
+        if direction == "in":
+            spent = self._examples(payee, "out", reference, Decimal(0))
             if spent:  # a refund goes back to where the purchase went
                 found = _suggest_same(spent, payee)
                 return replace(
@@ -176,85 +109,88 @@ class Categoriser:
             return Suggestion(CLEARING_ACCOUNT, "", _MOST_SURE, evidence, (other.entry_id,))
         if (bought := self._matches.find_purchase(line)) is not None:
             evidence = f"a refund of {-bought.amount} on {bought.day} ({_short(bought.text)}), {_where(bought)}"
-            parts = tuple((account, -amount) for account, amount in bought.lines) if len(bought.lines) > 1 else ()
+            parts = tuple((account, -amount) for account, amount in _list_parts(bought))
             return Suggestion(bought.account, bought.counterparty, _MOST_SURE, evidence, (bought.entry_id,), parts)
         if months := self._matches.find_months_before(line):
             last = months[0]
             sure = min(_MOST_SURE, _round_down((len(months) + 0.5) / (len(months) + 1)))
             evidence = f"every month: {abs(last.amount)} on {last.day} ({_short(last.text)}), {_where(last)}"
-            parts = last.lines if len(last.lines) > 1 else ()
             return Suggestion(
                 last.account,
                 last.counterparty,
                 sure,
                 evidence,
                 tuple(each.entry_id for each in months[:_EVIDENCE]),
-                parts,
+                _list_parts(last),
             )
         return None
 
-    def _examples(self, payee: str, direction: str, reference: str, amount: Decimal) -> list[Example]:
+    def _examples(self, payee: str, direction: Direction, reference: str, amount: Decimal) -> list[BookedLine]:
         """The newest decisions about a payee; those that split another amount say nothing."""
-        examples = self._by_payee.get((payee, direction), [])
         return [
-            e
-            for e in examples[-_REMEMBERED:]
-            if (not reference or e.reference != reference) and (not e.parts or e.amount == amount)
+            line
+            for line in self._lines.list_decided(GroupKey(payee, direction))[-_REMEMBERED:]
+            if (not reference or line.reference != reference) and (len(line.lines) == 1 or line.amount == amount)
         ]
 
-    def _suggest_near(self, payee: str, direction: str, reference: str) -> Suggestion | None:
+    def _suggest_near(self, payee: str, direction: Direction, reference: str) -> Suggestion | None:
         words = frozenset(payee.split())
         candidates: set[str] = set()
         for word in words:
-            payees = self._payees_of_word.get(word, set())
+            payees = self._lines.find_decided_payees(word)
             if len(payees) <= _MAX_PAYEES_OF_WORD:
                 candidates |= payees
         scored = sorted(((self._likeness(payee, other), other) for other in candidates), reverse=True)
         votes: dict[int, float] = defaultdict(float)
-        near: list[tuple[float, Example]] = []
+        near: list[tuple[float, str, BookedLine]] = []
         for likeness, other in scored:
             if likeness < _NEAR or len(near) >= _NEIGHBOURS:
                 break
             examples = self._examples(other, direction, reference, Decimal(0))
             if examples:
-                near.append((likeness, examples[-1]))
+                near.append((likeness, other, examples[-1]))
                 votes[examples[-1].account] += likeness
         if not near:
             return None
         account = max(votes, key=lambda each: (votes[each], each))
-        mine = [(likeness, example) for likeness, example in near if example.account == account]
+        mine = [each for each in near if each[2].account == account]
         sure = min(_MOST_SURE_OF_NEAR, (len(mine) + 0.5) / (len(near) + 1) * mine[0][0])
-        nearest = mine[0][1]
-        evidence = f"{len(mine)} of {len(near)} like it went to {account}, such as {nearest.payee} on {nearest.day}"
+        _, name, nearest = mine[0]
+        evidence = f"{len(mine)} of {len(near)} like it went to {account}, such as {name} on {nearest.day}"
         return Suggestion(
             account,
             nearest.counterparty if mine[0][0] > _MOST_SURE_OF_NEAR else "",
             _round_down(sure),
             evidence,
-            tuple(example.entry_id for _, example in mine[:_EVIDENCE]),
+            tuple(line.entry_id for _, _, line in mine[:_EVIDENCE]),
         )
 
     def _likeness(self, payee: str, other: str) -> float:
         """Shared words over all words; a word that few payees have counts more."""
-        words = frozenset(payee.split())
-        others = self._words_of.get(other) or frozenset(other.split())
+        words, others = frozenset(payee.split()), frozenset(other.split())
         shared, every = self._weigh(words & others), self._weigh(words | others)
         return shared / every if every else 0.0
 
     def _weigh(self, words: frozenset[str]) -> float:
-        total = len(self._words_of) + 1
-        return sum(math.log(1 + total / (1 + len(self._payees_of_word.get(word, ())))) for word in words)
+        return sum(map(self._weigh_word, words))
+
+    def _weigh_word(self, word: str) -> float:
+        if word not in self._weights:
+            total, having = len(self._lines.decided_payees) + 1, len(self._lines.find_decided_payees(word))
+            self._weights[word] = math.log(1 + total / (1 + having))
+        return self._weights[word]
 
 
-def _suggest_same(examples: list[Example], payee: str) -> Suggestion:
+def _suggest_same(examples: list[BookedLine], payee: str) -> Suggestion:
     newest = _choose_by_recency(examples)
     mine = [e for e in examples if _goes_to(e) == _goes_to(newest)]
     sure = _round_down((len(mine) + 0.5) / (len(examples) + 1))
     evidence = f"{len(mine)} of {len(examples)} {payee} went to {newest.account}, last {newest.day}"
     others = dict.fromkeys(e.account for e in reversed(examples) if _goes_to(e) != _goes_to(newest))
-    if others and not newest.parts:
+    parts = _list_parts(newest)
+    if others and not parts:
         evidence += f"; others to {', '.join(map(str, list(others)[:_OTHERS]))}"
-    if newest.parts:
+    if parts:
         sure = min(sure, _MOST_SURE)
         evidence = f"{len(mine)} of {len(examples)} {payee} of this amount were split so, last {newest.day}"
     names: Mapping[str, None] = {e.counterparty: None for e in reversed(mine) if e.counterparty}
@@ -264,11 +200,11 @@ def _suggest_same(examples: list[Example], payee: str) -> Suggestion:
         sure,
         evidence,
         tuple(e.entry_id for e in reversed(mine[-_EVIDENCE:])),
-        newest.parts,
+        parts,
     )
 
 
-def _choose_by_recency(examples: list[Example]) -> Example:
+def _choose_by_recency(examples: list[BookedLine]) -> BookedLine:
     """The newest decision of those that weigh most together."""
     weights: dict[object, float] = defaultdict(float)
     for age, example in enumerate(reversed(examples)):
@@ -277,8 +213,13 @@ def _choose_by_recency(examples: list[Example]) -> Example:
     return newest[max(newest, key=lambda where: (weights[where], newest[where].day))]
 
 
-def _goes_to(example: Example) -> tuple[int, frozenset[int]]:
-    return example.account, frozenset(account for account, _ in example.parts)
+def _goes_to(line: BookedLine) -> tuple[int, frozenset[int]]:
+    return line.account, frozenset(account for account, _ in _list_parts(line))
+
+
+def _list_parts(line: BookedLine) -> tuple[tuple[int, Decimal], ...]:
+    """Of a split: its accounts and amounts."""
+    return line.lines if len(line.lines) > 1 else ()
 
 
 def _where(line: BookedLine) -> str:

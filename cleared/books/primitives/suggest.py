@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cleared.books.card_kinds import TRANSFER
+from cleared.books.ledger.all_booked_lines import AllBookedLines
 from cleared.books.ledger.booked_lines import read_booked_lines
 from cleared.books.ledger.categoriser import Categoriser
 from cleared.books.primitives.book_shapes import AccountSuggestion
@@ -25,8 +26,9 @@ def suggest_account(
     """
     staged = books_of(ctx)
     if staged.categoriser is None:
-        staged.categoriser = Categoriser.learn(
-            list(read_booked_lines(staged.books.iter_entries(), set(staged.ledger_accounts.values()))),
+        lines = read_booked_lines(staged.books.iter_entries(), set(staged.ledger_accounts.values()))
+        staged.categoriser = Categoriser(
+            AllBookedLines.join(lines),
             refused_transfers(ctx.cards.committed_cards.list_kind(TRANSFER.name)),
         )
     account, line = staged.bank.find_line(reference or "") or ("", None)

@@ -46,7 +46,7 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
     bank's own accounts, closed ones and headings are left out.
     """
     card, books = queue.cards.get(card_id), book_facts_of(queue)
-    vendor_uses = _vendor_uses(books, card) if card is not None else Counter[int]()
+    vendor_uses = books.count_vendor_uses(card) if card is not None else Counter[int]()
     current, bank_accounts = _current_accounts(books, card) if card is not None else (set[int](), set[int]())
     needle = " ".join(typed.casefold().split())
     types = {account.account_type for n in current if (account := books.chart.find_account(n)) is not None}
@@ -63,7 +63,7 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
                     str(number) != needle,
                     number in current,
                     -vendor_uses[number],
-                    -books.account_uses[number],
+                    -books.count_uses(number),
                     rank,
                     account.account_type not in types,
                     number,
@@ -72,12 +72,6 @@ def match_accounts(queue: QueueSnapshot, card_id: str, typed: str = "", limit: i
             )
         )
     return [match for _, match in sorted(ranked, key=lambda pair: pair[0])[:limit]]
-
-
-def _vendor_uses(books: BookFacts, card: Card) -> Counter[int]:
-    """How often decided entries of the card's vendor use each account."""
-    decided = (entry for entry in books.entries_like(card) if entry.status != "pending-review")
-    return Counter(leg.account_id for entry in decided for leg in books.changeable_legs(entry))
 
 
 def _current_accounts(books: BookFacts, card: Card) -> tuple[set[int], set[int]]:
@@ -113,7 +107,7 @@ def amount_to_split(queue: QueueSnapshot, card_id: str) -> Decimal:
     if entry is not None:
         return money.total([leg.amount for leg in books.changeable_legs(entry)])
     line = books.line_of(card) if card is not None else None
-    return -(line[1].amount - books.posted.get(line[1].line_id, ZERO)) if line is not None else ZERO
+    return -(line[1].amount - books.posted_amount(line[1].line_id)) if line is not None else ZERO
 
 
 def parse_split(queue: QueueSnapshot, card_id: str, typed: str, *, mixed: bool = False) -> SplitInput:

@@ -52,13 +52,13 @@ class BookCards(CardFacts):
 
     def find_theme(self, card: Card) -> CardTheme | None:
         """Cards of one vendor on the same accounts; held lines of one vendor at the same bank."""
-        entry, line = self.books.entry_of(card), self.books.line_of(card)
+        entry = self.books.entry_of(card)
         if card.kind == ENTRY.name and entry is not None:
             vendor = vendor_key(entry.counterparty, entry.description)
             accounts = tuple(sorted(leg.account_id for leg in self.books.changeable_legs(entry)))
             labels = ", ".join(map(self.books.account_label, accounts))
             return CardTheme((ENTRY.name, vendor, accounts), entry.counterparty or vendor, labels)
-        if card.kind == LINE.name and line is not None:
+        if card.kind == LINE.name and (line := self.books.line_of(card)) is not None:
             vendor = vendor_key("", line[1].description)
             name = (entry.counterparty if entry is not None else "") or vendor
             return CardTheme((LINE.name, vendor, line[0]), name, line[0])

@@ -6,8 +6,9 @@ Texts are as they came from the bank or a script: whoever shows them escapes the
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -16,15 +17,18 @@ from typing import Final
 
 from cleared.base import money
 from cleared.books.card_kinds import ENTRY, LINE, TRANSFER
-from cleared.books.index.all_entries import read_all_entries
-from cleared.books.ledger.bank_lines import BankLine, ImportRecord, normalise_description
-from cleared.books.ledger.booked_lines import BookedLine, OpenLine, clean_payee, read_booked_lines
+from cleared.books.index.standing_books import StandingBooks, read_standing_books
+from cleared.books.ledger.all_booked_lines import GroupKey
+from cleared.books.ledger.bank_lines import LINE_ID_PREFIX, BankLine, ImportRecord, normalise_description
+from cleared.books.ledger.booked_lines import OpenLine, clean_payee
 from cleared.books.ledger.categoriser import Categoriser, Suggestion
-from cleared.books.ledger.chains import CORRECTS
 from cleared.books.ledger.chart import Chart
 from cleared.books.ledger.entry import ZERO, Entry, Leg
+from cleared.books.ledger.grouped_items import GroupedItems
+from cleared.books.ledger.staged_bank_lines import BankBook
+from cleared.books.ledger.standing_entries import StandingEntry
 from cleared.books.staged_books import ledger_accounts, open_books
-from cleared.books.teaching.decided_rows import DecidedHistory, GroupKey, LearnedRow
+from cleared.books.teaching.decided_rows import DecidedHistory, LearnedRow
 from cleared.books.transfer_cards import refused_transfers
 from cleared.cards.card import Card
 from cleared.cards.known_cards import KnownCards
@@ -40,21 +44,24 @@ _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 class BookFacts:
     """What is needed of the books to show open cards, and to choose what is decided about them."""
 
-    entries: dict[str, Entry]
+    standing: StandingBooks
     chart: Chart
     banks: Mapping[str, int]
     """Bank account → its account in the books."""
-    lines: dict[str, tuple[str, BankLine]]
-    """Bank lines that open cards are about → bank account, line."""
-    posted: Mapping[str, Decimal]
-    """How much of each of these lines is posted."""
-    imports: Mapping[str, ImportRecord]
-    """Imported files by digest."""
+    _bank: BankBook
+    """What the bank said; read, month by month, when a card is shown that is about it."""
     refused_transfers: set[tuple[str, str]]
     """Texts of what left and what arrived, where somebody said that it was no transfer."""
     find_attested: Callable[[Collection[str]], Collection[str]]
     """Which of some records a person has decided about, as attested here."""
-    _alike: dict[frozenset[str], list[Entry]] = field(default_factory=dict)
+    _reading: threading.RLock = field(default_factory=threading.RLock)
+    """The bank's lines are read by one thread at a time."""
+    _months_read: set[str] = field(default_factory=set)
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        """All entries by id."""
+        return self.standing.entries
 
     def entry_of(self, card: Card) -> Entry | None:
         return self.entries.get(card.record_id) if card.record_id else None
@@ -62,13 +69,36 @@ class BookFacts:
     def line_of(self, card: Card) -> tuple[str, BankLine] | None:
         """The bank line that the card is about, behind its bank account's name."""
         entry = self.entry_of(card)
-        reference = entry.reference if entry is not None else str(card.details.get("line", ""))
-        return self.lines.get(reference)
+        asked = str(card.details.get("line", "")) if card.kind == LINE.name else ""
+        reference = entry.reference if entry is not None else asked
+        if not reference.startswith(LINE_ID_PREFIX):
+            return None
+        with self._reading:
+            if entry is not None:  # nearly always the line is of its month
+                self._read_month(entry.entry_id[:7])
+            return self._bank.find_line(reference) if reference not in self._bank.released_line_ids else None
+
+    def _read_month(self, month: str) -> None:
+        if month not in self._months_read:
+            self._months_read.add(month)
+            for account in self._bank.list_accounts():
+                self._bank.read_month(account, month)
 
     def posts_line(self, card: Card) -> bool:
         """Whether its entry posts a bank line: then rejecting it needs an outcome for the line."""
-        entry = self.entry_of(card)
-        return entry is not None and bool(entry.reference) and self.posted.get(entry.reference, ZERO) != 0
+        entry, line = self.entry_of(card), self.line_of(card)
+        return entry is not None and line is not None and self.posted_amount(line[1].line_id) != 0
+
+    def posted_amount(self, line_id: str) -> Decimal:
+        """How much of a bank line is posted."""
+        with self._reading:
+            return self._bank.posted_amount(line_id)
+
+    @cached_property
+    def imports(self) -> Mapping[str, ImportRecord]:
+        """Imported files by digest: of one that came again the first time, of an undone one what stands."""
+        with self._reading:
+            return {record.file_sha256: record for record in reversed([*self._bank.imports, *self._bank.all_imports])}
 
     # -- accounts and legs ----------------------------------------------------------------------------------------
 
@@ -85,90 +115,50 @@ class BookFacts:
 
     def effective_legs(self, entry: Entry) -> tuple[Leg, ...]:
         """The entry's legs with its corrections that stand."""
-        return self._corrected_legs.get(entry.entry_id, entry.legs)
+        counted = self.standing.find_standing(entry.entry_id)
+        return counted.legs if counted is not None else entry.legs
 
     def changeable_legs(self, entry: Entry) -> list[Leg]:
         """The effective legs that are not a bank's."""
         bank_accounts = set(self.banks.values())
         return [leg for leg in self.effective_legs(entry) if leg.account_id not in bank_accounts]
 
-    def corrected_entry_id(self, entry: Entry) -> str:
-        """The entry that this one only corrects, if that stands; else empty."""
-        if entry.status == "voided" or CORRECTS not in entry.tags:
-            return ""
-        for tag in entry.tags.split(";"):
-            original = self.entries.get(tag.removeprefix(CORRECTS)) if tag.startswith(CORRECTS) else None
-            if original is not None and original.status != "voided":
-                return original.entry_id
-        return ""
-
-    @cached_property
-    def _corrected_legs(self) -> dict[str, tuple[Leg, ...]]:
-        """Entry → its legs as its corrections make them."""
-        corrections: dict[str, list[Entry]] = defaultdict(list)
-        for entry in self.entries.values():
-            if original := self.corrected_entry_id(entry):
-                corrections[original].append(entry)
-        corrected = {}
-        for entry_id, corrected_by in corrections.items():
-            totals: dict[int, Decimal] = {}
-            for leg in (leg for entry in (self.entries[entry_id], *corrected_by) for leg in entry.legs):
-                totals[leg.account_id] = totals.get(leg.account_id, ZERO) + leg.amount
-            corrected[entry_id] = tuple(Leg(a, max(v, ZERO), max(-v, ZERO)) for a, v in totals.items() if v)
-        return corrected
-
     # -- vendors ----------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def entries_by_vendor(self) -> Mapping[str, list[Entry]]:
-        """Vendor key → its entries."""
-        by_vendor: dict[str, list[Entry]] = defaultdict(list)
-        names: dict[str, str] = {}
-        for entry in self._standing_entries:
-            text = vendor_key("", entry.description)
-            by_vendor[text].append(entry)
-            if name := entry.counterparty.strip():
-                if name not in names:
-                    names[name] = vendor_key(name, "")
-                if names[name] != text:
-                    by_vendor[names[name]].append(entry)
-        return by_vendor
+    def count_uses(self, account: int) -> int:
+        """How many entries that are decided use an account."""
+        return sum(len(part.group(_list_used_accounts).get(account, ())) for part in self.standing.parts)
 
-    @cached_property
-    def account_uses(self) -> Counter[int]:
-        """How often entries that are decided use each account."""
-        decided = (entry for entry in self._standing_entries if entry.status != "pending-review")
-        return Counter(leg.account_id for entry in decided for leg in self.changeable_legs(entry))
+    def count_vendor_uses(self, card: Card) -> Counter[int]:
+        """How many entries of its vendor or text that are decided use each account that is no bank's."""
+        keys = self._list_vendor_keys(card)
+        return sum((part.recall(_count_uses, keys) for part in self.standing.parts), Counter[int]())
 
-    @cached_property
-    def _standing_entries(self) -> list[Entry]:
-        """Entries that are not voided, without those that only correct another."""
-        return [e for e in self.entries.values() if e.status != "voided" and not self.corrected_entry_id(e)]
-
-    def entries_like(self, card: Card) -> list[Entry]:
-        """Other entries of the same vendor or text, newest first."""
+    def iter_earlier_like(self, card: Card) -> Iterator[Entry]:
+        """Other entries of the same vendor or text up to the card's month, newest first."""
         entry, line = self.entry_of(card), self.line_of(card)
-        description = entry.description if entry is not None else line[1].description if line else ""
+        day = entry.date if entry is not None else line[1].posted_date if line is not None else date.max
+        keys = self._list_vendor_keys(card)
+        for part in reversed(self.standing.list_parts_until(day)):
+            alike = part.recall(_list_alike, keys)
+            yield from (each.entry for each in alike if each.entry_id != card.record_id)
+
+    def _list_vendor_keys(self, card: Card) -> frozenset[str]:
+        entry, line = self.entry_of(card), self.line_of(card)
+        description = entry.description if entry is not None else line[1].description if line is not None else ""
         if not description:
-            return []
-        keys = {vendor_key(entry.counterparty if entry is not None else "", description), vendor_key("", description)}
-        return [e for e in self._list_alike(frozenset(keys)) if e.entry_id != card.record_id]
+            return frozenset()
+        return frozenset(_list_vendor_keys(entry.counterparty if entry is not None else "", description))
 
-    def _list_alike(self, keys: frozenset[str]) -> list[Entry]:
-        """The entries of these vendors, newest first; sorted once, as many cards are about the same."""
-        if keys not in self._alike:
-            alike = {e.entry_id: e for key in keys for e in self.entries_by_vendor.get(key, ())}
-            self._alike[keys] = sorted(alike.values(), key=lambda e: (e.date, e.month, e.number), reverse=True)
-        return self._alike[keys]
-
-    @cached_property
-    def _booked_lines(self) -> list[BookedLine]:
-        return list(read_booked_lines(self.entries.values(), set(self.banks.values())))
+    def iter_of_amount(self, amount: Decimal) -> Iterator[Entry]:
+        """The entries that count of an amount."""
+        for part in self.standing.parts:
+            yield from (each.entry for each in part.group(_list_amount).get(amount, ()))
 
     @cached_property
     def categoriser(self) -> Categoriser:
         """What persons' decisions teach; learned when the first card is shown."""
-        return Categoriser.learn(self._booked_lines, self.refused_transfers)
+        return Categoriser(self.standing.lines, self.refused_transfers)
 
     def suggestion_of(self, card: Card) -> Suggestion | None:
         """The account that earlier decisions suggest for a card that waits, if it can take one."""
@@ -191,7 +181,7 @@ class BookFacts:
     @cached_property
     def history(self) -> DecidedHistory:
         """What persons decided, by payee; read when the first card is shown."""
-        return DecidedHistory(self._booked_lines)
+        return DecidedHistory(self.standing.lines)
 
     def learned_row_of(self, card: Card) -> LearnedRow | None:
         """The row of a vendor table that would book a card that waits, and all like it, as persons decided."""
@@ -247,27 +237,42 @@ def vendor_key(counterparty: str, description: str) -> str:
     return " ".join(_WORD.findall(text)[:3]) or text
 
 
+def _list_vendor_keys(counterparty: str, description: str) -> set[str]:
+    """The keys of an entry: by its vendor's name, where it has one, and by its text."""
+    return {vendor_key("", description), *([vendor_key(counterparty, "")] if counterparty.strip() else [])}
+
+
+def _list_keys(standing: StandingEntry) -> set[str]:
+    return _list_vendor_keys(standing.entry.counterparty, standing.entry.description)
+
+
+def _list_amount(standing: StandingEntry) -> Iterator[Decimal]:
+    yield standing.entry.amount
+
+
+def _list_used_accounts(standing: StandingEntry) -> Collection[int]:
+    return {leg.account_id for leg in standing.legs} if standing.entry.status != "pending-review" else ()
+
+
+def _list_alike(part: GroupedItems[StandingEntry], keys: frozenset[str]) -> list[StandingEntry]:
+    """The entries of these vendors, newest first."""
+    alike = {each.entry_id: each for key in keys for each in part.group(_list_keys).get(key, ())}
+    return sorted(alike.values(), key=lambda each: (each.entry.date, each.entry.number), reverse=True)
+
+
+def _count_uses(part: GroupedItems[StandingEntry], keys: frozenset[str]) -> Counter[int]:
+    return Counter(account for each in part.recall(_list_alike, keys) for account in _list_used_accounts(each))
+
+
 def read_book_facts(host: Host, snapshot: Snapshot, every_card: KnownCards) -> BookFacts:
     """What the books of a commit say of its cards. ``every_card``: settled ones, too."""
     books, bank = open_books(host.layout, CommittedSource(snapshot))
-    cards = every_card.list_open()
-    wanted = {str(c.details["line"]) for c in cards if c.kind == LINE.name and "line" in c.details}
-    entries = read_all_entries(host.layout, snapshot, host.decimal_places)
-    wanted |= {e.reference for c in cards if (e := entries.get(c.record_id or "")) and e.reference}
-    lines = {
-        line.line_id: (account, line)
-        for account in bank.list_accounts()
-        for line in bank.iter_account_lines(account)
-        if line.line_id in wanted
-    }
+    banks = dict(ledger_accounts(host.config))
     return BookFacts(
-        entries,
+        read_standing_books(host.layout, snapshot, host.decimal_places, banks.values()),
         books.chart,
-        dict(ledger_accounts(host.config)),
-        lines,
-        {ref: bank.posted_amount(ref) for ref in wanted},
-        # Of a file that came again the first time counts; of an undone one, what stands.
-        {r.file_sha256: r for r in reversed([*bank.imports, *bank.all_imports])},
+        banks,
+        bank,
         refused_transfers(every_card.list_kind(TRANSFER.name)),
         partial(list_decided_records, host, snapshot),
     )

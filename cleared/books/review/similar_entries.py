@@ -18,7 +18,7 @@ DUPLICATES: Final = 8
 def list_similar_entries(books: BookFacts, card: Card) -> list[Entry]:
     """The newest entries of the same vendor or text from before this one; none that came later."""
     entry, line = books.entry_of(card), books.line_of(card)
-    alike = books.entries_like(card)
+    alike = books.iter_earlier_like(card)
     if entry is not None:
         earlier = (e for e in alike if _is_before(e, entry))
     else:
@@ -37,12 +37,5 @@ def list_possible_duplicates(books: BookFacts, card: Card) -> list[Entry]:
     entry = books.entry_of(card)
     if entry is None:
         return []
-    same = [
-        e
-        for e in books.entries.values()
-        if e.amount == entry.amount
-        and e.status != "voided"
-        and e.entry_id != entry.entry_id
-        and not books.corrected_entry_id(e)
-    ]
+    same = (each for each in books.iter_of_amount(entry.amount) if each.entry_id != entry.entry_id)
     return sorted(same, key=lambda e: abs((e.date - entry.date).days))[:DUPLICATES]

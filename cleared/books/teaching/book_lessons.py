@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from cleared.base.terminal import count_noun
+from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.booked_lines import DECIDED, BookedLine, read_booked_lines
 from cleared.books.ledger.staged_bank_lines import BankBook
@@ -20,7 +21,6 @@ from cleared.books.teaching.decided_rows import (
     UNATTESTED,
     Contradiction,
     DecidedHistory,
-    GroupKey,
     LearnedRow,
     find_common_words,
     row_verdict,
@@ -65,13 +65,13 @@ def find_lessons(source: LessonSource) -> Lessons:
     books, bank = open_books(host.layout, CommittedSource(source.snapshot))
     banks = ledger_accounts(host.config)
     lines = list(read_booked_lines(books.iter_entries(), set(banks.values())))
-    decided = list(_mark_unattested(host, source.snapshot, lines))
+    decided = AllBookedLines.join(_mark_unattested(host, source.snapshot, lines))
     history = DecidedHistory(decided, read_answers(source.cards.values()))
     today, enough = host.clock.now().date(), host.config.thresholds.auto_confirm
     live = {path.rsplit("/", 1)[-1].removesuffix(".py"): path for path in read_approved(source.scripts)}
     makers = {record_id: agent for record_id, agent in _list_makers(source) if agent in live}
     lessons = Lessons()
-    for key in history.groups:
+    for key in decided.decided_keys:
         for learned in history.learn_rows(key):
             if books.chart.why_not_postable(learned.row.account, today) is not None:
                 continue
@@ -88,7 +88,7 @@ def find_lessons(source: LessonSource) -> Lessons:
             elif agent and _is_unanswered(source, live[agent], learned):
                 lessons.unwritten.append(Unwritten(live[agent], learned.title))
         if (contradiction := history.find_contradiction(key)) is not None:
-            lessons.questions.append(_ask_about(contradiction, history.groups[key]))
+            lessons.questions.append(_ask_about(contradiction, history.find_group(key)))
     for each in having:
         lessons.improvements += _find_useless(source, each, bank, banks, today)
     return lessons

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from functools import cached_property
 from itertools import groupby, pairwise, takewhile
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +20,7 @@ from msgspec.structs import replace
 from cleared.base import money
 from cleared.base.short_text import join_words, quote_text
 from cleared.base.terminal import count_noun
+from cleared.books.ledger.all_booked_lines import AllBookedLines, GroupKey, LinePart, iter_lines_with
 from cleared.books.ledger.bank_lines import normalise_description
 from cleared.books.ledger.booked_lines import DECIDED, BookedLine, clean_payee
 from cleared.books.teaching.row_limits import RowLimits
@@ -60,14 +59,6 @@ Verdict = tuple[tuple[int, Decimal | None], ...]
 """Where a line went: one account (without its amount), or the parts of a split."""
 
 
-class GroupKey(NamedTuple):
-    """What the decisions of a group have in common."""
-
-    payee: str
-    """Its cleaned text."""
-    money: Literal["in", "out"]
-
-
 class LearnedRow(Struct, frozen=True):
     """A row, and the decisions that it follows from."""
 
@@ -93,15 +84,6 @@ class Contradiction(Struct, frozen=True):
     last: date
 
 
-def group_decisions(lines: Iterable[BookedLine]) -> dict[GroupKey, list[BookedLine]]:
-    """What persons decided, by payee and direction, oldest first."""
-    groups: dict[GroupKey, list[BookedLine]] = defaultdict(list)
-    for line in lines:
-        if line.status in DECIDED and line.amount:
-            groups[GroupKey(clean_payee(line.text), "in" if line.amount > 0 else "out")].append(line)
-    return {key: sorted(each, key=lambda line: line.day)[-_REMEMBERED:] for key, each in groups.items()}
-
-
 def row_verdict(row: VendorRow) -> tuple[int, tuple[tuple[int, str], ...]]:
     """Where a row sends its lines."""
     return row.account, tuple(sorted(row.limits.split))
@@ -112,30 +94,32 @@ def verdict_of(line: BookedLine) -> Verdict:
     return ((line.account, None),) if len(line.lines) == 1 else tuple(sorted(line.lines))
 
 
-@dataclass
 class DecidedHistory:
-    """What persons decided of the lines of the books, and the rows that follow from it. ``lines``: all booked ones."""
+    """What persons decided of the lines of the books, and the rows that follow from it.
 
-    lines: Sequence[BookedLine]
-    answers: Mapping[GroupKey, Mapping[int, date]] = field(default_factory=dict)
-    """Where a person has said that a contradiction was an exception: group → account that it always is → until when."""
-    groups: dict[GroupKey, list[BookedLine]] = field(init=False)
-    _learned: dict[GroupKey, list[LearnedRow]] = field(init=False, default_factory=dict)
+    ``answers``: where a person has said that a contradiction was an exception: group → account that it always is →
+    until when.
+    """
 
-    def __post_init__(self) -> None:
-        grouped = group_decisions(self.lines)
-        self.groups = {key: leave_out_answered(each, self.answers.get(key, {})) for key, each in grouped.items()}
+    def __init__(self, lines: AllBookedLines, answers: Mapping[GroupKey, Mapping[int, date]] | None = None) -> None:
+        self.lines = lines
+        self._answers = answers or {}
+        self._groups: dict[GroupKey, list[BookedLine]] = {}
+        self._learned: dict[GroupKey, list[LearnedRow]] = {}
 
-    @cached_property
-    def _payees(self) -> frozenset[str]:
-        return frozenset(clean_payee(line.text) for line in self.lines)
+    def find_group(self, key: GroupKey) -> list[BookedLine]:
+        """The newest decisions of a group, oldest first, without exceptions."""
+        if key not in self._groups:
+            decided = sorted(self.lines.list_decided(key), key=lambda line: line.day)[-_REMEMBERED:]
+            self._groups[key] = leave_out_answered(decided, self._answers.get(key, {}))
+        return self._groups[key]
 
     def learn_rows(self, key: GroupKey) -> list[LearnedRow]:
         """The rows that follow from the decisions of one group; none where they contradict each other or are too few,
         and none whose words would take in what was decided otherwise."""
         if key not in self._learned:
-            parts = _divide(key, self.groups.get(key, []))
-            rows = _make_rows(key, parts, self._payees) if parts else []
+            parts = _divide(key, self.find_group(key))
+            rows = self._make_rows(key, parts) if parts else []
             if any(self._is_contradicted(each.row) for each in rows):
                 rows = []
             self._learned[key] = rows
@@ -143,7 +127,7 @@ class DecidedHistory:
 
     def find_contradiction(self, key: GroupKey) -> Contradiction | None:
         """What contradicts, of a group with enough decisions for a rule of which none can be made."""
-        lines = self.groups[key]
+        lines = self.find_group(key)
         counts = Counter(line.account for line in lines)
         if len(counts) < 2 or counts.most_common(1)[0][1] < LEAST or _divide(key, lines):
             return None
@@ -151,42 +135,91 @@ class DecidedHistory:
 
     def describe_past(self, row: VendorRow) -> str:
         """``It would have booked 11 past lines, all as you did.`` What no person decided is told from what one did."""
-        past = self._list_fitting(row)
-        kinds = Counter(_compare(line, row) for line in past)
+        kinds = self._compare_past(row)
         how = "all as you did"
-        if kinds[_AS_DECIDED] < len(past):
+        if kinds[_AS_DECIDED] < kinds.total():
             how = join_words([f"{kinds[kind]} {kind}" for kind in _KINDS if kinds[kind]])
-        return f"It would have booked {count_noun(len(past), 'past line')}, {how}."
+        return f"It would have booked {count_noun(kinds.total(), 'past line')}, {how}."
 
     def find_doubt(self, row: VendorRow) -> str:
         """Why a person must look at a row; empty where each line that it fits was decided as it says, by a person, and
         its words name nobody else. What a person said of exceptions does not count here: they were decisions, too."""
         if row.limits.split:
             return "it splits amounts"
-        kinds = Counter(_compare(line, row) for line in self._list_fitting(row))
+        kinds = self._compare_past(row)
         other = next((f"{kinds[kind]} {kind}" for kind in reversed(_KINDS) if kinds[kind]), "")
         if kinds.total() > kinds[_AS_DECIDED]:
             return f"of its past lines, {other}"
         payee = clean_payee(row.words)
-        also = min((each for each in self._payees if each != payee and contains_words(each, payee)), default="")
+        also = self._find_other_payee(payee, payee)
         return f"its words stand in lines of {quote_text(also, MAX_WORDS)}, too" if also else ""
 
     def list_confirmed(self, row: VendorRow) -> dict[str, frozenset[str]]:
         """The entries of all lines that a row fits about which there is no doubt, with the accounts they went to."""
-        return {line.entry_id: frozenset((str(line.bank), str(row.account))) for line in self._list_fitting(row)}
+        return {
+            line.entry_id: frozenset((str(line.bank), str(row.account)))
+            for part in self.lines.parts
+            for line in _iter_fitting(part, row)
+        }
 
-    def _list_fitting(self, row: VendorRow) -> list[BookedLine]:
-        return [line for line in self.lines if row.fits(line.text, line.amount, line.bank)]
+    def _compare_past(self, row: VendorRow) -> Counter[str]:
+        """How many lines that a row fits stand how to it."""
+        return sum((part.recall(_count_fitting, row) for part in self.lines.parts), Counter())
+
+    def _find_other_payee(self, words: str, payee: str) -> str:
+        """The first other payee in whose texts the words stand; empty where there is none."""
+        found = (part.recall(_find_other_payee, words, payee) for part in self.lines.parts)
+        return min(filter(None, found), default="")
+
+    def _make_rows(self, key: GroupKey, parts: Sequence[_Part]) -> list[LearnedRow]:
+        rows = []
+        for lines, limits in parts:
+            words = find_common_words([line.text for line in lines])
+            if not words or not self._names_only(words, key.payee):
+                return []
+            newest = lines[-1]
+            name = next((line.counterparty for line in reversed(lines) if line.counterparty), "") or words.title()
+            if len(newest.lines) > 1:
+                whole = abs(newest.amount)
+                split = tuple((a, money.format_amount(abs(v))) for a, v in newest.lines if a != newest.account)
+                if any((v > 0) == (newest.amount > 0) for _, v in newest.lines):
+                    return []
+                limits = replace(limits, least=whole, most=whole, split=split)
+            else:
+                sizes = [abs(line.amount) for line in lines]
+                least, most = round_down(min(sizes) / _ROOM), round_up(max(sizes) * _ROOM)
+                limits = replace(limits, least=limits.least or least, most=limits.most or most)
+            rows.append(LearnedRow(VendorRow(words, _plain(name), newest.account, limits), tuple(lines)))
+        return rows
+
+    def _names_only(self, words: str, payee: str) -> bool:
+        """Whether the words are the payee's whole text, or no other payee of the books has them: what banks put before
+        every text (``POS PURCHASE``) names nobody, also where a text says nothing else."""
+        plain = clean_payee(words)
+        return not is_anybodys(words) and (plain == payee or not self._find_other_payee(plain, payee))
 
     def _is_contradicted(self, row: VendorRow) -> bool:
         """Whether a person decided otherwise of any line that the row fits, also of another payee."""
         accounts, words = {row.account, *(account for account, _ in row.limits.split)}, clean_payee(row.words)
         return any(
             {account for account, _ in line.lines} != accounts and row.fits(line.text, line.amount, line.bank)
-            for key, lines in self.groups.items()
+            for key in self.lines.decided_keys
             if words in key.payee
-            for line in lines
+            for line in self.find_group(key)
         )
+
+
+def _iter_fitting(part: LinePart, row: VendorRow) -> Iterator[BookedLine]:
+    return (line for line in iter_lines_with(part, row.words) if row.fits(line.text, line.amount, line.bank))
+
+
+def _count_fitting(part: LinePart, row: VendorRow) -> Counter[str]:
+    return Counter(_compare(line, row) for line in _iter_fitting(part, row))
+
+
+def _find_other_payee(part: LinePart, words: str, payee: str) -> str:
+    payees = {clean_payee(line.text) for line in iter_lines_with(part, words)}
+    return min((each for each in payees if each != payee and contains_words(each, words)), default="")
 
 
 def _compare(line: BookedLine, row: VendorRow) -> str:
@@ -243,40 +276,9 @@ def _split_by_amount(key: GroupKey, lines: Sequence[BookedLine]) -> list[_Part]:
     return parts
 
 
-def _make_rows(key: GroupKey, parts: Sequence[_Part], payees: Collection[str]) -> list[LearnedRow]:
-    rows = []
-    for lines, limits in parts:
-        words = find_common_words([line.text for line in lines])
-        if not words or not _names_only(words, key.payee, payees):
-            return []
-        newest = lines[-1]
-        name = next((line.counterparty for line in reversed(lines) if line.counterparty), "") or words.title()
-        if len(newest.lines) > 1:
-            whole = abs(newest.amount)
-            split = tuple((a, money.format_amount(abs(v))) for a, v in newest.lines if a != newest.account)
-            if any((v > 0) == (newest.amount > 0) for _, v in newest.lines):
-                return []
-            limits = replace(limits, least=whole, most=whole, split=split)
-        else:
-            sizes = [abs(line.amount) for line in lines]
-            least, most = round_down(min(sizes) / _ROOM), round_up(max(sizes) * _ROOM)
-            limits = replace(limits, least=limits.least or least, most=limits.most or most)
-        rows.append(LearnedRow(VendorRow(words, _plain(name), newest.account, limits), tuple(lines)))
-    return rows
-
-
 def is_anybodys(words: str) -> bool:
     """Whether the words stand in the texts of many payees, so that they name none."""
     return _ANYBODYS.fullmatch(clean_payee(words)) is not None
-
-
-def _names_only(words: str, payee: str, payees: Collection[str]) -> bool:
-    """Whether the words are the payee's whole text, or no other payee of the books has them: what banks put before
-    every text (``POS PURCHASE``) names nobody, also where a text says nothing else."""
-    plain = clean_payee(words)
-    if is_anybodys(words):
-        return False
-    return plain == payee or not any(other != payee and contains_words(other, plain) for other in payees)
 
 
 def round_up(amount: Decimal) -> Decimal:

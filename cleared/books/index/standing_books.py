@@ -1,0 +1,195 @@
+"""The entries of a commit and what counts of them, for a process that asks again after each commit, such as the page's:
+of the months that it has read already only what changed is looked at again.
+
+A month is taken from the sealed index; one that the index has not, or that has changed since, is parsed, of the latter
+what is new. Corrections lie in other months than what they correct: a month is known with those of its entries.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from datetime import date
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cleared.base.clock import check_deadline
+from cleared.books.index.journal_index import JournalIndex, MonthKey, open_index
+from cleared.books.ledger.all_booked_lines import AllBookedLines
+from cleared.books.ledger.booked_lines import BookedLine, book_line
+from cleared.books.ledger.entry import Entry, parse_entry_id
+from cleared.books.ledger.grouped_items import GroupedItems, find_differences
+from cleared.books.ledger.journal import parse_month_once
+from cleared.books.ledger.standing_entries import StandingEntry, find_corrections_among, names_corrected, stand_entry
+from cleared.git import Snapshot
+from cleared.workspace.location import Layout
+
+_MAX_ENTRIES: Final = 400_000
+"""Entries that stay in memory, of all workspaces of this process."""
+
+
+class KnownMonth(Struct, frozen=True):
+    """A month's entries, and what follows from them. ``corrected``: those that others correct, with these;
+    ``correcting``: those that only correct another."""
+
+    blob: str
+    entries: GroupedItems[Entry]
+    corrected: Mapping[str, Sequence[Entry]]
+    correcting: Set[str]
+    standing: GroupedItems[StandingEntry]
+    lines: GroupedItems[BookedLine]
+
+
+_EMPTY: Final = KnownMonth("", GroupedItems({}), {}, frozenset(), GroupedItems({}), GroupedItems({}))
+
+
+class _MonthMemory:
+    """The months that were read last, of all workspaces. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._months: OrderedDict[object, KnownMonth] = OrderedDict()
+
+    def find(self, place: object) -> KnownMonth:
+        with self._lock:
+            if place in self._months:
+                self._months.move_to_end(place)
+            return self._months.get(place, _EMPTY)
+
+    def keep(self, place: object, month: KnownMonth) -> None:
+        with self._lock:
+            self._months[place] = month
+            self._months.move_to_end(place)
+            count = sum(len(each.entries.items) for each in self._months.values())
+            while count > _MAX_ENTRIES and len(self._months) > 1:
+                count -= len(self._months.popitem(last=False)[1].entries.items)
+
+
+_memory = _MonthMemory()
+
+
+class _Entries(Mapping[str, Entry]):
+    """All entries by id, in order, month by month."""
+
+    def __init__(self, months: Mapping[MonthKey, GroupedItems[Entry]]) -> None:
+        self._months = months
+
+    def __getitem__(self, entry_id: str) -> Entry:
+        parts = parse_entry_id(entry_id)
+        month = self._months.get(parts[:2]) if parts is not None else None
+        if month is None:
+            raise KeyError(entry_id)
+        return month.items[entry_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(month.items for month in self._months.values())
+
+    def __len__(self) -> int:
+        return sum(len(month.items) for month in self._months.values())
+
+
+class StandingBooks(Struct, frozen=True):
+    """The entries of one commit. Do not alter them."""
+
+    months: Mapping[MonthKey, KnownMonth]
+    entries: Mapping[str, Entry]
+
+    def find_standing(self, entry_id: str) -> StandingEntry | None:
+        """An entry as it counts; None for one that is voided, or only corrects another."""
+        parts = parse_entry_id(entry_id)
+        month = self.months.get(parts[:2]) if parts is not None else None
+        return month.standing.items.get(entry_id) if month is not None else None
+
+    @property
+    def parts(self) -> list[GroupedItems[StandingEntry]]:
+        """What counts, month by month."""
+        return [month.standing for month in self.months.values()]
+
+    def list_parts_until(self, day: date) -> list[GroupedItems[StandingEntry]]:
+        """The same up to a day's month."""
+        return [month.standing for key, month in self.months.items() if key <= (day.year, day.month)]
+
+    @property
+    def lines(self) -> AllBookedLines:
+        return AllBookedLines([month.lines for month in self.months.values()])
+
+
+def read_standing_books(layout: Layout, snapshot: Snapshot, places: int, banks: Collection[int]) -> StandingBooks:
+    """The books of a commit. ``places``: decimals of the currency; ``banks``: the accounts of banks.
+
+    Raises ``WorkspaceError`` where git cannot read a file.
+    """
+    index = open_index(layout, snapshot, places)
+    place = (layout.root, places, frozenset(banks))
+    before = {key: _memory.find((*place, key)) for key in index.months}
+    read = {key: _read_month(layout, snapshot, index, key, before[key]) for key in check_deadline(index.months)}
+    entries = _Entries(read)
+    corrected, correcting = _find_corrections(read, entries)
+    months = {}
+    for key in check_deadline(read):
+        month = _follow(before[key], index.blobs[key], read[key], corrected[key], correcting[key], banks)
+        if month is not before[key]:
+            _memory.keep((*place, key), month)
+        months[key] = month
+    return StandingBooks(months, entries)
+
+
+def _read_month(
+    layout: Layout, snapshot: Snapshot, index: JournalIndex, key: MonthKey, before: KnownMonth
+) -> GroupedItems[Entry]:
+    """The entries of a month. One of which this process knows no version is put into the index, where it has it not."""
+    if before.blob and before.blob == index.blobs[key]:
+        return before.entries
+    if (columns := index.find_entries(key)) is not None:
+        entries = dict(zip(columns.ids, map(columns.make_entry, range(len(columns))), strict=True))
+    else:
+        path = layout.journal_path(*key)
+        month = parse_month_once(snapshot.read_file(path), *key, path, index.places)
+        if before is _EMPTY:
+            index.add_month(month)
+        entries = {each.entry_id: each for each in month.entries.values()}
+    return before.entries.exchange(find_differences(before.entries.items, entries))
+
+
+def _find_corrections(
+    months: Mapping[MonthKey, GroupedItems[Entry]], entries: Mapping[str, Entry]
+) -> tuple[Mapping[MonthKey, dict[str, Sequence[Entry]]], Mapping[MonthKey, set[str]]]:
+    """By month: what is corrected of its entries, with what corrects it; and which of them only correct another."""
+    corrected: dict[MonthKey, dict[str, Sequence[Entry]]] = defaultdict(dict)
+    correcting: dict[MonthKey, set[str]] = defaultdict(set)
+    linked = chain.from_iterable(month.group(names_corrected).get(True, ()) for month in months.values())
+    for entry_id, corrections in find_corrections_among(linked, entries.get).items():
+        corrected[entries[entry_id].month][entry_id] = corrections
+        for each in corrections:
+            correcting[each.month].add(each.entry_id)
+    return corrected, correcting
+
+
+def _follow(
+    before: KnownMonth,
+    blob: str,
+    entries: GroupedItems[Entry],
+    corrected: Mapping[str, Sequence[Entry]],
+    correcting: Set[str],
+    banks: Collection[int],
+) -> KnownMonth:
+    """The month with what follows from its entries, of a version of it that is known."""
+    if before.entries is entries and (before.corrected, before.correcting) == (corrected, correcting):
+        return before if before.blob == blob else replace(before, blob=blob)
+    differing = {*find_differences(before.entries.items, entries.items), *(before.correcting ^ correcting)}
+    either = corrected.keys() | before.corrected.keys()
+    differing |= {each for each in either if corrected.get(each) != before.corrected.get(each)}
+    gone = [each for each in before.entries.items if each in differing]
+    standing: dict[str, StandingEntry | None] = dict.fromkeys(gone)
+    for entry_id in (each for each in entries.items if each in differing):
+        standing[entry_id] = stand_entry(
+            entries.items[entry_id], corrected.get(entry_id, ()), corrects=entry_id in correcting
+        )
+    lines = {each: book_line(counted, banks) if counted is not None else None for each, counted in standing.items()}
+    return KnownMonth(
+        blob, entries, corrected, correcting, before.standing.exchange(standing), before.lines.exchange(lines)
+    )

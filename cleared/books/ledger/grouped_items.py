@@ -1,0 +1,110 @@
+"""Items of one part of the journal, such as a month, grouped by what they have in common.
+
+A group is made when it is first asked for. Of a version in which few items are others, the groups are those of the one
+before with these exchanged: what a decision does not change is not looked at again.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+
+class Item(Protocol):
+    """What is about one entry."""
+
+    @property
+    def entry_id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Item)
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+_MAX_RECALLED: Final = 200
+"""Answers that are kept of one version."""
+
+
+class GroupedItems(Generic[T]):
+    """Items by the id of their entry, in the journal's order. Safe to share between threads, as it does not change: do
+    not alter what it gives."""
+
+    def __init__(self, items: Mapping[str, T]) -> None:
+        self.items = items
+        self._groups: dict[Callable[[T], Iterable[Hashable]], dict[Any, list[T]]] = {}
+        self._recalled: dict[Hashable, Any] = {}
+
+    def group(self, by: Callable[[T], Iterable[K]]) -> Mapping[K, Sequence[T]]:
+        """The items of each key, in order. ``by``: the keys of an item, each once."""
+        groups = self._groups.get(by)
+        if groups is None:
+            groups = {}
+            for item in self.items.values():
+                for key in by(item):
+                    groups.setdefault(key, []).append(item)
+            self._groups[by] = groups
+        return groups
+
+    def recall(self, make: Callable[..., R], *args: Hashable) -> R:
+        """What ``make`` finds in these items for ``args``, found once."""
+        recalled = self._recalled
+        if (make, *args) not in recalled:
+            if len(recalled) >= _MAX_RECALLED:
+                recalled = self._recalled = {}
+            recalled[(make, *args)] = make(self, *args)
+        found: R = recalled[(make, *args)]
+        return found
+
+    def exchange(self, changes: Mapping[str, T | None]) -> GroupedItems[T]:
+        """The same with other items for some entries; None: with none any more."""
+        if not changes:
+            return self
+        items = dict(self.items)
+        last = next(reversed(items), "")
+        for entry_id, item in changes.items():
+            if item is not None:
+                items[entry_id] = item
+            else:
+                items.pop(entry_id, None)
+        if any(each in items and each not in self.items and _place_id(each) < _place_id(last) for each in changes):
+            items = {each: items[each] for each in sorted(items, key=_place_id)}
+        made = GroupedItems[T](items)
+        for by, groups in self._groups.copy().items():
+            made._groups[by] = self._regroup(by, dict(groups), changes)
+        return made
+
+    def _regroup(
+        self, by: Callable[[T], Iterable[Hashable]], groups: dict[Any, list[T]], changes: Mapping[str, T | None]
+    ) -> dict[Any, list[T]]:
+        for key in {key for each in changes if (old := self.items.get(each)) is not None for key in by(old)}:
+            groups[key] = [item for item in groups[key] if item.entry_id not in changes]
+            if not groups[key]:
+                del groups[key]
+        fresh: set[Hashable] = set()
+        for item in filter(None, changes.values()):
+            for key in by(item):
+                if key not in fresh:  # the list of the version before stays as it is
+                    groups[key] = list(groups.get(key, ()))
+                    fresh.add(key)
+                insort(groups[key], item, key=_place)
+        return groups
+
+
+def find_differences(old: Mapping[str, T], new: Mapping[str, T]) -> dict[str, T | None]:
+    """What ``exchange`` takes to make ``new`` of ``old``."""
+    changes: dict[str, T | None] = {each: None for each in old if each not in new}
+    for entry_id, item in new.items():
+        known = old.get(entry_id)
+        if known is not item and known != item:
+            changes[entry_id] = item
+    return changes
+
+
+def _place(item: Item) -> tuple[int, str]:
+    return _place_id(item.entry_id)
+
+
+def _place_id(entry_id: str) -> tuple[int, str]:
+    """Where an entry stands among those of its month: numbers are filled up to three digits only."""
+    return len(entry_id), entry_id

@@ -1,0 +1,67 @@
+"""Entries that count by themselves: those that are not voided, with the corrections of them that stand counted in, and
+without these.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from cleared.books.ledger.chains import CORRECTS, list_links, sum_by_account
+from cleared.books.ledger.corrections import make_leg
+from cleared.books.ledger.entry import Entry, Leg
+
+Corrections = Mapping[str, Sequence[Entry]]
+"""Entry id → the entries that correct it and stand, in the journal's order."""
+
+
+class StandingEntry(NamedTuple):
+    """An entry that counts. ``legs``: what it posts together with its corrections."""
+
+    entry: Entry
+    legs: tuple[Leg, ...]
+
+    @property
+    def entry_id(self) -> str:
+        return self.entry.entry_id
+
+
+def names_corrected(entry: Entry) -> Iterator[bool]:
+    """Once, where an entry says that it corrects another: the key of all that do."""
+    if CORRECTS in entry.tags:
+        yield True
+
+
+def find_corrections_among(linked: Iterable[Entry], find: Callable[[str], Entry | None]) -> dict[str, list[Entry]]:
+    """What is corrected of entries that stand. ``linked``: all entries that say that they correct another, in the
+    journal's order; ``find``: an entry by its id."""
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for entry in linked:
+        for mark, target in list_links(entry.tags) if entry.status != "voided" else ():
+            original = find(target) if mark == CORRECTS else None
+            if original is not None and original.status != "voided":
+                found[target].append(entry)
+    return found
+
+
+def stand_entry(entry: Entry, corrections: Sequence[Entry], *, corrects: bool) -> StandingEntry | None:
+    """The entry as it counts; None where it does not. ``corrects``: whether it only corrects one that stands."""
+    if entry.status == "voided" or corrects:
+        return None
+    if not corrections:
+        return StandingEntry(entry, entry.legs)
+    totals = sum_by_account((leg.account_id, leg.amount) for each in (entry, *corrections) for leg in each.legs)
+    return StandingEntry(entry, tuple(make_leg(account, amount) for account, amount in totals.items() if amount))
+
+
+def list_standing_entries(entries: Iterable[Entry]) -> Iterator[StandingEntry]:
+    """Those of a whole journal that count, in its order."""
+    known = {entry.entry_id: entry for entry in entries}
+    linked = [entry for entry in known.values() if any(names_corrected(entry))]
+    corrections = find_corrections_among(linked, known.get)
+    correcting = {each.entry_id for corrected in corrections.values() for each in corrected}
+    for entry_id, entry in known.items():
+        standing = stand_entry(entry, corrections.get(entry_id, ()), corrects=entry_id in correcting)
+        if standing is not None:
+            yield standing
