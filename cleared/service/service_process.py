@@ -156,9 +156,14 @@ class ServedWorkspace:
 
 
 def serve_workspaces(
-    roots: Sequence[Path], actions: Callable[[Path], ServiceActions], clock: Clock, say: Callable[[str], None]
+    roots: Sequence[Path],
+    actions: Callable[[Path], ServiceActions],
+    clock: Clock,
+    say: Callable[[str], None],
+    on_idle: Sequence[Callable[[], None]] = (),
 ) -> None:
-    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` returns the actions of a workspace's service.
+    """Serve these workspaces until SIGTERM or Ctrl-C. ``actions`` returns the actions of a workspace's service;
+    ``on_idle`` is called where there is nothing to do, and every half minute.
 
     Raises ``BusyError`` where one of them is served already, ``Interrupted`` where a run was broken off.
     """
@@ -166,7 +171,7 @@ def serve_workspaces(
         waker = PipeWaker()
         stack.callback(waker.close)
         members: list[ServedWorkspace] = []
-        driver = ServiceDriver(waker, lambda: _do_idle_work(members))
+        driver = ServiceDriver(waker, lambda: _do_idle_work(members, on_idle))
         stack.enter_context(stop_on_signals(driver, lambda: _announce_stop(members)))
 
         def hint(tag: str) -> None:
@@ -218,9 +223,12 @@ def _announce_stop(members: Sequence[ServedWorkspace]) -> None:
             member.log("service.stopping", "ends after the current run; the same again breaks it off")
 
 
-def _do_idle_work(members: Sequence[ServedWorkspace]) -> float | None:
-    """Keep locks and watches, and send notifications. Returns the seconds until this is to be done again."""
+def _do_idle_work(members: Sequence[ServedWorkspace], others: Sequence[Callable[[], None]]) -> float | None:
+    """Keep locks and watches, send notifications, and do what others want. Returns the seconds until this is to be done
+    again."""
     times = []
+    for do_other in others:
+        do_other()
     for member in members:
         member.keep_lock()
         try:

@@ -15,7 +15,12 @@ from cleared.service.spans import SpanExporter
 from cleared.service.workspace_actions import WorkspaceActions
 
 
-def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str], None] | None = None) -> None:
+def serve(
+    roots: Sequence[Path],
+    clock: Clock | None = None,
+    say: Callable[[str], None] | None = None,
+    on_idle: Sequence[Callable[[], None]] = (),
+) -> None:
     """Run the agents of these workspaces by themselves, until SIGTERM or Ctrl-C (see ``serve_workspaces``)."""
     with ExitStack() as stack:
         spans = SpanExporter.from_environment(os.environ)
@@ -27,4 +32,4 @@ def serve(roots: Sequence[Path], clock: Clock | None = None, say: Callable[[str]
             return open_workspace(root, clock=clock, say=say)
 
         served = {root: stack.enter_context(WorkspaceActions(root, open_host, record)) for root in roots}
-        serve_workspaces(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None))
+        serve_workspaces(roots, served.__getitem__, clock or SystemClock(), say or (lambda _: None), on_idle)

@@ -84,6 +84,7 @@ STORES: Final = (
     Store("state", "*/tmp/*", "temporary files of what runs now", is_carried=False),
     Store("state", "cycles/*", "the clone of the cycle that runs now", is_carried=False),
     Store("state", "task-work/*", "the clone in which a task is worked on now", is_carried=False),
+    Store("state", "task-run.stop", "asks who works on tasks to end", is_carried=False),
     Store("state", "task-kept/*", "what the worker of a task that failed had changed, in a clone", is_carried=False),
     Store("state", "task-trees/*", "the clone in which a task is verified now", is_carried=False),
     Store("state", "sessions/*/run/*", "what commands of a session need while they run", is_carried=False),

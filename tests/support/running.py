@@ -60,9 +60,9 @@ class Up:
         self.ws = ws
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, **options: Any) -> subprocess.Popen[bytes]:
+    def start(self, *more: str, **options: Any) -> subprocess.Popen[bytes]:
         environment = {k: v for k, v in os.environ.items() if k != "CLEARED_CLOCK"}
-        self.process = self.ws.start("up", env=environment, **options)
+        self.process = self.ws.start("up", *more, env=environment, **options)
         process = self.process
         eventually(
             lambda: process.poll() is not None or (self.board().get("pid") == process.pid and self.board()["ready"])
