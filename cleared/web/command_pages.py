@@ -87,7 +87,7 @@ TERMINAL_ONLY: Final = frozenset(
         *("accept", "backup", "bisect", "bridge", "cycle", "definition", "demo", "doctor", "down", "event"),
         *("export", "import undo", "init", "journal add", "journal adjust", "key", "llm", "logs", "loop", "mcp"),
         *("passkey", "primitives", "queue expire", "queue reviewers", "recover", "replay", "restore", "revert", "rpc"),
-        *("server", "service", "start-from", "task", "test", "token", "transfers", "trust", "up", "webhook"),
+        *("server", "service", "start-from", "task", "test", "token", "transfers", "trust", "up", "webhook", "work"),
         *("agent certify", "agent new", "agent propose", "agent shadow", "config restore", "key protect", "llm key"),
         *("llm check", "loop serve", "loop stop", "passkey add", "passkey list", "service install", "test add"),
         *("token add", "webhook add", "webhook list", "agent propose config.yaml"),
