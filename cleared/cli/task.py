@@ -295,16 +295,19 @@ def run_tasks(
     ] = None,
     allow_ai: AllowEngineOption = False,
     most: Annotated[int | None, typer.Option("--max", min=1, help="How many tasks at the most.")] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", metavar="N", min=1, max=16, help="How many tasks at once (tasks.workers)."),
+    ] = None,
     digest: DigestOption = "",
     json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Have a worker do the tasks, one at a time: claim, brief, work, verify, record. Ends when all are done or none is
-    ready.
+    """Have a worker do the tasks: claim, brief, work, verify, record. Ends when all are done or none is ready.
 
-    It works in a private clone; only an engine has the network. What tells an engine what to do (skills, rules/,
-    AGENTS.md …) and is not known here yet is shown in full, and you are asked. Exits 6 where all are done, 7 where none
-    is ready, 0 after --max.
+    One at a time, or with --workers several whose context.files do not meet. It works in a private clone; only an
+    engine has the network. What tells an engine what to do (skills, rules/, AGENTS.md …) and is not known here yet is
+    shown in full, and you are asked. Exits 6 where all are done, 7 where none is ready, 0 after --max.
     """
     import signal
 
@@ -319,7 +322,7 @@ def run_tasks(
         take_guiding_texts(host, digest, f"cleared task run --engine {worker.engine}", more=list_skill_files(host))
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        report = run(host, worker, most=most)
+        report = run(host, worker, most=most, workers=workers or host.config.tasks.workers)
     finally:
         signal.signal(signal.SIGTERM, before)
     if json:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from cleared.base.errors import CheckFailed, Place
-from cleared.base.safe_names import relative_problem
+from cleared.base.safe_names import fold_path, relative_problem
 from cleared.jobs.tasks.schema_faults import list_faults, load_task_schema
 
 TASKS_FOLDER: Final = "docs/tasks"
@@ -60,6 +60,11 @@ class Task(Struct, frozen=True):
         """Of all that the task says; how its file is spaced plays no part."""
         text = json.dumps(self.to_json_object(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return f"sha256:{hashlib.sha256(text.encode('ascii')).hexdigest()}"
+
+    def meets(self, other: Task) -> bool:
+        """Whether a file that it changes is one of the other's, or lies in it."""
+        ours, theirs = ([f"{fold_path(path)}/" for path in task.files] for task in (self, other))
+        return any(one.startswith(two) or two.startswith(one) for one in ours for two in theirs)
 
     def to_json_object(self) -> dict[str, Any]:
         """As in its file, in the order of the specification."""

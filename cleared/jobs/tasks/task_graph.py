@@ -13,11 +13,13 @@ from cleared.jobs.tasks.task_states import AWAITING, BLOCKED, COMPLETED, FAILED,
 
 
 class NextTask(Struct, frozen=True):
-    """What is to be done next. ``task_id``: where one is ready; ``reasons``: why none is, one a line."""
+    """What is to be done next. ``task_id``: where one is ready; ``reasons``: why none is, one a line; ``ready``: all
+    that are."""
 
     state: Literal["ready", "done", "blocked"]
     task_id: str | None = None
     reasons: tuple[str, ...] = ()
+    ready: tuple[str, ...] = ()
 
 
 def list_graph_faults(tasks: Mapping[str, Task]) -> Iterator[tuple[str, str]]:
@@ -63,14 +65,15 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
     """
     if not tasks:
         return NextTask("done", None, ("There are no tasks yet: cleared task plan FILE.",))
-    reasons = []
+    reasons, ready = [], []
     for task_id, task in sorted(tasks.items(), key=lambda item: sort_key(item[0])):
         state = states.get(task_id)
         if state == PENDING:
             waits = list_blockers(task, states)
-            if not waits:
-                return NextTask("ready", task_id)
-            reasons.append(f"{task_id} waits for {', '.join(waits)}")
+            if waits:
+                reasons.append(f"{task_id} waits for {', '.join(waits)}")
+            else:
+                ready.append(task_id)
         elif state == IN_PROGRESS:
             reasons.append(f"{task_id} is being worked on")
         elif state == AWAITING:
@@ -79,6 +82,8 @@ def choose_next(tasks: Mapping[str, Task], states: Mapping[str, str]) -> NextTas
             reasons.append(f"{task_id} {'has failed' if state == FAILED else 'is blocked'}")
         elif state is None:
             reasons.append(f"{task_id} is not in the ledger")
+    if ready:
+        return NextTask("ready", ready[0], ready=tuple(ready))
     return NextTask("blocked", None, tuple(reasons)) if reasons else NextTask("done")
 
 

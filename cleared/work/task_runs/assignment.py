@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ class Assignment(Struct, frozen=True):
     seconds: float
     output: Path
     """Where what the worker printed is kept."""
+    should_stop: Callable[[], bool] = bool
+    """Whether it is to end now; then it raises ``KeyboardInterrupt``."""
 
 
 class WorkReport(Struct, frozen=True):

@@ -82,7 +82,10 @@ class EngineWorker(Struct, frozen=True):
             log=assignment.output,
             timeout=min(assignment.seconds, settings.cycle_timeout_seconds),
             environment=self.environment,
+            should_stop=assignment.should_stop,
         )
+        if run.ended_by == "stop":
+            raise KeyboardInterrupt
         report = settings.engine.read_output(run.output)
         text = " ".join((report.limit or report.question or report.text or run.tail)[-_MOST_SUMMARY:].split())
         finished = run.exit_code == 0 and not (report.failed or report.limit or report.question)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,6 +24,7 @@ from cleared.work.loop.job_confinement import job_fence, make_bare_environment
 
 MAX_OUTPUT: Final = 256 << 10
 """Bytes of output that are kept: the first quarter, and the last."""
+_STOPPED: Final = "stopped"
 
 
 class BoundedOutput:
@@ -80,12 +81,13 @@ def run_fenced(
     input_text: str = "",
     environment: Mapping[str, str] | None = None,
     reads: Sequence[Path] = (),
+    should_stop: Callable[[], bool] = bool,
 ) -> CommandResult:
     """Run ``argv`` in ``folder``, the only place where it may write beside a folder for temporary files.
 
     ``name``: what it is inside of, for those who look (``CLEARED_JOB``); nothing in it can decide anything. Where the
     kernel cannot confine, ``sandbox.confine`` says whether it runs, and a line says so. When this returns, no process
-    of it is left. Raises ``WorkspaceError`` where it cannot be started.
+    of it is left. Raises ``WorkspaceError`` where it cannot be started, ``KeyboardInterrupt`` where it ``should_stop``.
     """
     if not (cleared_home() / KEY_NAME).exists():
         JobSigner(host.layout.state_dir)  # on this key it is tested that the fence is in force
@@ -101,12 +103,15 @@ def run_fenced(
             fence,
             input_text.encode("utf-8"),
         )
-        ending = run_kept(program, output.add, end_at(seconds))
+        is_over = end_at(seconds)
+        ending = run_kept(program, output.add, lambda: _STOPPED if should_stop() else is_over())
     except (ConfinementUnavailable, OSError) as error:
         raise WorkspaceError(f"the command cannot be started: {error}") from None
     finally:
         with suppress(OSError):
             remove_tree(scratch)
+    if ending.reason == _STOPPED:
+        raise KeyboardInterrupt
     if fence is None:
         host.show_message("this machine cannot confine commands: it ran with all your rights")
     text = host.redactor.redact_output(output.text())

@@ -8,7 +8,7 @@ waits on a branch, with a card, for a person.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,14 +71,20 @@ class WorkRefused(Exception):
 
 
 def complete_task(
-    host: Host, task_id: str, *, summary: str = "", clone: Path | None = None, token: str | None = None
+    host: Host,
+    task_id: str,
+    *,
+    summary: str = "",
+    clone: Path | None = None,
+    token: str | None = None,
+    should_stop: Callable[[], bool] = bool,
 ) -> TaskOutcome:
     """Verify what was done for a claimed task, and record it: completed, awaiting the approval of what it made, or
     failed with the reason.
 
     ``clone``: where a worker worked; without, the workspace itself. ``token``: of the worker's claim, which must still
-    be the task's. Raises ``PolicyError`` where it is not claimed here, not sealed, or nothing was changed (then the
-    claim stays).
+    be the task's; ``should_stop``: whether its verification is to end now. Raises ``PolicyError`` where it is not
+    claimed here, not sealed, or nothing was changed (then the claim stays).
     """
     finish_interrupted(host)
     task = read_task_set(host).require_task(task_id)
@@ -86,7 +92,7 @@ def complete_task(
     _require_same(claim, token)
     try:
         delta, head, warnings = _gather_work(host, task, claim, clone)
-        result = verify_delta(host, task, delta, commit=head)
+        result = verify_delta(host, task, delta, commit=head, should_stop=should_stop)
         host.report_step("task-verified")
         if not result.passed:
             raise WorkRefused(_describe_failure(host, task, result))
@@ -234,7 +240,9 @@ def _program(claim: Claim) -> str | None:
     return claim.by if claim.is_program else None
 
 
-def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> CommandResult:
+def verify_delta(
+    host: Host, task: Task, delta: TaskDelta, *, commit: str, should_stop: Callable[[], bool] = bool
+) -> CommandResult:
     """Run the task's verification command in a fresh tree: ``commit`` with what the task may change of the delta. So
     what verifies it is what the plan's author saw, and no file that a worker put beside it.
 
@@ -255,6 +263,7 @@ def verify_delta(host: Host, task: Task, delta: TaskDelta, *, commit: str) -> Co
             name=f"verification of {task.id}",
             seconds=host.config.tasks.verify_seconds,
             reads=reads,
+            should_stop=should_stop,
         )
     write_atomic(output_path(host, task.id), f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
     return result

@@ -67,6 +67,7 @@ class CommandWorker(Struct, frozen=True):
             seconds=assignment.seconds,
             input_text=assignment.briefing.text,
             environment={"CLEARED_TASK": task.id, "CLEARED_TASK_TITLE": task.title},
+            should_stop=assignment.should_stop,
         )
         write_atomic(assignment.output, f"{result.output}\n[{result.summary}]\n".encode(), mode=0o600)
         lines = [line.strip() for line in result.output.splitlines() if line.strip()]

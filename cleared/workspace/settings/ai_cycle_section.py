@@ -75,6 +75,8 @@ class Tasks(Section):
     """Or an agent whose result is the changed files."""
     engine: EngineName | None = program(default=None)
     """Or a coding engine, with the opt-in of AI cycles."""
+    workers: int = protected(default=1)
+    """So many tasks are done at once, where their files do not meet."""
     work_seconds: float = protected(default=1800.0)
     """The most that a worker may take for one task."""
     verify_seconds: float = protected(default=600.0)

@@ -319,6 +319,7 @@ CHECKS: dict[tuple[type, str], Check] = {
     (Notifications, "push_hosts"): check_push_hosts,
     **{(LoopAi, name): _check_one_line for name in ONE_LINE_TEXTS},
     **{(Tasks, n): _is_between(1, most) for n, most in (("work_seconds", 86_400), ("verify_seconds", 600))},
+    (Tasks, "workers"): _is_between(1, 16),
     (Tasks, "read_only_folders"): _check_folders_anywhere,
     **{(LoopAi, name): _is_between(0, 86_400) for name in ("interval_seconds", "cooldown_seconds")},
     (LoopAi, "environment"): check_variables,
