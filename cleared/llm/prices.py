@@ -57,7 +57,7 @@ class Price(Struct, frozen=True):
         plain = (sent + tokens.output_tokens * self.output) / _MILLION
         if self.listed is None:
             return plain
-        listed = _calculate_listed(tokens, *self.listed)
+        listed = calculate_listed(tokens, *self.listed)
         return plain if listed is None else listed
 
 
@@ -100,7 +100,7 @@ def _find_listed(choice: ModelChoice) -> Price | None:
     thousand = 1_000  # longer prompts may have another price
 
     def per_million(tokens: TokenCount) -> Decimal | None:
-        amount = _calculate_listed(tokens, choice.model, choice.provider)
+        amount = calculate_listed(tokens, choice.model, choice.provider)
         return None if amount is None else amount * thousand
 
     plain, output = per_million(TokenCount(thousand)), per_million(TokenCount(0, thousand))
@@ -110,9 +110,12 @@ def _find_listed(choice: ModelChoice) -> Price | None:
     return Price(plain, output, cached, "the price list of genai-prices", (choice.model, choice.provider))
 
 
-def _calculate_listed(tokens: TokenCount, model: str, provider: str) -> Decimal | None:
-    from genai_prices import Usage, calc_price
-
+def calculate_listed(tokens: TokenCount, model: str, provider: str) -> Decimal | None:
+    """US dollars by the list of prices; None where it has no such model, or is not installed."""
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:
+        return None
     usage = Usage(**{name: count for name, count in asdict(tokens).items() if count})
     try:
         amount = calc_price(usage, model, provider_id=provider).total_price

@@ -64,10 +64,18 @@ def end_left_engine(host: Host) -> None:
 
 
 def run_cycle(
-    host: Host, settings: CycleSettings, binary: Path, request: CycleRequest, should_stop: Callable[[], bool]
+    host: Host,
+    settings: CycleSettings,
+    binary: Path,
+    request: CycleRequest,
+    should_stop: Callable[[], bool],
+    show: Callable[[str], None],
 ) -> CycleResult:
-    """Run one cycle. Raises ``WorkspaceError`` where the prompt is gone or the engine cannot be started,
-    ``PolicyError`` where nobody here knows what would guide it."""
+    """Run one cycle. ``show`` gets what the engine says and does meanwhile.
+
+    Raises ``WorkspaceError`` where the prompt is gone or the engine cannot be started, ``PolicyError`` where nobody
+    here knows what would guide it.
+    """
     engine = settings.engine
     log = engine.cycle_log(request.number, request.began.strftime("%Y%m%d-%H%M%S"))
     own = read_own_texts(host.root)
@@ -99,6 +107,7 @@ def run_cycle(
             timeout=settings.cycle_timeout_seconds,
             environment=os.environ,
             should_stop=should_stop,
+            show=show,
         )
         host.report_step("cycle-engine-ended")
         return _judge(host, settings, request, clone, run, before, log)

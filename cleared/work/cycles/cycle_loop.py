@@ -177,7 +177,7 @@ class CycleLoop:
         self._say(f"cycle {number} begins ({self.settings.engine.title})")
         request = CycleRequest(number, began, self._state["stalled"])
         try:
-            result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine)
+            result = run_cycle(self.host, self.settings, self.binary, request, self._must_end_engine, self._say)
         except (ClearedError, OSError) as error:
             log = self.settings.engine.cycle_log(number, began.strftime("%Y%m%d-%H%M%S"))
             result = CycleResult("failed", f"it could not run: {error}"[:400], log)

@@ -15,6 +15,7 @@ from cleared.processes.program import Program
 from cleared.work.cycles.cycle_settings import CycleSettings
 from cleared.work.cycles.engine_confinement import engine_environment, engine_fence, list_engine_secrets
 from cleared.work.cycles.engines.engine import EngineReport
+from cleared.work.cycles.live_view import LiveView
 from cleared.work.cycles.usage_limit import UsageLimit, find_usage_limit
 from cleared.work.loop.job_output import JobOutput
 
@@ -59,22 +60,26 @@ def run_engine(
     timeout: float,
     environment: Mapping[str, str],
     should_stop: Callable[[], bool] = lambda: False,
+    show: Callable[[str], None] = lambda _: None,
 ) -> EngineRun:
     """Run the engine confined in the clone at ``folder`` until it ends, its time is over or ``should_stop``; nothing of
     it is left then, nor where this process is killed meanwhile.
 
     ``scratch``: its temporary folder; ``log``: the file that gets its output, without secrets; ``environment``: of who
-    starts it, of which it gets a part. Raises ``ConfinementUnavailable`` where the kernel refuses the restrictions,
-    ``OSError`` where it cannot be started.
+    starts it, of which it gets a part; ``show`` gets what it says and does meanwhile. Raises ``ConfinementUnavailable``
+    where the kernel refuses the restrictions, ``OSError`` where it cannot be started.
     """
     fence = engine_fence(settings, binary, host.root, folder, scratch, environment, host.config.sandbox.confine)
     own = engine_environment(settings, environment, host.root, scratch, is_fenced=fence is not None)
-    written = JobOutput(log, settings.max_output_bytes, host.redactor.add_secrets(list_engine_secrets(own)))
+    redactor = host.redactor.add_secrets(list_engine_secrets(own))
+    written = JobOutput(log, settings.max_output_bytes, redactor)
+    view = LiveView(settings.engine.describe_event, lambda text: show(redactor.redact_text(text)))
     until, output = host.clock.monotonic() + timeout, bytearray()
 
     def take_output(data: bytes) -> None:
         nonlocal output
         written.feed_bytes(data)
+        view.feed_bytes(data)
         output += data
         del output[:-_KEPT_OUTPUT]
 

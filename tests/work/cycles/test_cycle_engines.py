@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from fake_engine import FakeEngine, good, start
+from fake_engine import FakeEngine, begin_hanging, good, start, wait_until
 from harness import Workspace, refused
 
 from cleared.base.errors import PolicyError, UsageError
@@ -29,7 +30,7 @@ VECTORS = {
     "qwen": ("--yolo --output-format stream-json{}", " --model M"),
     "opencode": ("run --format json --auto{}", " --model M"),
     "claude": (
-        "-p --output-format json --dangerously-skip-permissions --no-session-persistence{}",
+        "-p --output-format stream-json --verbose --dangerously-skip-permissions --no-session-persistence{}",
         " --model M",
     ),
 }
@@ -160,6 +161,54 @@ def test_f36_what_an_output_says(name: str, output: str, expected: tuple[str, st
 )
 def test_what_an_output_says_of_tokens(name: str, output: str, tokens: int) -> None:
     assert load_engine(name).read_output(output).tokens == tokens
+
+
+def said(text: str, number: int = 1, **usage: int) -> str:
+    """What Claude Code prints of a part of a message."""
+    content = [{"type": "text", "text": text}, {"type": "tool_use", "name": "Bash", "input": {"command": f"do {text}"}}]
+    message = {"id": f"m{number}", "model": "claude-sonnet-4-5", "content": content, "usage": usage}
+    return json.dumps({"type": "assistant", "message": message}) + "\n"
+
+
+def test_f36_what_a_cycle_has_cost_is_counted_at_a_timeout_too(cyc: Workspace, engine: FakeEngine) -> None:
+    """And what the engine says and does is seen while it works, without secrets."""
+    parts = [said("one", input_tokens=10), said("sk-ant-" + "s" * 40, input_tokens=1000, output_tokens=1000), "{no\n"]
+    output = [*parts, said("two", 2, cache_read_input_tokens=100_000), '{"type": "assistant", "message": [1]}\n']
+    engine.plan({"stdout": "".join(output), "hang": True})
+    process = begin_hanging(cyc, engine, "--timeout", "6", "--max-cycles", "1")
+    log = cyc.root / "logs/auto-loop-claude.log"
+    wait_until(lambda: "two; Bash: do two" in log.read_text(), process)
+    assert "one; Bash: do one" in log.read_text() and "s" * 40 not in log.read_text()
+    process.communicate(timeout=90)
+    state = cyc.json("cycle", "status")
+    assert state["last_cycle"]["summary"] == "its time was over, and it left no new consensus"
+    assert state["total_tokens"] == 102_000
+    assert Decimal(state["total_cost"]) == Decimal("0.048")  # 1,000 × 3 + 1,000 × 15 + 100,000 × 0.30, a million
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "expected"),
+    [
+        ("codex", {"type": "item.started", "item": {"type": "command_execution", "command": "npm test"}}, "npm test"),
+        ("codex", {"type": "item.completed", "item": {"type": "agent_message", "text": "done"}}, "done"),
+        (
+            "codex",
+            {
+                "type": "item.completed",
+                "item": {"changes": [{"kind": "add", "path": "a.md"}, 1], "type": "file_change"},
+            },
+            "add a.md",
+        ),
+        ("codex", {"type": "error", "message": "Reconnecting... 1/5"}, "Reconnecting... 1/5"),
+        ("codex", {"type": "item.started", "item": 5}, ""),
+        ("opencode", {"type": "tool_use", "part": {"tool": "bash", "state": {"input": {"command": "ls"}}}}, "bash: ls"),
+        ("opencode", {"type": "text", "part": {"text": "a"}}, "a"),
+        ("opencode", {"type": "text", "part": [1]}, ""),
+        ("qwen", {"type": "assistant", "message": {"content": "text"}}, ""),
+    ],
+)
+def test_what_an_event_says(name: str, event: dict[str, Any], expected: str) -> None:
+    assert load_engine(name).describe_event(event) == expected
 
 
 def test_a_cap_that_counts_nothing_is_said(cyc: Workspace, engine: FakeEngine) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from cleared.work.cycles.engines.engine import (
     Engine,
     EngineReport,
@@ -50,6 +53,18 @@ def read_output(output: str) -> EngineReport:
     return EngineReport(text, None, failed, limit, question, tokens=tokens)
 
 
+def describe_event(event: Mapping[str, Any]) -> str:
+    """What it says, and the commands that it begins."""
+    item = event.get("item")
+    if not isinstance(item, dict) or event.get("type") not in ("item.started", "item.completed"):
+        return text_of(event.get("message")) if event.get("type") == "error" else ""
+    if event["type"] == "item.started":
+        return text_of(item.get("command"))
+    if item.get("type") == "file_change" and isinstance(item.get("changes"), list):
+        return ", ".join(f"{each.get('kind')} {each.get('path')}" for each in item["changes"] if isinstance(each, dict))
+    return text_of(item.get("text")) if item.get("type") == "agent_message" else ""
+
+
 ENGINE = Engine(
     name="codex",
     title="Codex CLI",
@@ -59,6 +74,7 @@ ENGINE = Engine(
     install_hint="npm install -g @openai/codex",
     arguments=build_arguments,
     read_output=read_output,
+    describe_event=describe_event,
     variables=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_HOME", "OPENAI_BASE_URL"),
     credential_paths=(".codex",),
     folder_variables=(("CODEX_HOME", ""),),

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from cleared.llm.prices import TokenCount, calculate_listed
+
 _MOST_TEXT: Final = 4_000
 _MOST_LINES: Final = 100_000
 """Lines of an output that are read, the last of them: to refuse a line takes time, too."""
@@ -61,6 +63,8 @@ class Engine(Struct, frozen=True):
     """The argument vector without the binary."""
     read_output: Callable[[str], EngineReport]
     """Reads standard output, whole or cut off."""
+    describe_event: Callable[[Mapping[str, Any]], str]
+    """What one event of its output says that it says or does; empty where it is not worth a line."""
     variables: tuple[str, ...]
     """Environment variables that it may see beside the usual ones: where its credential is."""
     credential_paths: tuple[str, ...]
@@ -130,11 +134,18 @@ def text_of(value: object) -> str:
 
 def read_result_events(output: str, names_limit: Callable[[str], bool]) -> EngineReport:
     """What the last event of type ``result`` says, as Claude Code and Qwen Code print it: ``is_error``, ``result`` or
-    ``error``, ``total_cost_usd``, ``usage``, ``permission_denials``, ``api_error_status``. ``names_limit``: whether a
-    message is about a usage limit."""
-    report = EngineReport()
+    ``error``, ``total_cost_usd``, ``usage``, ``permission_denials``, ``api_error_status``. Without one, as the engine
+    was ended, the tokens of its messages and their price. ``names_limit``: whether a message is about a usage limit."""
+    report: EngineReport | None = None
+    messages: dict[str, tuple[str, Mapping[str, Any]]] = {}
     for event in read_json_lines(output):
-        if event.get("type") == "result":
+        message = event.get("message")
+        if event.get("type") == "assistant" and isinstance(message, dict) and isinstance(message.get("usage"), dict):
+            messages[text_of(message.get("id"))] = (
+                text_of(message.get("model")),
+                message["usage"],
+            )  # said anew each time
+        elif event.get("type") == "result":
             error = event.get("error")
             text = text_of(event.get("result")) or text_of(error.get("message") if isinstance(error, dict) else error)
             failed = event.get("is_error") is True
@@ -145,4 +156,36 @@ def read_result_events(output: str, names_limit: Callable[[str], bool]) -> Engin
             question = f"it was not allowed to use a tool: {denied}"[:400] if denied else ""
             cost, tokens = read_cost(event.get("total_cost_usd")), read_tokens(event.get("usage"))
             report = EngineReport(text, cost, failed, limit, question, refused, tokens)
-    return report
+    if report is not None:
+        return report
+    costs = [_price_message(model, usage) for model, usage in messages.values()]
+    known = [cost for cost in costs if cost is not None]
+    return EngineReport(
+        cost=sum(known, Decimal(0)) if known else None,
+        tokens=sum(read_tokens(usage) for _, usage in messages.values()),
+    )
+
+
+def _price_message(model: str, usage: Mapping[str, Any]) -> Decimal | None:
+    """What a message cost by the list of prices, in US dollars; None for a model that it does not know."""
+    plain, output, written, read = (read_tokens(usage, [name]) for name in TOKEN_COUNTS)
+    return calculate_listed(TokenCount(plain + written + read, output, read, written), model, "anthropic")
+
+
+def describe_message(event: Mapping[str, Any]) -> str:
+    """What an assistant's message says and which tools it uses, as Claude Code and Qwen Code print it."""
+    message = event.get("message")
+    content = message.get("content") if event.get("type") == "assistant" and isinstance(message, dict) else None
+    said = []
+    for part in content if isinstance(content, list) else []:
+        if isinstance(part, dict) and part.get("type") == "text":
+            said.append(text_of(part.get("text")))
+        elif isinstance(part, dict) and part.get("type") == "tool_use":
+            said.append(f"{text_of(part.get('name'))}: {describe_use(part.get('input'))}")
+    return "; ".join(each for each in said if each)
+
+
+def describe_use(value: object) -> str:
+    """What a tool is used on: the first text among its arguments."""
+    texts = [text for text in value.values() if isinstance(text, str)] if isinstance(value, dict) else []
+    return text_of(texts[0]) if texts else ""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from cleared.work.cycles.engines.engine import (
     Engine,
     EngineReport,
     LaunchOptions,
+    describe_use,
     read_cost,
     read_json_lines,
     read_tokens,
@@ -48,6 +51,17 @@ def read_output(output: str) -> EngineReport:
     return EngineReport(text, cost, failed, limit, question, tokens=tokens)
 
 
+def describe_event(event: Mapping[str, Any]) -> str:
+    """What it says, and the tools that it has used."""
+    part = event.get("part")
+    if not isinstance(part, dict):
+        return ""
+    if event.get("type") == "tool_use":
+        state = part.get("state")
+        return f"{text_of(part.get('tool'))}: {describe_use(state.get('input') if isinstance(state, dict) else None)}"
+    return text_of(part.get("text")) if event.get("type") == "text" else ""
+
+
 ENGINE = Engine(
     name="opencode",
     title="OpenCode",
@@ -57,6 +71,7 @@ ENGINE = Engine(
     install_hint="npm install -g opencode-ai",
     arguments=build_arguments,
     read_output=read_output,
+    describe_event=describe_event,
     variables=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "OPENCODE_CONFIG"),
     credential_paths=(".local/share/opencode", ".config/opencode", ".cache/opencode", ".local/state/opencode"),
     folder_variables=tuple((f"XDG_{name}_HOME", "opencode") for name in ("DATA", "CONFIG", "CACHE", "STATE")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cleared.work.cycles.engines.engine import Engine, EngineReport, LaunchOptions, read_result_events
+from cleared.work.cycles.engines.engine import Engine, EngineReport, LaunchOptions, describe_message, read_result_events
 from cleared.work.cycles.usage_limit import names_limit
 
 
@@ -26,6 +26,7 @@ ENGINE = Engine(
     install_hint="npm install -g @qwen-code/qwen-code",
     arguments=build_arguments,
     read_output=read_output,
+    describe_event=describe_message,
     variables=("DASHSCOPE_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL"),
     credential_paths=(".qwen",),
     names_cost=False,
