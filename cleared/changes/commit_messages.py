@@ -160,8 +160,12 @@ def task_recorded(task_id: str, status: str, summary: str) -> CommitSubject:
 
 
 def tasks_settled(states: Iterable[tuple[str, str]]) -> CommitSubject:
-    """Ids and states of tasks that awaited approval."""
+    """Ids, and what became of the tasks: the states of those that awaited approval, new ids."""
     return compose_subject("task", f"{', '.join(f'{name} {status}' for name, status in states)}")
+
+
+def task_lines_committed() -> CommitSubject:
+    return CommitSubject("task: claims that were in no commit yet")
 
 
 def tasks_archived(count: int) -> CommitSubject:

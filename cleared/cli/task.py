@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec.structs import asdict
 
-from cleared.base.errors import ExitCode, UsageError
-from cleared.base.safe_files import read_stable
+from cleared.base.errors import ExitCode
 from cleared.base.terminal import print_fields, print_json, print_line, print_message, print_table
 from cleared.changes.host import current_user
 from cleared.cli.command_groups import new_group
@@ -18,13 +16,11 @@ from cleared.cli.guiding import take_guiding_texts
 from cleared.cli.loop_options import ENGINE_CHOICE, AllowEngineOption
 from cleared.cli.options import JsonOption, WorkspaceOption, open_host, open_host_once
 from cleared.cli.showing import DigestOption
-from cleared.cli.task_output import outcome_data, print_outcome, print_planned, print_recorded, safe_output
-from cleared.cli.task_sealing import sealing_shown
-from cleared.jobs.tasks.task_definition import parse_task
+from cleared.cli.task_output import outcome_data, print_outcome, print_recorded, safe_output
+from cleared.cli.task_plan import add_task, plan_tasks, renumber_tasks
 from cleared.jobs.tasks.task_ledger import LEDGER
 from cleared.trust.person_only import refuse_in_job
 from cleared.work.task_runs import task_archive, task_checks, task_claims, task_decisions, task_planning, task_reports
-from cleared.work.task_runs.task_planning import MAX_PLAN_BYTES, read_plan, read_proposed_task
 from cleared.work.task_runs.task_recording import list_skill_files, read_task_set
 from cleared.work.task_runs.task_reports import describe_task, find_next, write_briefing
 
@@ -44,53 +40,9 @@ def begin_ledger(json: JsonOption = False, workspace: WorkspaceOption = None) ->
     print_message("Next: cleared task add FILE." if is_new else "It was there already; nothing of it was changed.")
 
 
-@app.command("plan")
-def plan_tasks(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A JSON list of tasks, or - for standard input.")
-    ] = None,
-    digest: DigestOption = "",
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Take in a JSON list of tasks, all or none; without FILE those that lie in docs/tasks, as they are there.
-
-    With it you take their verification commands: this machine will run them. So each that is new or changed is shown,
-    and you are asked; in a script what a commit brought needs its digest. A task that was altered since, or came from
-    elsewhere, is refused until you say this again.
-    """
-    host = open_host(workspace)
-    tasks = None if file is None else read_plan(_read_input(file), "-" if file == "-" else Path(file).name)
-    command = f"cleared task plan{f' {file}' if file is not None else ''}"
-    with sealing_shown(host, tasks, digest, command, json=json, file=file or ""):
-        planned = task_planning.plan_tasks(host, tasks)
-    print_planned(planned, json)
-
-
-@app.command("add")
-def add_task(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The JSON file of one task, or - for standard input.")
-    ] = None,
-    card: Annotated[
-        str | None, typer.Option("--card", metavar="CARD", help="Instead: the card of a task that a script proposes.")
-    ] = None,
-    digest: DigestOption = "",
-    json: JsonOption = False,
-    workspace: WorkspaceOption = None,
-) -> None:
-    """Take in one new task. With it you take its verification command: this machine will run it."""
-    if (file is None) == (card is None):
-        raise typer.BadParameter("give FILE, or --card CARD")
-    host = open_host(workspace)
-    if file is not None:
-        task, card_id = parse_task(_read_input(file), "-" if file == "-" else Path(file).name), None
-    else:
-        task, card_id = read_proposed_task(host, str(card))
-    command = f"cleared task add {file if file is not None else f'--card {card}'}"
-    with sealing_shown(host, [task], digest, command, json=json, file=file or ""):
-        planned = task_planning.add_task(host, task, card=card_id)
-    print_planned(planned, json)
+app.command("plan")(plan_tasks)
+app.command("add")(add_task)
+app.command("renumber")(renumber_tasks)
 
 
 @app.command("list")
@@ -340,12 +292,3 @@ def run_tasks(
             print_message(reason)
     sys.stdout.flush()
     raise typer.Exit({"done": ExitCode.ALL_DONE, "blocked": ExitCode.BLOCKED, "limit": ExitCode.DONE}[report.state])
-
-
-def _read_input(file: str) -> bytes:
-    if file != "-":
-        return read_stable(Path(file), MAX_PLAN_BYTES)[0]
-    data = sys.stdin.buffer.read(MAX_PLAN_BYTES + 1)
-    if len(data) > MAX_PLAN_BYTES:
-        raise UsageError(f"standard input has more than {MAX_PLAN_BYTES:,} bytes")
-    return data

@@ -106,6 +106,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
     from cleared.work.task_runs.task_claims import claim_task
     from cleared.work.task_runs.task_completion import complete_task
     from cleared.work.task_runs.task_planning import SHOWN, digest_tasks, list_unsealed, plan_tasks, read_plan
+    from cleared.work.task_runs.task_renumbering import renumber_tasks
     from cleared.work.task_runs.task_run import run_tasks
     from cleared.work.task_runs.workers import CommandWorker
 
@@ -131,6 +132,7 @@ def command(root: Path, words: list[str], on_step: Callable[[str], None] | None 
         "task-done": lambda task: complete_task(host, task),
         "task-run": lambda command: run_tasks(host, CommandWorker(command), most=1),
         "task-archive": lambda: archive_tasks(host),
+        "task-renumber": lambda other: renumber_tasks(host, other),
         "receipts": lambda: file_inbox(host),
         "cycle": lambda binary: run_one_cycle(host, Path(binary)),
     }

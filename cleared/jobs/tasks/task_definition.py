@@ -22,6 +22,10 @@ MAX_EXISTING_FILES: Final = 3
 """How many files that exist one task may change (spec, 3A)."""
 TASK_ID: Final = re.compile(r"T-[0-9]{3,6}", re.ASCII)
 _MAX_FAULTS: Final = 20
+_MADE_TWICE: Final = (
+    "two clones have made a task of this id, and git cannot join them: git merge --abort (or git rebase --abort), then "
+    "cleared task renumber, and merge again"
+)
 
 
 class TaskRefused(CheckFailed):
@@ -114,6 +118,8 @@ def parse_json(data: bytes, file: str) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"), object_pairs_hook=refuse_twins)
     except (ValueError, RecursionError) as error:
+        if b"\n<<<<<<< " in b"\n" + data:
+            raise TaskRefused([(Place(file), _MADE_TWICE)]) from None
         raise TaskRefused([(Place(file), f"it is not JSON: {str(error)[:200]}")]) from None
 
 

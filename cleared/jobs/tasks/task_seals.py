@@ -47,6 +47,10 @@ class TaskSeals:
             return "its seal is not this machine's"
         return None
 
+    def forget(self, task: Task) -> None:
+        """It has another id now."""
+        self._path(task).unlink(missing_ok=True)
+
     def require_sealed(self, task: Task) -> None:
         """Raises ``PolicyError`` where the task may not be worked on here."""
         fault = self.describe_fault(task)

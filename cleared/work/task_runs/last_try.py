@@ -53,5 +53,13 @@ def forget_last_try(host: Host, task_id: str) -> None:
     _path(host, task_id).unlink(missing_ok=True)
 
 
+def move_last_try(host: Host, old_id: str, new_id: str) -> None:
+    """The task has another id now."""
+    for path_of in (_path, output_path, worker_output_path):
+        old = path_of(host, old_id)
+        if old.is_file():
+            old.replace(path_of(host, new_id))
+
+
 def _path(host: Host, task_id: str) -> Path:
     return state_folder(host, "task-output") / f"{task_id}.tried.txt"
